@@ -1,0 +1,58 @@
+# The short way to everything: this file only forwards to CMake and to tools/.
+# SPDX-License-Identifier: MIT
+PREFIX ?= /usr/local
+SOURCES = find src include tests bench examples -name '*.[ch]' 2>/dev/null
+
+.PHONY: all run test bench check install format aarch64 models clean help
+
+all:
+	@tools/deps build
+	@cmake --preset release --log-level=WARNING >/dev/null
+	@cmake --build --preset release
+
+run: all
+	@build/release/examples/tour
+
+test:
+	@tools/deps test
+	@tools/test
+
+bench: all
+	@build/release/weir-bench $(if $(ONLY),--only $(ONLY)) --json build/bench.jsonl
+
+check:
+	@tools/deps check
+	@tools/check
+
+# DESTDIR reaches CMake through the environment.
+install: export DESTDIR := $(DESTDIR)
+install: all
+	@cmake --install build/release --prefix $(PREFIX)
+	@if [ -z "$$DESTDIR" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+
+format:
+	@tools/deps check
+	@$(SOURCES) | xargs -r clang-format -i
+
+aarch64:
+	@tools/deps test
+	@tools/aarch64
+
+models:
+	@tools/deps test
+	@tools/models
+
+clean:
+	@rm -rf build
+
+help:
+	@echo 'make             build the libraries, examples and benchmark (build/release)'
+	@echo 'make run         run the tour'
+	@echo 'make test        every suite, also under sanitizers, valgrind, qemu and spin'
+	@echo 'make bench       measure; ONLY=name for one benchmark'
+	@echo 'make check       format, static analysis, include arrows, headers, exports'
+	@echo 'make install     PREFIX=$(PREFIX) DESTDIR='
+	@echo 'make format      rewrite sources as .clang-format says'
+	@echo 'make aarch64     smoke test on 64-bit ARM (qemu) and on the portable switch'
+	@echo 'make models      check the models in tests/models with spin'
+	@echo 'make clean       remove build/'

@@ -1,0 +1,72 @@
+# Every test is found by its place and name, and is a program of its own.
+# SPDX-License-Identifier: MIT
+#
+#   src/<room>/*_test.c        unit          beside what they test, see its private symbols
+#   src/sim/, tests/sim/       sim           linked with the simulator; one thread, so not under TSan
+#   tests/stress/*_test.c      stress        real threads
+#   tests/integration/*_test.c integration   the library as users meet it
+#   tests/smoke/smoke.c        smoke         no cmocka: runs where only libc is at hand
+#   examples/*.c               example       public API and shared library only
+#
+# tools/test learns what was built from tests.list: suite, name and program on each line.
+
+enable_testing()
+set(test_list "")
+set(test_properties TIMEOUT 120 ENVIRONMENT
+    "CMOCKA_MESSAGE_OUTPUT=STDOUT;TSAN_OPTIONS=halt_on_error=1;UBSAN_OPTIONS=print_stacktrace=1")
+
+# weir_program(<suite> <target> <directory> <source> <library>...)
+function(weir_program suite target directory source)
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(${target} ${source})
+    target_link_libraries(${target} PRIVATE ${ARGN})
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name}
+        RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${directory})
+    add_test(NAME ${target} COMMAND ${target})
+    set_tests_properties(${target} PROPERTIES LABELS ${suite} ${test_properties})
+    set(test_list "${test_list}${suite} ${target} $<TARGET_FILE:${target}>\n" PARENT_SCOPE)
+endfunction()
+
+# weir_tests(<suite> <library> <pattern>...) makes one cmocka program of each file.
+function(weir_tests suite library)
+    file(GLOB files CONFIGURE_DEPENDS ${ARGN})
+    if(NOT suite STREQUAL sim)
+        list(FILTER files EXCLUDE REGEX "/src/sim/")
+    endif()
+    foreach(file ${files})
+        get_filename_component(target ${file} NAME_WE)
+        if(TARGET ${target}) # two rooms may each have a list_test.c
+            set(target ${suite}_${target})
+        endif()
+        weir_program(${suite} ${target} tests/${suite} ${file} ${library} ${CMOCKA_LIBRARY})
+        target_include_directories(${target} PRIVATE src tests ${CMOCKA_INCLUDE_DIR})
+    endforeach()
+    set(test_list "${test_list}" PARENT_SCOPE)
+endfunction()
+
+if(EXISTS ${PROJECT_SOURCE_DIR}/tests/smoke/smoke.c)
+    weir_program(smoke smoke tests tests/smoke/smoke.c weir-static)
+endif()
+
+# A plain `make` must work with a compiler alone, so cmocka is missed, not required.
+find_path(CMOCKA_INCLUDE_DIR cmocka.h)
+find_library(CMOCKA_LIBRARY cmocka)
+mark_as_advanced(CMOCKA_INCLUDE_DIR CMOCKA_LIBRARY)
+if(CMOCKA_INCLUDE_DIR AND CMOCKA_LIBRARY)
+    weir_tests(unit weir-static src/*/*_test.c)
+    weir_tests(stress weir-static tests/stress/*_test.c)
+    weir_tests(integration weir-static tests/integration/*_test.c)
+    if(NOT WEIR_SANITIZE MATCHES thread)
+        weir_tests(sim weir-sim src/sim/*_test.c tests/sim/*_test.c)
+    endif()
+else()
+    message(STATUS "cmocka not found: only the smoke test and the examples will be built")
+endif()
+
+file(GLOB examples CONFIGURE_DEPENDS examples/*.c)
+foreach(file ${examples})
+    get_filename_component(name ${file} NAME_WE)
+    weir_program(example example-${name} examples ${file} weir)
+endforeach()
+
+file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/tests.list CONTENT "${test_list}")
