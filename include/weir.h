@@ -1,0 +1,14 @@
+/* weir: runs work by group. This header brings all of the public interface.
+ * SPDX-License-Identifier: MIT */
+#ifndef WEIR_H
+#define WEIR_H
+
+#include <weir/blocking.h>
+#include <weir/defs.h>
+#include <weir/error.h>
+#include <weir/io.h>
+#include <weir/runtime.h>
+#include <weir/time.h>
+#include <weir/wait.h>
+
+#endif

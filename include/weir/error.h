@@ -1,0 +1,44 @@
+/* What a call can answer when it does not succeed.
+ *
+ * Every call that can fail returns an int: zero or positive is success, negative is one of the codes
+ * below. Codes that mean what an errno means have that errno's number, negated, so -errno from the
+ * kernel passes through unchanged; weir's own start at -4101. Numbers are ABI: added, never reused.
+ * SPDX-License-Identifier: MIT */
+#ifndef WEIR_ERROR_H
+#define WEIR_ERROR_H
+
+#include <weir/defs.h>
+
+#include <errno.h>
+
+WEIR_BEGIN_DECLS
+
+#define WEIR_ERRORS(X)                                                      \
+    X(NOMEM, -ENOMEM, "out of memory")                                      \
+    X(INVAL, -EINVAL, "an argument is not valid")                           \
+    X(AGAIN, -EAGAIN, "a limit of the system is reached; try again later")  \
+    X(BADF, -EBADF, "not an open file descriptor")                          \
+    X(CHILD, -ECHILD, "not a child of this process, or already waited for") \
+    X(PIPE, -EPIPE, "the other end is closed")                              \
+    X(TIMEDOUT, -ETIMEDOUT, "the deadline passed first")                    \
+    X(CANCELED, -ECANCELED, "the waiting task was cancelled")               \
+    X(DEADLK, -EDEADLK, "the wait could never end")                         \
+    X(CLOSED, -4101, "the runtime is shutting down")                        \
+    X(VERSION, -4102, "an option was set that this version of the library does not know")
+
+enum {
+#define WEIR_ERROR_ENUM_(name, number, text) WEIR_E##name = (number),
+    WEIR_ERRORS(WEIR_ERROR_ENUM_)
+#undef WEIR_ERROR_ENUM_
+};
+
+/* The meaning of a code in words. Other negative numbers are taken for a negated errno and described
+ * as the system does. The text lives for ever; any thread may ask. */
+const char *weir_strerror(int error);
+
+/* The name of a code ("WEIR_ENOMEM"), or "WEIR_E?" for a number that is not in the table. */
+const char *weir_errname(int error);
+
+WEIR_END_DECLS
+
+#endif

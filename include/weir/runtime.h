@@ -1,0 +1,113 @@
+/* A runtime: a few worker threads that carry any number of waiting bodies.
+ *
+ * A body is a plain C function. It runs directly on a worker's stack; when it waits in a call marked
+ * WEIR_PARKS, the worker leaves that stack to it and goes on with other work on another one. A body
+ * that never waits costs no switch and no stack, one that waits costs exactly its own. A body that
+ * has started stays on its thread, so errno, thread-local storage and pthread mutexes keep their
+ * meaning across a wait.
+ *
+ * Code that blocks a thread (a slow library, disk I/O) is best sent to WEIR_THREADS or wrapped in
+ * weir_blocking(). If a body blocks its worker all the same, the stall monitor notices, starts a
+ * replacement so that the others keep running, and says who it was.
+ *
+ * Threads of the runtime have the signal mask of the thread that made it, and so have processes that
+ * bodies start. No thread survives fork(2): the child must not use the runtime, not even free it.
+ *
+ * Calls may come from any thread. Leaving a body by longjmp or a C++ exception is undefined.
+ * SPDX-License-Identifier: MIT */
+#ifndef WEIR_RUNTIME_H
+#define WEIR_RUNTIME_H
+
+#include <stdbool.h>
+#include <weir/time.h>
+
+WEIR_BEGIN_DECLS
+
+typedef struct weir_runtime weir_runtime; /* owned: _new / _free */
+
+typedef void weir_body(void *arg);
+
+/* Where a body runs. */
+typedef enum weir_carrier {
+    WEIR_WORKERS = 0, /* on a worker, parking when it waits                                     */
+    WEIR_THREADS = 1, /* on an OS thread of the runtime's elastic pool; it may block as it likes */
+} weir_carrier;
+
+/* What the stall monitor found. Handed out as a loan for the duration of the call. */
+typedef struct weir_stall {
+    uint32_t worker;  /* number of the worker that is stuck, as in its thread's name      */
+    bool over;        /* false: found just now, still stuck; true: the same stall ended   */
+    const char *name; /* the body's name, "" if it has none                               */
+    uint64_t tag;     /* the body's tag, as given at spawn                                */
+    int64_t stuck_ns; /* for how long; exact to a quarter of stall_after_ms               */
+    bool replaced;    /* a replacement worker is at work in its place                     */
+} weir_stall;
+
+typedef struct weir_runtime_options { /* zero in any field asks for its default */
+    size_t size;
+    uint32_t workers;        /* default: the CPUs this process may use (affinity, cgroup quota)  */
+    uint32_t threads_max;    /* most OS threads for blocking work; default 256                   */
+    uint32_t thread_idle_ms; /* an idle one of those ends after this; default 5000               */
+    size_t stack_size;       /* of a body that waits; default 256 KiB, at least 16 KiB. Address
+                                space only: memory is committed page by page as it is used       */
+    uint32_t stall_after_ms; /* a body on a worker this long without a wait is a stall; def. 10  */
+    uint32_t replacements_max; /* most replacement workers at a time; default: as many as workers */
+    bool report_overflow;      /* on a stack overflow print the body's name before dying. Installs a
+                                SIGSEGV handler for the process; without it weir installs none   */
+    void (*on_stall)(const weir_stall *stall, void *arg); /* on the monitor's thread; must not
+                                                             free the runtime                    */
+    void *on_stall_arg;
+} weir_runtime_options;
+#define WEIR_RUNTIME(...) \
+    (&(weir_runtime_options){ .size = sizeof(weir_runtime_options), __VA_ARGS__ })
+
+/* Starts the workers. `opt` may be NULL for all defaults.
+ * WEIR_EINVAL: a field is out of range. WEIR_EVERSION: the caller set a field this library does not
+ * know. WEIR_ENOMEM, WEIR_EAGAIN: no memory or no threads; nothing is left behind. */
+int weir_runtime_new(weir_runtime **out, const weir_runtime_options *opt);
+
+/* Waits until every accepted body has ended. More may be accepted meanwhile, also by bodies.
+ * WEIR_ETIMEDOUT: some are left; nothing changed. WEIR_EDEADLK: called by one of its own bodies. */
+int weir_runtime_drain(weir_runtime *rt, weir_time deadline) WEIR_PARKS;
+
+/* Refuses new bodies, cancels the accepted ones (their waits answer WEIR_ECANCELED; those that had
+ * not started still run, so that each can release what it owns), waits for all of them and for the
+ * threads. A body that never returns keeps this call waiting: drain with a deadline first if that
+ * can happen. Not to be called by a body of this runtime. NULL is fine. */
+void weir_runtime_free(weir_runtime *rt);
+
+typedef struct weir_spawn_options { /* zero in any field asks for its default */
+    size_t size;
+    weir_carrier run_on; /* default: WEIR_WORKERS                                            */
+    const char *name;    /* for stall and overflow reports; copied, cut after 31 bytes       */
+    uint64_t tag;        /* anything; handed back in reports                                 */
+} weir_spawn_options;
+#define WEIR_SPAWN(...) (&(weir_spawn_options){ .size = sizeof(weir_spawn_options), __VA_ARGS__ })
+
+/* Runs body(arg) once, as soon as a worker (or thread) is free. First come, first served. `opt` may
+ * be NULL. WEIR_ENOMEM: not accepted. WEIR_ECLOSED: the runtime is being freed. */
+int weir_spawn(weir_runtime *rt, weir_body *body, void *arg, const weir_spawn_options *opt);
+
+/* True in a body that was asked to end. A body that never waits should look now and then. */
+bool weir_cancelled(void);
+
+typedef struct weir_runtime_stats { /* a snapshot; figures may be a moment apart */
+    size_t size;
+    uint32_t workers;      /* configured                                                       */
+    uint32_t workers_live; /* threads at work, replacements included                           */
+    uint32_t workers_idle; /* asleep in the kernel                                             */
+    uint32_t threads;      /* OS threads for blocking work                                     */
+    uint64_t accepted;     /* bodies accepted so far                                           */
+    uint64_t ended;        /* bodies ended so far                                              */
+    uint64_t stalls;       /* stalls found so far                                              */
+    uint64_t stacks;       /* stacks that exist                                                */
+    uint64_t stacks_free;  /* of those, waiting for use                                        */
+    uint64_t stack_waits;  /* times a worker could not start a body for want of a stack        */
+} weir_runtime_stats;
+
+/* Fills `out`, of which the caller set `size`. WEIR_EINVAL: NULL, or no size. */
+int weir_runtime_stats_get(weir_runtime_stats *out, weir_runtime *rt);
+
+WEIR_END_DECLS
+
+#endif

@@ -1,0 +1,31 @@
+/* Atomic operations as weir writes them: short, the order always named.
+ *
+ * In the simulator every one of them is also a point where another simulated thread may run, which
+ * is what lets it explore interleavings inside lock-free code.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_BASE_ATOMIC_H
+#define WR_BASE_ATOMIC_H
+
+#include <stdatomic.h>
+
+#ifdef WEIR_SIM
+void wr_sim_point(void);
+#define WR_POINT() wr_sim_point()
+#else
+#define WR_POINT() ((void)0)
+#endif
+
+#define wr_load(p, order)     (WR_POINT(), atomic_load_explicit(p, memory_order_##order))
+#define wr_store(p, v, order) (WR_POINT(), atomic_store_explicit(p, v, memory_order_##order))
+#define wr_swap(p, v, order)  (WR_POINT(), atomic_exchange_explicit(p, v, memory_order_##order))
+#define wr_add(p, v, order)   (WR_POINT(), atomic_fetch_add_explicit(p, v, memory_order_##order))
+#define wr_sub(p, v, order)   (WR_POINT(), atomic_fetch_sub_explicit(p, v, memory_order_##order))
+/* On failure *expected gets the present value, read with acquire. Strong: fails only if different. */
+#define wr_cas(p, expected, v, order)                                                          \
+    (WR_POINT(), atomic_compare_exchange_strong_explicit(p, expected, v, memory_order_##order, \
+                                                         memory_order_acquire))
+
+/* A counter with one writer and any readers: cheaper than an atomic addition. */
+#define wr_bump(p) wr_store(p, atomic_load_explicit(p, memory_order_relaxed) + 1, relaxed)
+
+#endif

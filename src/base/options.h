@@ -1,0 +1,17 @@
+/* Option structs that can grow: the caller says how large its struct is.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_BASE_OPTIONS_H
+#define WR_BASE_OPTIONS_H
+
+#include <stddef.h>
+
+/* Copies the caller's options into `ours` (of `size` bytes, whose first member is a size_t size) and
+ * zero-fills what an older caller did not know. `theirs` may be NULL: all defaults.
+ * WEIR_EINVAL: their size is not even that of the size field. WEIR_EVERSION: a newer caller has set
+ * a field that we do not know. */
+int wr_options_load(void *ours, size_t size, const void *theirs);
+
+/* Copies a struct we filled to a caller whose struct may be older or newer; sets its size. */
+int wr_options_store(void *theirs, const void *ours, size_t size);
+
+#endif

@@ -1,0 +1,135 @@
+/* The one door to the kernel. Nothing outside os_linux.c (or the simulator, which implements the same
+ * header) makes a system call, reads a clock, starts a thread or allocates memory.
+ *
+ * Functions that can fail return 0 or more, or a negated errno. Deadlines are absolute.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_BASE_OS_H
+#define WR_BASE_OS_H
+
+#include "base/atomic.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <weir/time.h>
+
+/* ---- time, luck, size ------------------------------------------------------------------------ */
+
+weir_time wr_os_now(void);
+uint64_t wr_os_random(void);
+
+/* CPUs this process may use: affinity mask cut by the cgroup's CPU quota, rounded up; at least 1. */
+unsigned wr_os_cpus(void);
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+void *wr_os_alloc(size_t size); /* zero-filled; NULL if there is none */
+void wr_os_free(void *memory);  /* NULL is fine                       */
+
+/* Address space that costs memory only where it is touched; NULL if there is none. Page-aligned. */
+void *wr_os_map(size_t size);
+void wr_os_unmap(void *memory, size_t size);
+
+/* Makes `count` ranges of `size` bytes, `stride` apart, fault on any access. They need no map entry
+ * each where the kernel can do that (MADV_GUARD_INSTALL). */
+int wr_os_guard(void *first, size_t size, size_t stride, size_t count);
+
+/* Gives the memory behind a range back; it reads as zero afterwards. Guards in it stay. */
+void wr_os_discard(void *memory, size_t size);
+
+size_t wr_os_page_size(void);
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+struct wr_os_thread {
+    uintptr_t handle;
+};
+
+/* Starts a thread named `name` (at most 15 bytes). It has the signal mask of the caller. */
+int wr_os_thread_start(struct wr_os_thread *thread, void (*main)(void *arg), void *arg,
+                       const char *name);
+void wr_os_thread_join(struct wr_os_thread *thread);
+
+/* One pointer per thread, NULL at first. The compiler may not keep its address across a switch of
+ * stacks, but bodies never change threads, so it may keep the value. */
+#ifdef WEIR_SIM
+void **wr_os_local(void);
+#else
+extern _Thread_local void *wr_os_local_slot
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+static inline void **wr_os_local(void)
+{
+    return &wr_os_local_slot;
+}
+#endif
+
+/* Sleeps while *word == expected. 0: woken, changed, or for no reason. -ETIMEDOUT: deadline. */
+int wr_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, weir_time deadline);
+void wr_os_futex_wake(_Atomic uint32_t *word, unsigned count);
+
+/* A breath in a short spin; and letting other threads have the CPU. */
+void wr_os_relax(void);
+void wr_os_yield(void);
+
+/* ---- readiness ------------------------------------------------------------------------------- */
+
+/* A poller: where a worker sleeps for descriptors, for a moment in time, and for its bell. */
+struct wr_os_poller {
+    int poll_fd;
+    int bell_fd;
+};
+
+struct wr_os_ready {
+    int fd;
+    int events; /* WEIR_READ | WEIR_WRITE | WEIR_HANGUP */
+};
+
+int wr_os_poller_open(struct wr_os_poller *poller);
+void wr_os_poller_close(struct wr_os_poller *poller);
+
+/* Asks for one report of `events` on `fd`, in place of what was asked before; 0 events ask for none.
+ * -EPERM: this kind of descriptor is always ready. -EBADF: it is not open. */
+int wr_os_poller_watch(struct wr_os_poller *poller, int fd, int events);
+
+/* Sleeps until something is ready, the bell rings or the deadline comes; 0 or past: just looks.
+ * Answers the number of reports; the bell is heard but not reported. May return 0 for no reason. */
+int wr_os_poller_wait(struct wr_os_poller *poller, struct wr_os_ready *ready, int max,
+                      weir_time deadline);
+
+/* Wakes the poller's sleeper, or keeps its next sleep from sleeping. From any thread. */
+void wr_os_poller_ring(struct wr_os_poller *poller);
+
+/* Blocks the calling thread until `fd` is ready: events as above, -ETIMEDOUT, -EBADF, -EINTR. */
+int wr_os_fd_poll(int fd, int events, weir_time deadline);
+
+/* ---- descriptors ----------------------------------------------------------------------------- */
+
+/* One attempt each that never blocks, whatever the descriptor's mode: -EINTR, -EAGAIN and short counts
+ * are the caller's to deal with. (accept and connect: only if set to non-blocking.) */
+int64_t wr_os_read(int fd, void *buffer, size_t size);
+int64_t wr_os_write(int fd, const void *buffer, size_t size);
+int wr_os_accept(int fd, struct sockaddr *address, socklen_t *length);
+int wr_os_connect(int fd, const struct sockaddr *address, socklen_t length);
+int wr_os_connect_result(int fd);
+
+int wr_os_set_nonblocking(int fd, bool on); /* answers whether it was on before */
+
+int wr_os_child_open(pid_t pid);                 /* a descriptor readable when the child ends */
+int wr_os_child_reap(int *status, int child_fd); /* -EAGAIN while it runs                     */
+void wr_os_close(int fd);
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+/* Has `handler` called, in signal context, when a thread touches memory it must not; afterwards the
+ * fault takes its usual course. Once per process; later calls change nothing. */
+int wr_os_on_fault(void (*handler)(const void *address));
+
+/* Gives the calling thread a separate stack for such a handler, or takes it away again. */
+void wr_os_fault_stack(bool wanted);
+
+/* Writes to standard error, also from signal context. */
+void wr_os_say(const char *text, size_t size);
+
+#endif

@@ -1,0 +1,172 @@
+/* The door to the kernel, Linux side: memory, threads, futex, clock. Descriptors are in os_fd.c, the
+ * size of the machine in os_cpus.c.
+ * SPDX-License-Identifier: MIT */
+#include "base/assert.h"
+#include "base/os.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102 /* Linux 6.13 */
+#endif
+
+_Thread_local void *wr_os_local_slot;
+
+weir_time wr_os_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (weir_time)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+uint64_t wr_os_random(void)
+{
+    uint64_t value;
+
+    if (getrandom(&value, sizeof(value), 0) != (ssize_t)sizeof(value))
+        value = (uint64_t)wr_os_now() * 0x9e3779b97f4a7c15u; /* no entropy yet: luck, not secrecy */
+    return value;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+void *wr_os_alloc(size_t size)
+{
+    return calloc(1, size);
+}
+
+void wr_os_free(void *memory)
+{
+    free(memory);
+}
+
+size_t wr_os_page_size(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+void *wr_os_map(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+
+    if (memory == MAP_FAILED)
+        return NULL;
+    madvise(memory, size, MADV_NOHUGEPAGE); /* one touched page must not cost two megabytes */
+    return memory;
+}
+
+void wr_os_unmap(void *memory, size_t size)
+{
+    WR_ASSERT(munmap(memory, size) == 0);
+}
+
+static int guard_by_protection(char *first, size_t size, size_t stride, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (mprotect(first + i * stride, size, PROT_NONE))
+            return -errno;
+    return 0;
+}
+
+int wr_os_guard(void *first, size_t size, size_t stride, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (madvise((char *)first + i * stride, size, MADV_GUARD_INSTALL))
+            return guard_by_protection(first, size, stride, count); /* an older kernel */
+    return 0;
+}
+
+void wr_os_discard(void *memory, size_t size)
+{
+    madvise(memory, size, MADV_DONTNEED);
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+struct thread_start {
+    void (*main)(void *arg);
+    void *arg;
+    char name[16];
+};
+
+static void *thread_main(void *start_arg)
+{
+    struct thread_start start = *(struct thread_start *)start_arg;
+
+    free(start_arg);
+    pthread_setname_np(pthread_self(), start.name);
+    start.main(start.arg);
+    return NULL;
+}
+
+int wr_os_thread_start(struct wr_os_thread *thread, void (*main)(void *arg), void *arg,
+                       const char *name)
+{
+    struct thread_start *start = malloc(sizeof(*start));
+    pthread_t id;
+    int rc;
+
+    if (!start)
+        return -ENOMEM;
+    start->main = main;
+    start->arg = arg;
+    memset(start->name, 0, sizeof(start->name));
+    strncpy(start->name, name, sizeof(start->name) - 1);
+    rc = pthread_create(&id, NULL, thread_main, start);
+    if (rc) {
+        free(start);
+        return -rc;
+    }
+    thread->handle = (uintptr_t)id;
+    return 0;
+}
+
+void wr_os_thread_join(struct wr_os_thread *thread)
+{
+    WR_ASSERT(pthread_join((pthread_t)thread->handle, NULL) == 0);
+    thread->handle = 0;
+}
+
+int wr_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, weir_time deadline)
+{
+    struct timespec t = { .tv_sec = deadline / 1000000000, .tv_nsec = deadline % 1000000000 };
+    /* FUTEX_WAIT_BITSET takes an absolute, monotonic time. */
+    long rc = syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected,
+                      deadline == WEIR_FOREVER ? NULL : &t, NULL, FUTEX_BITSET_MATCH_ANY);
+
+    return rc && errno == ETIMEDOUT ? -ETIMEDOUT : 0;
+}
+
+void wr_os_futex_wake(_Atomic uint32_t *word, unsigned count)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count > INT_MAX ? INT_MAX : (int)count, NULL, NULL,
+            0);
+}
+
+void wr_os_yield(void)
+{
+    sched_yield();
+}
+
+void wr_os_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb");
+#endif
+}
