@@ -1,0 +1,52 @@
+/* Fibers and parkers: those who can wait.
+ *
+ * A parker is anyone that waits: a fiber, or an OS thread. Wait queues hold parkers and need not know
+ * which kind they are. The protocol is in docs/internals/parking.md.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_RUNTIME_FIBER_H
+#define WR_RUNTIME_FIBER_H
+
+#include "base/atomic.h"
+#include "base/list.h"
+#include "runtime/context.h"
+#include "runtime/timer.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct wr_worker;
+
+struct wr_parker {
+    struct wr_worker *worker; /* whose fiber this is; NULL: a thread. Fixed while it can wait     */
+    _Atomic uint32_t word;    /* a thread: 1 after unpark, futex. A fiber: posted, 1 in the inbox */
+};
+
+enum wr_fiber_state {
+    WR_FIBER_FREE,    /* no body: carries the worker's loop, or waits for use                     */
+    WR_FIBER_RUNNING, /* its body is on the CPU                                                   */
+    WR_FIBER_PARKED,  /* its body waits                                                           */
+    WR_FIBER_READY,   /* its body may go on and stands in the worker's ready queue                */
+};
+
+/* A stack and the body on it. The record lies apart from the stack and is never given back before the
+ * runtime goes, so the monitor may look at one at any time.
+ *
+ * Owned by its worker's thread, except what is marked shared:
+ *     state == READY   <=>  in worker->ready
+ *     timer armed       =>  state is PARKED or READY
+ *     link in use      <=>  body started and has parked at least once: in worker->waiting
+ *     token             =>  state == RUNNING                                                     */
+struct wr_fiber {
+    struct wr_parker parker; /* first: a fiber is a parker. parker.word is shared (inbox)     */
+    struct wr_context context;
+    struct wr_fiber *next;       /* in the ready queue, or in a list of free stacks              */
+    struct wr_fiber *inbox_next; /* shared: in the inbox                                         */
+    _Atomic(void *) item;        /* shared with the monitor: what the source gave, NULL: no body */
+    struct wr_timer timer;
+    struct wr_list link;
+    uint8_t state;
+    bool token; /* unparked while running: the next park returns at once        */
+    bool timed_out;
+};
+
+#endif

@@ -1,0 +1,119 @@
+/* Parking and unparking, of fibers and of threads. The protocol: docs/internals/parking.md.
+ * SPDX-License-Identifier: MIT */
+#include "base/assert.h"
+#include "base/os.h"
+#include "runtime/worker.h"
+
+#include <weir/error.h>
+
+struct wr_parker *wr_parker_self(struct wr_parker *storage)
+{
+    struct wr_carrier *carrier = *wr_os_local();
+
+    if (carrier && carrier->parker)
+        return carrier->parker;
+    if (carrier)
+        return &wr_load(&((struct wr_worker *)carrier)->current, relaxed)->parker;
+    storage->worker = NULL;
+    wr_store(&storage->word, 0, relaxed);
+    return storage;
+}
+
+static __attribute__((noinline)) int park_thread(struct wr_parker *self, weir_time deadline)
+{
+    while (wr_swap(&self->word, 0, acquire) == 0) { /* pairs with the release in wr_unpark */
+        if (wr_os_futex_wait(&self->word, 0, deadline))
+            return wr_swap(&self->word, 0, acquire) ? 0 : WEIR_ETIMEDOUT;
+    }
+    return 0;
+}
+
+/* Apart, so that a park without a deadline saves few registers. */
+static __attribute__((noinline)) int park_until(struct wr_worker *worker, struct wr_fiber *self,
+                                                weir_time deadline)
+{
+    self->timed_out = false;
+    wr_timer_arm(&worker->wheel, &self->timer, deadline);
+    wr_worker_suspend(worker, self);
+    wr_timer_cancel(&worker->wheel, &self->timer);
+    return self->timed_out ? WEIR_ETIMEDOUT : 0;
+}
+
+int wr_park(struct wr_parker *parker, weir_time deadline)
+{
+    struct wr_worker *worker = parker->worker;
+    struct wr_fiber *self = (struct wr_fiber *)parker;
+
+    if (!worker)
+        return park_thread(parker, deadline);
+    WR_ASSERT(self->state == WR_FIBER_RUNNING);
+    if (self->token) {
+        self->token = false;
+        return 0;
+    }
+    self->state = WR_FIBER_PARKED;
+    if (deadline != WEIR_FOREVER)
+        return park_until(worker, self, deadline);
+    wr_worker_suspend(worker, self);
+    return 0;
+}
+
+static void post(struct wr_worker *worker, struct wr_fiber *fiber)
+{
+    struct wr_fiber *head;
+
+    /* If it was posted already, the worker's own swap comes after ours and sees all we did before:
+     * the fiber will look after this moment. A plain load here would not promise that. */
+    if (wr_swap(&fiber->parker.word, 1, acq_rel))
+        return;
+    head = wr_load(&worker->inbox, relaxed);
+    do {
+        fiber->inbox_next = head;
+    } while (!wr_cas(&worker->inbox, &head, fiber, seq_cst)); /* pairs with inbox_drain */
+    wr_worker_wake(worker);
+}
+
+void wr_unpark(struct wr_parker *who)
+{
+    struct wr_worker *worker = who->worker;
+
+    if (!worker) {
+        wr_store(&who->word, 1, release);
+        wr_os_futex_wake(&who->word, 1);
+    } else if ((void *)worker == *wr_os_local()) {
+        wr_unpark_local(worker, (struct wr_fiber *)who);
+    } else {
+        post(worker, (struct wr_fiber *)who);
+    }
+}
+
+/* ---- wait queues ----------------------------------------------------------------------------- */
+
+void wr_waitq_init(struct wr_waitq *queue)
+{
+    queue->lock = (struct wr_lock){ 0 };
+    wr_list_init(&queue->waiters);
+}
+
+void wr_waitq_enter(struct wr_waitq *queue, struct wr_waiter *waiter, struct wr_parker *who)
+{
+    waiter->who = who;
+    wr_lock(&queue->lock);
+    wr_list_append(&queue->waiters, &waiter->link);
+    wr_unlock(&queue->lock);
+}
+
+void wr_waitq_leave(struct wr_waitq *queue, struct wr_waiter *waiter)
+{
+    wr_lock(&queue->lock);
+    wr_list_remove(&waiter->link);
+    wr_unlock(&queue->lock);
+}
+
+void wr_waitq_wake_all(struct wr_waitq *queue)
+{
+    wr_lock(&queue->lock);
+    wr_list_each (node, &queue->waiters)
+        wr_unpark(WR_CONTAINER(node, struct wr_waiter, link)->who);
+    wr_unlock(&queue->lock);
+}

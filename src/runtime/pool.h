@@ -1,0 +1,53 @@
+/* The elastic pool of OS threads for work that blocks.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_RUNTIME_POOL_H
+#define WR_RUNTIME_POOL_H
+
+#include "base/list.h"
+#include "base/lock.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <weir/runtime.h>
+
+/* Something for a thread to run. Belongs to whoever submitted it; in one list at most. */
+struct wr_job {
+    struct wr_list link;
+    void (*run)(struct wr_job *job);
+};
+
+/* Under the lock:
+ *     threads == length of everyone == running a job + idle
+ *     jobs is not empty  =>  idle is empty and threads > 0                                        */
+struct wr_pool {
+    weir_runtime *runtime;
+    uint32_t threads_max;
+    int64_t idle_ns; /* an idle thread ends after this */
+    struct wr_lock lock;
+    struct wr_list jobs; /* waiting for a thread, first come first                             */
+    struct wr_list idle; /* threads waiting for a job; the last to come is the first to go     */
+    struct wr_list
+        everyone;        /* all threads that live                                              */
+    struct wr_list gone; /* threads that have ended, to be joined                              */
+    uint32_t threads;
+    uint32_t number; /* of the next thread                                                 */
+};
+
+void wr_pool_init(struct wr_pool *pool, weir_runtime *rt);
+
+/* Waits for all threads. No job may be left; wr_pool_close must have been called. */
+void wr_pool_fini(struct wr_pool *pool);
+
+/* Wakes every thread from whatever weir wait its body is in; idle ones end. */
+void wr_pool_close(struct wr_pool *pool);
+
+/* Has job->run called on a thread, as soon as one is free.
+ * WEIR_ENOMEM, WEIR_EAGAIN: the pool has no thread and cannot get one; the job was not taken. */
+int wr_pool_submit(struct wr_pool *pool, struct wr_job *job);
+
+/* Takes back a job that no thread has begun. False: it has begun. */
+bool wr_pool_withdraw(struct wr_pool *pool, struct wr_job *job);
+
+uint32_t wr_pool_threads(struct wr_pool *pool);
+
+#endif

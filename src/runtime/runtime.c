@@ -1,0 +1,195 @@
+/* weir_runtime: making one, draining it, freeing it.
+ * SPDX-License-Identifier: MIT */
+#include "runtime/runtime.h"
+
+#include "base/assert.h"
+#include "base/options.h"
+#include "base/os.h"
+#include "runtime/overflow.h"
+#include "runtime/worker.h"
+
+#include <weir/error.h>
+
+enum {
+    WORKERS_MAX = 4096,
+    THREADS_MAX = 65536,
+    THREADS_DEFAULT = 256,
+    THREAD_IDLE_MS_DEFAULT = 5000,
+    STACK_DEFAULT = 256 << 10,
+    STACK_MIN = 16 << 10,
+    STACK_MAX = 1 << 30,
+    STALL_MS_DEFAULT = 10,
+    MS_MAX = 86400000, /* a day; keeps nanosecond sums small */
+};
+
+static int set_defaults(weir_runtime_options *o)
+{
+    if (!o->workers)
+        o->workers = wr_os_cpus();
+    if (!o->threads_max)
+        o->threads_max = THREADS_DEFAULT;
+    if (!o->thread_idle_ms)
+        o->thread_idle_ms = THREAD_IDLE_MS_DEFAULT;
+    if (!o->stack_size)
+        o->stack_size = STACK_DEFAULT;
+    if (!o->stall_after_ms)
+        o->stall_after_ms = STALL_MS_DEFAULT;
+    if (!o->replacements_max)
+        o->replacements_max = o->workers;
+    if (o->workers > WORKERS_MAX || o->replacements_max > WORKERS_MAX ||
+        o->threads_max > THREADS_MAX || o->stack_size < STACK_MIN || o->stack_size > STACK_MAX ||
+        o->thread_idle_ms > MS_MAX || o->stall_after_ms > MS_MAX)
+        return WEIR_EINVAL;
+    return 0;
+}
+
+static weir_runtime *runtime_alloc(const weir_runtime_options *o)
+{
+    uint32_t slots = o->workers + o->replacements_max;
+    weir_runtime *rt = wr_os_alloc(sizeof(*rt) + slots * sizeof(rt->worker[0]));
+
+    if (!rt)
+        return NULL;
+    rt->options = *o;
+    rt->worker_slots = slots;
+    rt->source = &rt->spawn.source;
+    wr_list_init(&rt->idle);
+    wr_waitq_init(&rt->drained);
+    wr_spawn_init(&rt->spawn, rt);
+    wr_stack_pool_init(&rt->stacks, o->stack_size);
+    wr_pool_init(&rt->pool, rt);
+    return rt;
+}
+
+/* Ends all that runs; no body is left. */
+static void runtime_delete(weir_runtime *rt)
+{
+    uint32_t count = wr_load(&rt->worker_count, acquire);
+
+    for (uint32_t i = 0; i < count; i++)
+        wr_worker_delete(rt->worker[i]);
+    wr_pool_fini(&rt->pool);
+    wr_stack_pool_fini(&rt->stacks);
+    wr_spawn_fini(&rt->spawn);
+    wr_os_free(rt);
+}
+
+/* Refuses new bodies and wakes everyone who waits: each finds the runtime closing. */
+static void begin_closing(weir_runtime *rt)
+{
+    uint32_t count = wr_load(&rt->worker_count, acquire);
+
+    wr_spawn_close(&rt->spawn);
+    wr_store(&rt->closing, true, seq_cst); /* pairs with the sleeper's look */
+    for (uint32_t i = 0; i < count; i++)
+        wr_worker_wake(rt->worker[i]);
+    wr_pool_close(&rt->pool);
+}
+
+int weir_runtime_new(weir_runtime **out, const weir_runtime_options *opt)
+{
+    weir_runtime_options o;
+    weir_runtime *rt;
+    int rc = wr_options_load(&o, sizeof(o), opt);
+
+    if (!out)
+        return WEIR_EINVAL;
+    *out = NULL;
+    if (!rc)
+        rc = set_defaults(&o);
+    if (rc)
+        return rc;
+    rt = runtime_alloc(&o);
+    if (!rt)
+        return WEIR_ENOMEM;
+    rc = wr_overflow_install(rt);
+    while (!rc && wr_load(&rt->worker_count, relaxed) < o.workers)
+        rc = wr_worker_start(rt);
+    if (!rc)
+        rc = wr_monitor_start(rt);
+    if (rc) {
+        begin_closing(rt);
+        runtime_delete(rt);
+        return rc;
+    }
+    *out = rt;
+    return 0;
+}
+
+static bool called_by_own_body(const weir_runtime *rt)
+{
+    const struct wr_carrier *carrier = *wr_os_local();
+
+    return carrier && carrier->runtime == rt;
+}
+
+void wr_runtime_ended(weir_runtime *rt)
+{
+    if (wr_sub(&rt->live, 1, seq_cst) == 1)
+        wr_waitq_wake_all(&rt->drained);
+}
+
+/* Waits for live == 0. Also when the waiter itself is cancelled, if it must not give up. */
+static int wait_drained(weir_runtime *rt, weir_time deadline, bool may_cancel)
+{
+    struct wr_parker storage, *self = wr_parker_self(&storage);
+    struct wr_waiter waiter;
+    int rc = 0;
+
+    wr_waitq_enter(&rt->drained, &waiter, self);
+    while (wr_load(&rt->live, seq_cst) != 0 && !rc) {
+        if (may_cancel && weir_cancelled())
+            rc = WEIR_ECANCELED;
+        else
+            rc = wr_park(self, deadline);
+    }
+    if (wr_load(&rt->live, seq_cst) == 0)
+        rc = 0;
+    wr_waitq_leave(&rt->drained, &waiter);
+    return rc;
+}
+
+int weir_runtime_drain(weir_runtime *rt, weir_time deadline)
+{
+    if (!rt)
+        return WEIR_EINVAL;
+    if (called_by_own_body(rt))
+        return WEIR_EDEADLK;
+    return wait_drained(rt, deadline, true);
+}
+
+void weir_runtime_free(weir_runtime *rt)
+{
+    if (!rt)
+        return;
+    WR_ASSERT(!called_by_own_body(rt));
+    begin_closing(rt);
+    wait_drained(rt, WEIR_FOREVER, false);
+    wr_monitor_stop(rt);
+    runtime_delete(rt);
+}
+
+bool weir_cancelled(void)
+{
+    const struct wr_carrier *carrier = *wr_os_local();
+
+    return carrier && wr_load(&carrier->runtime->closing, acquire);
+}
+
+int weir_runtime_stats_get(weir_runtime_stats *out, weir_runtime *rt)
+{
+    weir_runtime_stats s = { .size = sizeof(s) };
+
+    if (!rt || !out)
+        return WEIR_EINVAL;
+    s.workers = rt->options.workers;
+    s.workers_live = wr_load(&rt->worker_count, acquire);
+    s.workers_idle = wr_load(&rt->idle_count, relaxed);
+    s.accepted = wr_spawn_accepted(&rt->spawn);
+    s.ended = s.accepted - wr_load(&rt->live, relaxed);
+    s.stalls = wr_load(&rt->monitor.stalls, relaxed);
+    s.stack_waits = wr_load(&rt->stack_waits, relaxed);
+    s.threads = wr_pool_threads(&rt->pool);
+    wr_stack_count(&rt->stacks, &s.stacks, &s.stacks_free);
+    return wr_options_store(out, &s, sizeof(s));
+}

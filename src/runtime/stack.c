@@ -1,0 +1,193 @@
+/* Stacks: made in slabs, guarded, kept hot, trimmed when nobody needed them for a while.
+ * SPDX-License-Identifier: MIT */
+#include "runtime/stack.h"
+
+#include "base/assert.h"
+#include "base/os.h"
+
+#include <stddef.h>
+
+enum { SLAB_FIRST = 8, SLAB_MAX = 1024, TRIM_BATCH = 32 };
+
+/* Stacks are mapped many at a time: one map entry, one system call. The first slabs are small because
+ * most programs wait a little; each is twice the one before because some wait a lot. */
+struct wr_stack_slab {
+    struct wr_stack_slab *next;
+    char *memory;
+    size_t count;
+    struct wr_fiber fiber[];
+};
+
+void wr_stack_pool_init(struct wr_stack_pool *pool, size_t stack_size)
+{
+    size_t page = wr_os_page_size();
+
+    *pool = (struct wr_stack_pool){ .guard_size = page, .slab_next = SLAB_FIRST };
+    pool->stack_size = (stack_size + page - 1) / page * page + pool->guard_size;
+}
+
+static void slab_delete(struct wr_stack_pool *pool, struct wr_stack_slab *slab)
+{
+    for (size_t i = 0; i < slab->count; i++)
+        wr_context_fini(&slab->fiber[i].context);
+    wr_os_unmap(slab->memory, slab->count * pool->stack_size);
+    wr_os_free(slab);
+}
+
+void wr_stack_pool_fini(struct wr_stack_pool *pool)
+{
+    WR_ASSERT(pool->hot_count + pool->cold_count == pool->total);
+    while (pool->slabs) {
+        struct wr_stack_slab *slab = pool->slabs;
+        pool->slabs = slab->next;
+        slab_delete(pool, slab);
+    }
+}
+
+static void fiber_init(struct wr_stack_pool *pool, struct wr_fiber *fiber, char *low)
+{
+    wr_context_init_stack(&fiber->context, low + pool->guard_size,
+                          pool->stack_size - pool->guard_size);
+    wr_timer_init(&fiber->timer);
+    wr_list_init(&fiber->link);
+    fiber->state = WR_FIBER_FREE;
+}
+
+/* Adds a slab; half the size after each failure, because little memory is better than none. */
+static bool grow(struct wr_stack_pool *pool)
+{
+    struct wr_stack_slab *slab = NULL;
+    size_t count = pool->slab_next * 2;
+
+    while (!slab && (count /= 2) > 0) {
+        slab = wr_os_alloc(sizeof(*slab) + count * sizeof(slab->fiber[0]));
+        if (!slab)
+            continue;
+        slab->memory = wr_os_map(count * pool->stack_size);
+        if (slab->memory && wr_os_guard(slab->memory, pool->guard_size, pool->stack_size, count)) {
+            wr_os_unmap(slab->memory, count * pool->stack_size);
+            slab->memory = NULL;
+        }
+        if (!slab->memory) {
+            wr_os_free(slab);
+            slab = NULL;
+        }
+    }
+    if (!slab)
+        return false;
+    slab->count = count;
+    slab->next = pool->slabs;
+    pool->slabs = slab;
+    for (size_t i = count; i-- > 0;) {
+        struct wr_fiber *fiber = &slab->fiber[i];
+        fiber_init(pool, fiber, slab->memory + i * pool->stack_size);
+        fiber->next = pool->cold;
+        pool->cold = fiber;
+    }
+    pool->cold_count += count;
+    pool->total += count;
+    if (pool->slab_next < SLAB_MAX)
+        pool->slab_next *= 2;
+    return true;
+}
+
+struct wr_fiber *wr_stack_take(struct wr_stack_pool *pool, size_t want, size_t *got)
+{
+    struct wr_fiber *list = NULL;
+
+    *got = 0;
+    wr_lock(&pool->lock);
+    if (!pool->hot && !pool->cold)
+        grow(pool);
+    while (*got < want && (pool->hot || pool->cold)) {
+        struct wr_fiber **from = pool->hot ? &pool->hot : &pool->cold;
+        struct wr_fiber *fiber = *from;
+        *(pool->hot ? &pool->hot_count : &pool->cold_count) -= 1;
+        *from = fiber->next;
+        fiber->next = list;
+        list = fiber;
+        *got += 1;
+    }
+    if (pool->hot_count < pool->idle_low)
+        pool->idle_low = pool->hot_count;
+    wr_unlock(&pool->lock);
+    return list;
+}
+
+void wr_stack_give(struct wr_stack_pool *pool, struct wr_fiber *list, size_t count)
+{
+    wr_lock(&pool->lock);
+    while (list) {
+        struct wr_fiber *fiber = list;
+        WR_ASSERT(fiber->state == WR_FIBER_FREE);
+        WR_ASSERT_SLOW(wr_load(&fiber->parker.word, relaxed) == 0);
+        list = fiber->next;
+        fiber->next = pool->hot;
+        pool->hot = fiber;
+    }
+    pool->hot_count += count;
+    wr_unlock(&pool->lock);
+}
+
+/* The hot list is last in, first out, so the stacks nobody needed since the last trim are its last
+ * `idle_low` entries. They are cut off under the lock and given up without it, a batch at a time. */
+static struct wr_fiber *cut_unneeded(struct wr_stack_pool *pool, size_t *count)
+{
+    struct wr_fiber **at = &pool->hot;
+    struct wr_fiber *unneeded;
+
+    wr_lock(&pool->lock);
+    for (size_t keep = pool->hot_count - pool->idle_low; keep > 0; keep--)
+        at = &(*at)->next;
+    unneeded = *at;
+    *at = NULL;
+    *count = pool->idle_low;
+    pool->hot_count -= pool->idle_low;
+    pool->idle_low = pool->hot_count;
+    wr_unlock(&pool->lock);
+    return unneeded;
+}
+
+size_t wr_stack_trim(struct wr_stack_pool *pool)
+{
+    size_t count;
+    struct wr_fiber *list = cut_unneeded(pool, &count);
+
+    for (size_t left = count; left > 0;) {
+        struct wr_fiber *last = list, *first = list;
+        size_t batch = left < TRIM_BATCH ? left : TRIM_BATCH;
+        for (size_t i = 0; i < batch; i++) {
+            last = list;
+            wr_os_discard(list->context.stack_low, list->context.stack_size);
+            list = list->next;
+        }
+        wr_lock(&pool->lock);
+        last->next = pool->cold;
+        pool->cold = first;
+        pool->cold_count += batch;
+        wr_unlock(&pool->lock);
+        left -= batch;
+    }
+    return count;
+}
+
+void wr_stack_count(struct wr_stack_pool *pool, uint64_t *total, uint64_t *free)
+{
+    wr_lock(&pool->lock);
+    *total = pool->total;
+    *free = pool->hot_count + pool->cold_count;
+    wr_unlock(&pool->lock);
+}
+
+void *wr_stack_top(const struct wr_fiber *fiber)
+{
+    return (char *)fiber->context.stack_low + fiber->context.stack_size;
+}
+
+bool wr_stack_overflowed(const struct wr_stack_pool *pool, const struct wr_fiber *fiber,
+                         const void *address)
+{
+    const char *guard = (char *)fiber->context.stack_low - pool->guard_size;
+
+    return (const char *)address >= guard && (const char *)address < guard + pool->guard_size;
+}

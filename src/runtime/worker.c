@@ -1,0 +1,409 @@
+/* The worker's loop: who runs next on this thread, and when to sleep.
+ *
+ * There is no scheduler stack. The loop runs on a fiber's stack and calls new bodies directly; when a
+ * body parks, its stack stays with it and another loop goes on, on the spare. A loop keeps nothing on
+ * its stack that matters, so one that is not needed is simply forgotten and its stack reused.
+ * SPDX-License-Identifier: MIT */
+#include "runtime/worker.h"
+#include "base/assert.h"
+#include "base/os.h"
+#include "runtime/overflow.h"
+
+#include <stdio.h>
+#include <weir/error.h>
+
+enum {
+#ifdef WEIR_SIM /* small, so that short runs reach what lies beyond */
+    TURN = 6,
+    STACKS_MAX = 4,
+    STACKS_BATCH = 2,
+#else
+    TURN = 64,         /* switches or bodies before the loop looks at timers and descriptors     */
+    STACKS_MAX = 64,   /* free stacks a worker keeps at hand                                     */
+    STACKS_BATCH = 16, /* how many it gets from the shared pool at a time                        */
+#endif
+    STACK_RETRY_NS = 10000000, /* a worker without a stack asks again after this                 */
+};
+
+static void loop(void *worker_arg);
+
+/* ---- stacks at hand -------------------------------------------------------------------------- */
+
+static void inbox_drain(struct wr_worker *worker);
+
+/* Gives `count` stacks at hand back to the shared pool. */
+static void stacks_return(struct wr_worker *worker, size_t count)
+{
+    struct wr_fiber *list = NULL;
+    size_t moved = 0;
+
+    inbox_drain(worker); /* see Note: posted stacks stay home */
+    for (; worker->stacks && moved < count; moved++) {
+        struct wr_fiber *fiber = worker->stacks;
+        worker->stacks = fiber->next;
+        fiber->parker.worker = NULL;
+        fiber->next = list;
+        list = fiber;
+    }
+    worker->stack_count -= moved;
+    if (moved)
+        wr_stack_give(&worker->carrier.runtime->stacks, list, moved);
+}
+
+/* Keeps a stack whose loop is no longer needed. It may be the one we run on: nobody else touches it
+ * before we are off it, because only this worker takes from here. */
+static void stack_put(struct wr_worker *worker, struct wr_fiber *fiber)
+{
+    if (worker->stack_count >= STACKS_MAX)
+        stacks_return(worker, STACKS_MAX / 2);
+    fiber->next = worker->stacks;
+    worker->stacks = fiber;
+    worker->stack_count++;
+}
+
+/* A stack with a fresh loop on it, or NULL. */
+static struct wr_fiber *stack_get(struct wr_worker *worker)
+{
+    struct wr_fiber *fiber;
+
+    if (!worker->stacks) {
+        worker->stacks =
+            wr_stack_take(&worker->carrier.runtime->stacks, STACKS_BATCH, &worker->stack_count);
+        for (fiber = worker->stacks; fiber; fiber = fiber->next)
+            fiber->parker.worker = worker;
+    }
+    fiber = worker->stacks;
+    if (!fiber)
+        return NULL;
+    worker->stacks = fiber->next;
+    worker->stack_count--;
+    wr_context_prepare(&fiber->context, wr_stack_top(fiber), loop, worker);
+    return fiber;
+}
+
+/* ---- switching ------------------------------------------------------------------------------- */
+
+void wr_worker_suspend_to_loop(struct wr_worker *worker, struct wr_fiber *self)
+{
+    struct wr_fiber *next = worker->spare;
+
+    WR_ASSERT(next && next->state == WR_FIBER_FREE);
+    if (wr_list_empty(&self->link))
+        wr_list_append(&worker->waiting, &self->link);
+    worker->spare = NULL;
+    wr_worker_go(worker, self, next);
+    WR_ASSERT_SLOW(self->state == WR_FIBER_RUNNING);
+}
+
+/* From the loop on `self` to a ready fiber. The loop's stack becomes the spare, if there is none. */
+static void resume(struct wr_worker *worker, struct wr_fiber *self)
+{
+    struct wr_fiber *next = wr_worker_next(worker);
+
+    if (!worker->spare)
+        worker->spare = self; /* suspended here; a park continues it */
+    else
+        stack_put(worker, self); /* forgotten here */
+    wr_worker_go(worker, self, next);
+}
+
+/* ---- what comes from outside ----------------------------------------------------------------- */
+
+static void inbox_drain(struct wr_worker *worker)
+{
+    struct wr_fiber *fiber;
+
+    if (!wr_load(&worker->inbox, relaxed))
+        return;
+    fiber = wr_swap(&worker->inbox, NULL, seq_cst); /* pairs with post */
+    while (fiber) {
+        struct wr_fiber *next = fiber->inbox_next;
+        /* Not posted any more before it is unparked: whoever comes later posts it again. */
+        wr_swap(&fiber->parker.word, 0, acq_rel);
+        wr_unpark_local(worker, fiber);
+        fiber = next;
+    }
+}
+
+static void timers_expire(struct wr_worker *worker, weir_time now)
+{
+    struct wr_timer *timer;
+
+    while ((timer = wr_wheel_expire(&worker->wheel, now))) {
+        struct wr_fiber *fiber = WR_CONTAINER(timer, struct wr_fiber, timer);
+        if (fiber->state != WR_FIBER_PARKED)
+            continue; /* unparked first */
+        fiber->timed_out = true;
+        wr_worker_ready(worker, fiber);
+    }
+}
+
+/* On shutdown every waiting body is woken, once; its wait finds the runtime closing. Bodies that come
+ * to wait later look before they park. */
+static void sweep(struct wr_worker *worker)
+{
+    if (worker->swept || !wr_load(&worker->carrier.runtime->closing, acquire))
+        return;
+    worker->swept = true;
+    wr_list_each (node, &worker->waiting)
+        wr_unpark_local(worker, WR_CONTAINER(node, struct wr_fiber, link));
+}
+
+static void look_around(struct wr_worker *worker)
+{
+    worker->turn = TURN;
+    inbox_drain(worker);
+    if (wr_wheel_next(&worker->wheel) != WEIR_FOREVER)
+        timers_expire(worker, wr_os_now());
+    wr_reactor_poll(worker, WEIR_NOW_OR_NEVER);
+    sweep(worker);
+}
+
+/* ---- new work -------------------------------------------------------------------------------- */
+
+static void stop_searching(struct wr_worker *worker)
+{
+    if (!worker->searching)
+        return;
+    worker->searching = false;
+    wr_sub(&worker->carrier.runtime->searching, 1, seq_cst);
+}
+
+static void run(struct wr_worker *worker, struct wr_fiber *self, void *item)
+{
+    struct wr_source *source = worker->carrier.runtime->source;
+
+    self->state = WR_FIBER_RUNNING;
+    self->token = false;
+    wr_store(&self->item, item, release); /* pairs with the monitor's acquire */
+    wr_bump(&worker->epoch);
+    source->run(source, item);
+    WR_ASSERT(self->state == WR_FIBER_RUNNING);
+    wr_store(&self->item, NULL, release);
+    wr_bump(&worker->epoch);
+    self->state = WR_FIBER_FREE;
+    if (!wr_list_empty(&self->link))
+        wr_list_remove(&self->link);
+}
+
+/* Starts one new body on this stack, if there is one and it may start. */
+static bool start_one(struct wr_worker *worker, struct wr_fiber *self)
+{
+    weir_runtime *rt = worker->carrier.runtime;
+    void *item;
+
+    if (wr_load(&worker->benched, relaxed))
+        return false;
+    if (!worker->spare && !(worker->spare = stack_get(worker))) {
+        wr_add(&rt->stack_waits, 1, relaxed);
+        return false;
+    }
+    item = rt->source->pull(rt->source);
+    if (!item)
+        return false;
+    if (worker->searching) {
+        stop_searching(worker);
+        if (rt->source->pending(rt->source))
+            wr_runtime_wake(rt);
+    }
+    run(worker, self, item);
+    return true;
+}
+
+/* ---- sleeping -------------------------------------------------------------------------------- */
+
+void wr_worker_wake(struct wr_worker *worker)
+{
+    if (wr_load(&worker->asleep, seq_cst) && wr_swap(&worker->asleep, false, seq_cst))
+        wr_os_poller_ring(&worker->poller);
+}
+
+void wr_runtime_wake(weir_runtime *rt)
+{
+    struct wr_worker *worker = NULL;
+    uint32_t none = 0;
+
+    if (wr_load(&rt->idle_count, seq_cst) == 0 || wr_load(&rt->searching, seq_cst) != 0)
+        return;
+    if (!wr_cas(&rt->searching, &none, 1, seq_cst))
+        return;
+    wr_lock(&rt->idle_lock);
+    if (!wr_list_empty(&rt->idle)) { /* the last to fall asleep is the warmest */
+        worker = WR_CONTAINER(rt->idle.prev, struct wr_worker, idle_link);
+        wr_list_remove(&worker->idle_link);
+        wr_sub(&rt->idle_count, 1, seq_cst);
+        worker->searching = true; /* under the lock: idle_leave reads it there */
+    }
+    wr_unlock(&rt->idle_lock);
+    if (worker)
+        wr_worker_wake(worker);
+    else
+        wr_sub(&rt->searching, 1, seq_cst);
+}
+
+static void idle_enter(struct wr_worker *worker)
+{
+    weir_runtime *rt = worker->carrier.runtime;
+
+    stop_searching(worker);
+    wr_lock(&rt->idle_lock);
+    wr_list_append(&rt->idle, &worker->idle_link);
+    wr_add(&rt->idle_count, 1, seq_cst);
+    wr_unlock(&rt->idle_lock);
+}
+
+/* Unless somebody has taken us out, and made us search. */
+static void idle_leave(struct wr_worker *worker)
+{
+    weir_runtime *rt = worker->carrier.runtime;
+
+    wr_lock(&rt->idle_lock);
+    if (!wr_list_empty(&worker->idle_link)) {
+        wr_list_remove(&worker->idle_link);
+        wr_sub(&rt->idle_count, 1, seq_cst);
+    }
+    wr_unlock(&rt->idle_lock);
+}
+
+/* Whether this worker's thread is done for good. */
+static bool finished(struct wr_worker *worker)
+{
+    weir_runtime *rt = worker->carrier.runtime;
+
+    return wr_load(&rt->closing, acquire) && wr_list_empty(&worker->waiting) &&
+           (wr_load(&worker->benched, relaxed) || !rt->source->pending(rt->source));
+}
+
+/* Sleeps until something happens. Every test below comes after the store it pairs with: asleep
+ * against the inbox, the idle set against the source, both against closing. */
+static void sleep_until_something(struct wr_worker *worker)
+{
+    weir_runtime *rt = worker->carrier.runtime;
+    bool takes_work = worker->spare && !wr_load(&worker->benched, relaxed);
+    weir_time deadline = wr_wheel_next(&worker->wheel);
+
+    if (!worker->spare) { /* no stack to start anything with: ask again soon, or after a wake-up */
+        weir_time retry = wr_os_now() + STACK_RETRY_NS;
+        deadline = retry < deadline ? retry : deadline;
+    }
+    wr_store(&worker->asleep, true, seq_cst);
+    if (takes_work)
+        idle_enter(worker);
+    else
+        stop_searching(worker);
+    if (!wr_load(&worker->inbox, seq_cst) && !(takes_work && rt->source->pending(rt->source)) &&
+        (worker->swept || !wr_load(&rt->closing, seq_cst)) && !finished(worker))
+        wr_reactor_poll(worker, deadline);
+    wr_store(&worker->asleep, false, seq_cst);
+    if (takes_work)
+        idle_leave(worker);
+    wr_monitor_notice(&rt->monitor);
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+static void loop(void *worker_arg)
+{
+    struct wr_worker *worker = worker_arg;
+    struct wr_fiber *self = wr_load(&worker->current, relaxed);
+
+    for (;;) {
+        if (worker->turn == 0) {
+            look_around(worker);
+            worker->new_first = true;
+        } else {
+            inbox_drain(worker);
+        }
+        worker->turn--;
+        if (worker->ready.head && !worker->new_first) {
+            resume(worker, self);
+            continue;
+        }
+        worker->new_first = false;
+        if (start_one(worker, self))
+            continue;
+        if (!worker->ready.head)
+            look_around(worker);
+        if (worker->ready.head) {
+            resume(worker, self);
+            continue;
+        }
+        if (finished(worker))
+            break;
+        sleep_until_something(worker);
+        worker->turn = 0;
+    }
+    stop_searching(worker);
+    stack_put(worker, self);
+    wr_worker_go(worker, self, &worker->home);
+    WR_ASSERT(!"a finished loop was resumed");
+}
+
+static void worker_main(void *worker_arg)
+{
+    struct wr_worker *worker = worker_arg;
+    struct wr_fiber *first = worker->spare;
+
+    *wr_os_local() = &worker->carrier;
+    wr_context_init_thread(&worker->home.context);
+    wr_overflow_thread_begin(worker->carrier.runtime);
+    worker->spare = NULL;
+    wr_worker_go(worker, &worker->home, first);
+
+    if (worker->spare)
+        stack_put(worker, worker->spare);
+    stacks_return(worker, SIZE_MAX);
+    wr_overflow_thread_end(worker->carrier.runtime);
+    *wr_os_local() = NULL;
+}
+
+static void worker_free(struct wr_worker *worker)
+{
+    wr_reactor_fini(&worker->reactor);
+    wr_os_poller_close(&worker->poller);
+    wr_os_free(worker);
+}
+
+int wr_worker_start(weir_runtime *rt)
+{
+    uint32_t number = wr_load(&rt->worker_count, relaxed);
+    struct wr_worker *worker = wr_os_alloc(sizeof(*worker));
+    char name[32];
+    int rc;
+
+    if (!worker)
+        return WEIR_ENOMEM;
+    worker->carrier.runtime = rt;
+    worker->number = number;
+    wr_list_init(&worker->waiting);
+    wr_list_init(&worker->idle_link);
+    wr_wheel_init(&worker->wheel, wr_os_now());
+    rc = wr_os_poller_open(&worker->poller);
+    if (rc) {
+        wr_os_free(worker);
+        return rc;
+    }
+    worker->spare = stack_get(worker);
+    if (!worker->spare) {
+        worker_free(worker);
+        return WEIR_ENOMEM;
+    }
+    snprintf(name, sizeof(name), "weir-w%u", number);
+    rt->worker[number] = worker;
+    rc = wr_os_thread_start(&worker->thread, worker_main, worker, name);
+    if (rc) {
+        stack_put(worker, worker->spare);
+        stacks_return(worker, SIZE_MAX);
+        worker_free(worker);
+        return rc;
+    }
+    wr_store(&rt->worker_count, number + 1, release); /* pairs with readers of rt->worker */
+    return 0;
+}
+
+void wr_worker_delete(struct wr_worker *worker)
+{
+    wr_worker_wake(worker);
+    wr_os_thread_join(&worker->thread);
+    worker_free(worker);
+}

@@ -1,0 +1,165 @@
+/* Workers: OS threads that carry fibers. Private to the runtime.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_RUNTIME_WORKER_H
+#define WR_RUNTIME_WORKER_H
+
+#include "base/assert.h"
+#include "base/os.h"
+#include "runtime/fiber.h"
+#include "runtime/monitor.h"
+#include "runtime/pool.h"
+#include "runtime/reactor.h"
+#include "runtime/runtime.h"
+#include "runtime/spawn.h"
+#include "runtime/stack.h"
+#include "runtime/timer.h"
+
+/* What every thread of a runtime's has in its thread-local slot. */
+struct wr_carrier {
+    weir_runtime *runtime;
+    struct wr_parker *parker; /* a pool thread's own; NULL on a worker, whose fibers are parkers */
+};
+
+struct wr_queue {
+    struct wr_fiber *head;
+    struct wr_fiber *tail; /* meaningless while head is NULL */
+};
+
+struct wr_worker {
+    struct wr_carrier carrier; /* first: the thread-local slot points here */
+
+    /* Its own thread only. At rest:
+     *     spare != NULL while a body runs: so a park never fails for want of a stack
+     *     current runs on this thread; exactly one of all fibers does                           */
+    struct wr_fiber *spare; /* a suspended loop to go on with when the body parks             */
+    struct wr_queue ready;
+    unsigned turn;           /* switches left before the loop looks around                     */
+    bool new_first;          /* the next thing to start is a new body, not a ready fiber       */
+    bool searching;          /* counted in runtime->searching                                  */
+    bool swept;              /* has woken its fibers for the shutdown                          */
+    struct wr_fiber *stacks; /* free ones at hand, hottest first                               */
+    size_t stack_count;
+    struct wr_list waiting; /* fibers whose body has parked at least once                     */
+    struct wr_wheel wheel;
+    struct wr_reactor reactor;
+    struct wr_fiber home; /* the thread's own stack: where the loop starts and ends         */
+
+    /* Shared. */
+    _Atomic(struct wr_fiber *) current; /* written by its own thread, read by the monitor        */
+    _Atomic uint64_t epoch; /* counts switches and bodies; one writer                         */
+    _Atomic(struct wr_fiber *) inbox; /* posted fibers, pushed by anyone                         */
+    _Atomic bool asleep;      /* in the poller, or about to be                                  */
+    _Atomic bool benched;     /* takes no new work: a replacement whose stall is over           */
+    struct wr_list idle_link; /* in runtime->idle, under its lock                               */
+    struct wr_os_poller poller;
+    struct wr_os_thread thread;
+    uint32_t number;
+    struct wr_stall_watch watch; /* the monitor's own notes                                      */
+};
+
+struct weir_runtime {
+    weir_runtime_options options;
+    struct wr_source *source;
+    struct wr_spawn spawn; /* the source that weir_spawn feeds                               */
+
+    _Atomic bool closing;  /* every body is cancelled, no new ones are accepted              */
+    _Atomic uint64_t live; /* bodies accepted and not ended                                  */
+    _Atomic uint64_t stack_waits;
+    struct wr_waitq drained; /* those who wait for live == 0                                   */
+
+    /* Sleeping workers; see "Idle workers and new work" in parking.md.
+     *     idle_count == length of idle, under the lock                                          */
+    struct wr_lock idle_lock;
+    struct wr_list idle;
+    _Atomic uint32_t idle_count;
+    _Atomic uint32_t searching;
+
+    struct wr_stack_pool stacks;
+    struct wr_pool pool;
+    struct wr_monitor monitor;
+
+    uint32_t worker_slots; /* workers + replacements_max                                     */
+    _Atomic uint32_t worker_count; /* started so far; only the monitor adds                      */
+    struct wr_worker *worker[];
+};
+
+/* The calling thread's worker, or NULL. */
+static inline struct wr_worker *wr_worker_self(void)
+{
+    struct wr_carrier *carrier = *wr_os_local();
+
+    return carrier && !carrier->parker ? (struct wr_worker *)carrier : NULL;
+}
+
+/* Starts worker number `runtime->worker_count`. */
+int wr_worker_start(weir_runtime *rt);
+
+/* Joins a worker whose runtime is closing. */
+void wr_worker_delete(struct wr_worker *worker);
+
+/* Makes a worker look around if it sleeps. From any thread. */
+void wr_worker_wake(struct wr_worker *worker);
+
+/* Puts a fiber of this worker last in the ready queue. Own thread only. */
+static inline void wr_worker_ready(struct wr_worker *worker, struct wr_fiber *fiber)
+{
+    fiber->state = WR_FIBER_READY;
+    fiber->next = NULL;
+    if (worker->ready.head)
+        worker->ready.tail->next = fiber;
+    else
+        worker->ready.head = fiber;
+    worker->ready.tail = fiber;
+}
+
+/* Unparks a fiber of the calling worker. */
+static inline void wr_unpark_local(struct wr_worker *worker, struct wr_fiber *fiber)
+{
+    if (fiber->state == WR_FIBER_PARKED)
+        wr_worker_ready(worker, fiber);
+    else if (fiber->state == WR_FIBER_RUNNING)
+        fiber->token = true;
+}
+
+/* Takes the first of the ready queue, which must not be empty. */
+static inline struct wr_fiber *wr_worker_next(struct wr_worker *worker)
+{
+    struct wr_fiber *fiber = worker->ready.head;
+
+    worker->ready.head = fiber->next;
+    WR_ASSERT(fiber->state == WR_FIBER_READY);
+    fiber->state = WR_FIBER_RUNNING;
+    return fiber;
+}
+
+/* Leaves `from`, goes on with `to`. The monitor sees the epoch move. */
+static inline void wr_worker_go(struct wr_worker *worker, struct wr_fiber *from,
+                                struct wr_fiber *to)
+{
+    wr_bump(&worker->epoch);
+    wr_store(&worker->current, to, release); /* pairs with the monitor's acquire */
+    wr_context_switch(&from->context, &to->context);
+}
+
+/* Leaves `self`, whose state the caller has set, and runs whatever is next. Returns when `self` runs
+ * again. Straight to a ready fiber if there is one; through the loop when nothing is ready, when it is
+ * time to look around, and on a body's first park, which is when it joins `waiting`. */
+void wr_worker_suspend_to_loop(struct wr_worker *worker, struct wr_fiber *self);
+
+static inline void wr_worker_suspend(struct wr_worker *worker, struct wr_fiber *self)
+{
+    WR_ASSERT_SLOW(self == wr_load(&worker->current, relaxed));
+    if (WR_LIKELY(worker->ready.head && worker->turn && !wr_list_empty(&self->link))) {
+        struct wr_fiber *next = wr_worker_next(worker);
+        worker->turn--;
+        if (next != self)
+            wr_worker_go(worker, self, next);
+    } else {
+        wr_worker_suspend_to_loop(worker, self);
+    }
+}
+
+/* Takes a body's end into account; wakes those who drain. */
+void wr_runtime_ended(weir_runtime *rt);
+
+#endif
