@@ -1,0 +1,36 @@
+/* What simulator tests share: exploring many seeds under cmocka.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_TESTS_SIM_SUPPORT_H
+#define WR_TESTS_SIM_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <weir.h>
+#include <weir/sim.h>
+
+#include <cmocka.h>
+
+#define MS               ((int64_t)1000000)
+#define CHECK(condition) WEIR_SIM_CHECK(condition)
+
+/* Runs the scenario under `seeds` different schedules. The failing seed is printed; run the test
+ * with WEIR_SEED set to it to see that schedule again. */
+static inline void explore(uint64_t seeds, const weir_sim_options *opt, void (*scenario)(void *))
+{
+    weir_sim_report failure = WEIR_SIM_REPORT;
+
+    if (weir_sim_explore(opt, seeds, scenario, NULL, &failure))
+        fail_msg("%s", failure.message);
+}
+
+static inline weir_runtime *new_runtime(const weir_runtime_options *opt)
+{
+    weir_runtime *rt = NULL;
+
+    CHECK(weir_runtime_new(&rt, opt) == 0);
+    return rt;
+}
+
+#endif
