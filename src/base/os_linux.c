@@ -21,6 +21,11 @@
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102 /* Linux 6.13 */
 #endif
+#ifndef PIDFD_SELF
+#define PIDFD_SELF (-10000) /* Linux 6.14 */
+#endif
+
+enum { GUARD_BATCH = 128 };
 
 _Thread_local void *wr_os_local_slot;
 
@@ -74,6 +79,7 @@ void wr_os_unmap(void *memory, size_t size)
     WR_ASSERT(munmap(memory, size) == 0);
 }
 
+/* For kernels without MADV_GUARD_INSTALL: each guard then is a map entry of its own. */
 static int guard_by_protection(char *first, size_t size, size_t stride, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -82,11 +88,27 @@ static int guard_by_protection(char *first, size_t size, size_t stride, size_t c
     return 0;
 }
 
-int wr_os_guard(void *first, size_t size, size_t stride, size_t count)
+/* Up to a batch of guards in one system call; false if the kernel cannot. */
+static bool guard_batch(char *first, size_t size, size_t stride, size_t count)
 {
+    struct iovec range[GUARD_BATCH];
+
     for (size_t i = 0; i < count; i++)
-        if (madvise((char *)first + i * stride, size, MADV_GUARD_INSTALL))
-            return guard_by_protection(first, size, stride, count); /* an older kernel */
+        range[i] = (struct iovec){ .iov_base = first + i * stride, .iov_len = size };
+    return syscall(SYS_process_madvise, PIDFD_SELF, range, count, MADV_GUARD_INSTALL, 0) ==
+           (long)(count * size);
+}
+
+int wr_os_guard(void *first_arg, size_t size, size_t stride, size_t count)
+{
+    char *first = first_arg;
+
+    for (size_t done = 0; done < count;) {
+        size_t batch = count - done < GUARD_BATCH ? count - done : GUARD_BATCH;
+        if (!guard_batch(first + done * stride, size, stride, batch))
+            return guard_by_protection(first, size, stride, count);
+        done += batch;
+    }
     return 0;
 }
 
