@@ -48,7 +48,7 @@ typedef struct weir_runtime_options { /* zero in any field asks for its default 
     uint32_t workers;        /* default: the CPUs this process may use (affinity, cgroup quota)  */
     uint32_t threads_max;    /* most OS threads for blocking work; default 256                   */
     uint32_t thread_idle_ms; /* an idle one of those ends after this; default 5000               */
-    size_t stack_size;       /* of a body that waits; default 256 KiB, at least 16 KiB. Address
+    size_t stack_size;       /* of a body that waits; default 128 KiB, at least 16 KiB. Address
                                 space only: memory is committed page by page as it is used       */
     uint32_t stall_after_ms; /* a body on a worker this long without a wait is a stall; def. 10  */
     uint32_t replacements_max; /* most replacement workers at a time; default: as many as workers */

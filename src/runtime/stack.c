@@ -53,42 +53,54 @@ static void fiber_init(struct wr_stack_pool *pool, struct wr_fiber *fiber, char 
     fiber->state = WR_FIBER_FREE;
 }
 
-/* Adds a slab; half the size after each failure, because little memory is better than none. */
-static bool grow(struct wr_stack_pool *pool)
+/* Makes a slab of `count` stacks; half as many after each failure, because little memory is better than
+ * none. NULL: not even one. */
+static struct wr_stack_slab *slab_new(struct wr_stack_pool *pool, size_t count)
 {
-    struct wr_stack_slab *slab = NULL;
-    size_t count = pool->slab_next * 2;
+    struct wr_stack_slab *slab;
 
-    while (!slab && (count /= 2) > 0) {
+    for (; count > 0; count /= 2) {
         slab = wr_os_alloc(sizeof(*slab) + count * sizeof(slab->fiber[0]));
         if (!slab)
             continue;
         slab->memory = wr_os_map(count * pool->stack_size);
-        if (slab->memory && wr_os_guard(slab->memory, pool->guard_size, pool->stack_size, count)) {
+        if (slab->memory &&
+            wr_os_guard(slab->memory, pool->guard_size, pool->stack_size, count) == 0)
+            break;
+        if (slab->memory)
             wr_os_unmap(slab->memory, count * pool->stack_size);
-            slab->memory = NULL;
-        }
-        if (!slab->memory) {
-            wr_os_free(slab);
-            slab = NULL;
-        }
+        wr_os_free(slab);
     }
-    if (!slab)
-        return false;
+    if (!count)
+        return NULL;
     slab->count = count;
-    slab->next = pool->slabs;
-    pool->slabs = slab;
-    for (size_t i = count; i-- > 0;) {
-        struct wr_fiber *fiber = &slab->fiber[i];
-        fiber_init(pool, fiber, slab->memory + i * pool->stack_size);
-        fiber->next = pool->cold;
-        pool->cold = fiber;
-    }
-    pool->cold_count += count;
-    pool->total += count;
+    for (size_t i = 0; i < count; i++)
+        fiber_init(pool, &slab->fiber[i], slab->memory + i * pool->stack_size);
+    return slab;
+}
+
+/* Adds a slab. The lock is let go meanwhile: mapping and guarding many stacks takes a while, and other
+ * workers have stacks to give back, or slabs of their own to make. */
+static void grow(struct wr_stack_pool *pool)
+{
+    size_t count = pool->slab_next;
+    struct wr_stack_slab *slab;
+
     if (pool->slab_next < SLAB_MAX)
         pool->slab_next *= 2;
-    return true;
+    wr_unlock(&pool->lock);
+    slab = slab_new(pool, count);
+    wr_lock(&pool->lock);
+    if (!slab)
+        return;
+    slab->next = pool->slabs;
+    pool->slabs = slab;
+    for (size_t i = slab->count; i-- > 0;) {
+        slab->fiber[i].next = pool->cold;
+        pool->cold = &slab->fiber[i];
+    }
+    pool->cold_count += slab->count;
+    pool->total += slab->count;
 }
 
 struct wr_fiber *wr_stack_take(struct wr_stack_pool *pool, size_t want, size_t *got)

@@ -1,0 +1,115 @@
+/* What the workloads, the harness and the report of weir-bench share.
+ *
+ * A workload runs in a process of its own and tells its figures as lines of text:
+ *
+ *     RESULT <workload> <system> <metric>=<value> ...
+ *
+ * Whoever prints such lines can be measured: a forked child of ours, or another program. Of every
+ * metric, less is better.
+ * SPDX-License-Identifier: MIT */
+#ifndef WEIR_BENCH_H
+#define WEIR_BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <weir.h>
+
+enum {
+    BENCH_NAME_MAX = 32, /* of a workload, a system, a metric; with the final zero */
+    BENCH_RUNS_MAX = 100,
+    BENCH_FIGURES_MAX = 256,
+};
+
+#define BENCH_WEIR      "weir"
+#define BENCH_REFERENCE "reference" /* what the machine itself can do, to compare with */
+
+/* ---- workloads ------------------------------------------------------------------------------- */
+
+/* Where a running workload puts its figures. */
+struct bench_out {
+    const char *workload;
+    FILE *to;
+};
+
+struct bench_workload {
+    const char *name;
+    const char *what;                   /* one line for --list */
+    void (*run)(struct bench_out *out); /* one run, in a fresh process */
+};
+
+/* A median of weir's that should not be above a limit. */
+struct bench_target {
+    const char *workload;
+    const char *metric;
+    double at_most;
+    const char *below; /* or: must be below this metric of the reference, and at_most is not used */
+};
+
+/* Both end with an entry without a name. */
+extern const struct bench_workload bench_workloads[];
+extern const struct bench_target bench_targets[];
+
+void bench_switch(struct bench_out *out);
+void bench_spawn(struct bench_out *out);
+void bench_sleepers(struct bench_out *out);
+void bench_timers(struct bench_out *out);
+void bench_idle(struct bench_out *out);
+
+/* ---- for workloads --------------------------------------------------------------------------- */
+
+void bench_put(struct bench_out *out, const char *system, const char *metric, double value);
+
+/* Ends this run as failed. From any thread of the child's. */
+_Noreturn void bench_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Ends this run unless rc, what a call of weir's answered, is success. */
+void bench_must(int rc, const char *call);
+
+/* Runs part(out) in one more process, so that neither sees what the other did to its memory. Call it
+ * while there is but one thread. */
+void bench_apart(struct bench_out *out, void (*part)(struct bench_out *out));
+
+weir_runtime *bench_runtime(const weir_runtime_options *opt);
+
+/* Bytes of memory this process has in use. */
+double bench_rss(void);
+
+/* Sorts the values. The mean of the middle two if their count is even; 0 if there are none. */
+double bench_median(double *values, size_t count);
+
+/* A fixed sequence of numbers that look random; `state` must not be zero. */
+uint64_t bench_random(uint64_t *state);
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+struct bench_figure {
+    char workload[BENCH_NAME_MAX];
+    char system[BENCH_NAME_MAX];
+    char metric[BENCH_NAME_MAX];
+    double value[BENCH_RUNS_MAX]; /* one per run */
+    size_t runs;
+};
+
+struct bench_results {
+    struct bench_figure figure[BENCH_FIGURES_MAX]; /* in the order in which they first came */
+    size_t count;
+};
+
+/* Takes the figures out of the RESULT lines in `text`, which is cut up; other lines are skipped.
+ * Answers how many there were, or -1 after showing the first line that makes no sense. */
+int bench_results_join(struct bench_results *results, char *text);
+
+/* Runs a workload once in a child process and joins its figures. False, after saying so: the child
+ * crashed or hung, and none were joined; or it told nothing that makes sense. */
+bool bench_run(struct bench_results *results, const struct bench_workload *workload);
+
+/* ---- report ---------------------------------------------------------------------------------- */
+
+void bench_table_print(const struct bench_results *results);
+
+/* Writes one line of JSON per figure. With `only`, what the file holds of other workloads is kept.
+ * 0, or a negated errno. */
+int bench_json_write(const char *path, const struct bench_results *results, const char *only);
+
+#endif
