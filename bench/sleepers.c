@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-enum { BODIES = 100000, SLEEP_MS = 1000, POLL_MS = 2, STACK_SIZE = 256 << 10, TOUCHERS = 2 };
+enum { BODIES = 100000, SLEEP_MS = 1000, POLL_MS = 2, STACK_SIZE = 128 << 10, TOUCHERS = 2 };
 
 /* ---- touching as many pages ------------------------------------------------------------------ */
 

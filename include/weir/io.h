@@ -1,11 +1,12 @@
 /* Waiting for file descriptors and child processes.
  *
  * Any descriptor will do, blocking or not: these calls never block the worker of a task that waits.
- * Descriptors stay the caller's. Closing one while somebody waits for it is not noticed: the wait
- * goes on until its deadline or a cancel.
+ * Descriptors stay the caller's. Do not close one while somebody waits for it: the wait would go on until
+ * its deadline or a cancel, or answer for another file that got the same number. Where the kernel cannot
+ * read a pipe without waiting (RWF_NOWAIT), give one with several readers O_NONBLOCK.
  *
  * All answer WEIR_ETIMEDOUT when the deadline passes first, WEIR_ECANCELED in a cancelled task,
- * WEIR_EBADF for a descriptor that is not open, WEIR_EINVAL for a NULL or negative argument, and
+ * WEIR_EBADF for a descriptor that is not open, WEIR_EINVAL for another argument that makes no sense, and
  * otherwise what the kernel said as a negated errno. Interrupted system calls are resumed.
  * SPDX-License-Identifier: MIT */
 #ifndef WEIR_IO_H

@@ -3,15 +3,17 @@
  * A body is a plain C function. It runs directly on a worker's stack; when it waits in a call marked
  * WEIR_PARKS, the worker leaves that stack to it and goes on with other work on another one. A body
  * that never waits costs no switch and no stack, one that waits costs exactly its own. A body that
- * has started stays on its thread, so errno, thread-local storage and pthread mutexes keep their
- * meaning across a wait.
+ * has started stays on its thread, so errno, thread-local storage and the owner of a pthread mutex keep
+ * their meaning across a wait. (But do not wait while you hold a mutex that other bodies lock: one on the
+ * same thread would block it, and you with it.)
  *
  * Code that blocks a thread (a slow library, disk I/O) is best sent to WEIR_THREADS or wrapped in
  * weir_blocking(). If a body blocks its worker all the same, the stall monitor notices, starts a
  * replacement so that the others keep running, and says who it was.
  *
- * Threads of the runtime have the signal mask of the thread that made it, and so have processes that
- * bodies start. No thread survives fork(2): the child must not use the runtime, not even free it.
+ * Workers have the signal mask of the thread that made the runtime, threads of the pool that of the thread
+ * whose call started them; processes that bodies start inherit it. No thread survives fork(2): the child
+ * must not use the runtime, not even free it.
  *
  * Calls may come from any thread. Leaving a body by longjmp or a C++ exception is undefined.
  * SPDX-License-Identifier: MIT */
@@ -52,7 +54,8 @@ typedef struct weir_runtime_options { /* zero in any field asks for its default 
                                 space only: memory is committed page by page as it is used       */
     uint32_t stall_after_ms; /* a body on a worker this long without a wait is a stall; def. 10  */
     uint32_t replacements_max; /* most replacement workers at a time; default: as many as workers */
-    bool report_overflow;      /* on a stack overflow print the body's name before dying. Installs a
+    bool
+        report_overflow; /* on a stack overflow of a worker print the body's name before dying. Installs a
                                 SIGSEGV handler for the process; without it weir installs none   */
     void (*on_stall)(const weir_stall *stall, void *arg); /* on the monitor's thread; must not
                                                              free the runtime                    */
@@ -63,7 +66,8 @@ typedef struct weir_runtime_options { /* zero in any field asks for its default 
 
 /* Starts the workers. `opt` may be NULL for all defaults.
  * WEIR_EINVAL: a field is out of range. WEIR_EVERSION: the caller set a field this library does not
- * know. WEIR_ENOMEM, WEIR_EAGAIN: no memory or no threads; nothing is left behind. */
+ * know. WEIR_ENOMEM, WEIR_EAGAIN, or -EMFILE and the like: no memory, no threads, no
+ * descriptors; nothing is left behind. */
 int weir_runtime_new(weir_runtime **out, const weir_runtime_options *opt);
 
 /* Waits until every accepted body has ended. More may be accepted meanwhile, also by bodies.
@@ -73,8 +77,9 @@ int weir_runtime_drain(weir_runtime *rt, weir_time deadline) WEIR_PARKS;
 /* Refuses new bodies, cancels the accepted ones (their waits answer WEIR_ECANCELED; those that had
  * not started still run, so that each can release what it owns), waits for all of them and for the
  * threads. A body that never returns keeps this call waiting: drain with a deadline first if that
- * can happen. Not to be called by a body of this runtime. NULL is fine. */
-void weir_runtime_free(weir_runtime *rt);
+ * can happen. Not to be called by a body of this runtime, nor while another thread is inside a call that
+ * uses it. NULL is fine. */
+void weir_runtime_free(weir_runtime *rt) WEIR_PARKS;
 
 typedef struct weir_spawn_options { /* zero in any field asks for its default */
     size_t size;
@@ -85,7 +90,8 @@ typedef struct weir_spawn_options { /* zero in any field asks for its default */
 #define WEIR_SPAWN(...) (&(weir_spawn_options){ .size = sizeof(weir_spawn_options), __VA_ARGS__ })
 
 /* Runs body(arg) once, as soon as a worker (or thread) is free. First come, first served. `opt` may
- * be NULL. WEIR_ENOMEM: not accepted. WEIR_ECLOSED: the runtime is being freed. */
+ * be NULL. WEIR_ENOMEM, or for WEIR_THREADS also WEIR_EAGAIN: not accepted. WEIR_ECLOSED: the runtime is
+ * being freed. WEIR_EINVAL, WEIR_EVERSION: bad arguments. */
 int weir_spawn(weir_runtime *rt, weir_body *body, void *arg, const weir_spawn_options *opt);
 
 /* True in a body that was asked to end. A body that never waits should look now and then. */
@@ -93,16 +99,18 @@ bool weir_cancelled(void);
 
 typedef struct weir_runtime_stats { /* a snapshot; figures may be a moment apart */
     size_t size;
-    uint32_t workers;      /* configured                                                       */
-    uint32_t workers_live; /* threads at work, replacements included                           */
-    uint32_t workers_idle; /* asleep in the kernel                                             */
-    uint32_t threads;      /* OS threads for blocking work                                     */
-    uint64_t accepted;     /* bodies accepted so far                                           */
-    uint64_t ended;        /* bodies ended so far                                              */
-    uint64_t stalls;       /* stalls found so far                                              */
-    uint64_t stacks;       /* stacks that exist                                                */
-    uint64_t stacks_free;  /* of those, waiting for use                                        */
-    uint64_t stack_waits;  /* times a worker could not start a body for want of a stack        */
+    uint32_t workers; /* configured                                                       */
+    uint32_t
+        workers_live; /* worker threads that exist, with replacements                            */
+    uint32_t
+        workers_idle; /* asleep, and ready to take new work                                              */
+    uint32_t threads;     /* OS threads for blocking work                                     */
+    uint64_t accepted;    /* bodies accepted so far                                           */
+    uint64_t ended;       /* bodies ended so far                                              */
+    uint64_t stalls;      /* stalls found so far                                              */
+    uint64_t stacks;      /* stacks that exist                                                */
+    uint64_t stacks_free; /* of those, in the shared pool                                        */
+    uint64_t stack_waits; /* times a worker could not start a body for want of a stack        */
 } weir_runtime_stats;
 
 /* Fills `out`, of which the caller set `size`. WEIR_EINVAL: NULL, or no size. */

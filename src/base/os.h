@@ -83,15 +83,18 @@ struct wr_os_poller {
 
 struct wr_os_ready {
     int fd;
-    int events; /* WEIR_READ | WEIR_WRITE | WEIR_HANGUP */
+    uint32_t tag; /* of the request that is answered      */
+    int events;   /* WEIR_READ | WEIR_WRITE | WEIR_HANGUP */
 };
 
 int wr_os_poller_open(struct wr_os_poller *poller);
 void wr_os_poller_close(struct wr_os_poller *poller);
 
-/* Asks for one report of `events` on `fd`, in place of what was asked before; 0 events ask for none.
+/* Asks for one report of `events` on `fd`, in place of what was asked before; 0 events ask for none. The
+ * tag comes back with the report: a file that was closed here and lives on elsewhere may still answer
+ * an old request, under a number that belongs to another file by now.
  * -EPERM: this kind of descriptor is always ready. -EBADF: it is not open. */
-int wr_os_poller_watch(struct wr_os_poller *poller, int fd, int events);
+int wr_os_poller_watch(struct wr_os_poller *poller, int fd, int events, uint32_t tag);
 
 /* Sleeps until something is ready, the bell rings or the deadline comes; 0 or past: just looks.
  * Answers the number of reports; the bell is heard but not reported. May return 0 for no reason. */

@@ -11,12 +11,13 @@ enum { FAULT_STACK = 32768 };
 
 static void (*_Atomic fault_handler)(const void *address);
 static struct sigaction former;
+static _Thread_local void *fault_stack; /* ours; a program may have put another in its place */
 
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
     void (*handler)(const void *address) = wr_load(&fault_handler, acquire);
 
-    if (handler)
+    if (handler && info->si_code > 0) /* a fault, and so with an address */
         handler(info->si_addr);
     /* Let the fault take its usual course: whoever was there before us, or death. */
     if (former.sa_flags & SA_SIGINFO && former.sa_sigaction) {
@@ -28,6 +29,8 @@ static void on_signal(int signal, siginfo_t *info, void *context)
         return;
     }
     sigaction(signal, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
+    if (info->si_code <= 0)
+        raise(signal); /* sent by somebody: no instruction will fault again */
 }
 
 int wr_os_on_fault(void (*handler)(const void *address))
@@ -43,18 +46,19 @@ int wr_os_on_fault(void (*handler)(const void *address))
 
 void wr_os_fault_stack(bool wanted)
 {
-    stack_t stack = { .ss_flags = SS_DISABLE }, old;
+    stack_t stack = { .ss_flags = SS_DISABLE }, present;
 
-    if (wanted) {
+    if (wanted && !fault_stack) {
         stack = (stack_t){ .ss_sp = malloc(FAULT_STACK), .ss_size = FAULT_STACK };
-        if (!stack.ss_sp || sigaltstack(&stack, NULL))
+        if (stack.ss_sp && sigaltstack(&stack, NULL) == 0)
+            fault_stack = stack.ss_sp;
+        else
             free(stack.ss_sp);
-        return;
-    }
-    if (sigaltstack(NULL, &old) == 0 && old.ss_size == FAULT_STACK &&
-        !(old.ss_flags & SS_DISABLE)) {
-        sigaltstack(&stack, NULL);
-        free(old.ss_sp);
+    } else if (!wanted && fault_stack) {
+        if (sigaltstack(NULL, &present) == 0 && present.ss_sp == fault_stack)
+            sigaltstack(&stack, NULL);
+        free(fault_stack);
+        fault_stack = NULL;
     }
 }
 

@@ -9,7 +9,9 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <weir/io.h>
@@ -21,7 +23,7 @@
 /* What is left until `deadline`, and whether that is bounded at all. */
 static struct timespec time_left(weir_time deadline)
 {
-    weir_time left = deadline > 0 ? deadline - wr_os_now() : 0;
+    weir_time left = deadline > 0 && deadline != WEIR_FOREVER ? deadline - wr_os_now() : 0;
 
     if (left < 0)
         left = 0;
@@ -45,7 +47,7 @@ int wr_os_poller_open(struct wr_os_poller *poller)
         close(poller->poll_fd);
         return rc;
     }
-    bell.data.fd = poller->bell_fd;
+    bell.data.u64 = (uint32_t)poller->bell_fd;
     if (epoll_ctl(poller->poll_fd, EPOLL_CTL_ADD, poller->bell_fd, &bell)) {
         rc = -errno;
         wr_os_poller_close(poller);
@@ -60,11 +62,12 @@ void wr_os_poller_close(struct wr_os_poller *poller)
     close(poller->poll_fd);
 }
 
-int wr_os_poller_watch(struct wr_os_poller *poller, int fd, int events)
+int wr_os_poller_watch(struct wr_os_poller *poller, int fd, int events, uint32_t tag)
 {
     /* A descriptor that reported stays in the set, disarmed, until the kernel drops it on close: the
      * next wait for it then takes one call instead of two. */
-    struct epoll_event event = { .events = EPOLLONESHOT, .data.fd = fd };
+    struct epoll_event event = { .events = EPOLLONESHOT,
+                                 .data.u64 = (uint64_t)tag << 32 | (uint32_t)fd };
 
     event.events |= events & WEIR_READ ? EPOLLIN | EPOLLRDHUP : 0;
     event.events |= events & WEIR_WRITE ? EPOLLOUT : 0;
@@ -81,7 +84,7 @@ static int events_from_epoll(uint32_t events)
 {
     return (events & (EPOLLIN | EPOLLRDHUP) ? WEIR_READ : 0) |
            (events & EPOLLOUT ? WEIR_WRITE : 0) |
-           (events & (EPOLLERR | EPOLLHUP | EPOLLRDHUP) ? WEIR_HANGUP : 0);
+           (events & (EPOLLERR | EPOLLHUP) ? WEIR_HANGUP : 0);
 }
 
 /* epoll_pwait2 has nanoseconds; kernels before 5.11 only have the one that counts milliseconds, where
@@ -110,9 +113,11 @@ int wr_os_poller_wait(struct wr_os_poller *poller, struct wr_os_ready *ready, in
     WR_ASSERT(max > 0);
     n = epoll_wait_until(poller->poll_fd, events, max < 64 ? max : 64, deadline);
     for (int i = 0; i < n; i++) {
-        if (events[i].data.fd == poller->bell_fd)
+        int fd = (int)(uint32_t)events[i].data.u64;
+        if (fd == poller->bell_fd)
             continue;
-        ready[reports].fd = events[i].data.fd;
+        ready[reports].fd = fd;
+        ready[reports].tag = (uint32_t)(events[i].data.u64 >> 32);
         ready[reports].events = events_from_epoll(events[i].events);
         reports++;
     }
@@ -144,13 +149,13 @@ int wr_os_fd_poll(int fd, int events, weir_time deadline)
         return -EBADF;
     found |= p.revents & (POLLIN | POLLRDHUP) ? WEIR_READ : 0;
     found |= p.revents & POLLOUT ? WEIR_WRITE : 0;
-    found |= p.revents & (POLLERR | POLLHUP | POLLRDHUP) ? WEIR_HANGUP : 0;
+    found |= p.revents & (POLLERR | POLLHUP) ? WEIR_HANGUP : 0;
     return found;
 }
 
 /* ---- descriptors ----------------------------------------------------------------------------- */
 
-/* Whether an attempt would return at once. Sockets are not asked: they can be told not to wait. */
+/* For what is no socket: whether an attempt would return at once. */
 static int attempt_may_go(int fd, short wanted)
 {
     int flags = fcntl(fd, F_GETFL);
@@ -161,29 +166,56 @@ static int attempt_may_go(int fd, short wanted)
     return flags & O_NONBLOCK || poll(&p, 1, 0) > 0 ? 0 : -EAGAIN;
 }
 
+static bool is_regular(int fd)
+{
+    struct stat s;
+
+    return fstat(fd, &s) == 0 && S_ISREG(s.st_mode);
+}
+
+/* After an attempt with RWF_NOWAIT that failed: may a plain one follow? 0, or why not. A regular file is
+ * "not now" when its pages are not in memory; reading it is what we came for. Kernels and files that do
+ * not know the flag are asked first; there, two readers of one blocking pipe can still collide. */
+static int after_nowait(int fd, short wanted)
+{
+    if (errno == EAGAIN)
+        return is_regular(fd) ? 0 : -EAGAIN;
+    if (errno == EOPNOTSUPP || errno == ENOSYS || errno == ESPIPE)
+        return attempt_may_go(fd, wanted);
+    return -errno;
+}
+
 int64_t wr_os_read(int fd, void *buffer, size_t size)
 {
+    struct iovec part = { .iov_base = buffer, .iov_len = size };
     ssize_t n = recv(fd, buffer, size, MSG_DONTWAIT);
 
     if (n < 0 && errno == ENOTSOCK) {
-        int rc = attempt_may_go(fd, POLLIN);
-        if (rc)
-            return rc;
-        n = read(fd, buffer, size);
+        n = preadv2(fd, &part, 1, -1, RWF_NOWAIT);
+        if (n < 0) {
+            int rc = after_nowait(fd, POLLIN);
+            if (rc)
+                return rc;
+            n = read(fd, buffer, size);
+        }
     }
     return n < 0 ? -errno : n;
 }
 
 int64_t wr_os_write(int fd, const void *buffer, size_t size)
 {
+    struct iovec part = { .iov_base = (void *)(uintptr_t)buffer, .iov_len = size };
     ssize_t n = send(fd, buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 
     if (n < 0 && errno == ENOTSOCK) {
-        int rc = attempt_may_go(fd, POLLOUT);
-        if (rc)
-            return rc;
-        /* A blocking pipe that is ready has room for this much, and may wait for more. */
-        n = write(fd, buffer, size < PIPE_BUF ? size : PIPE_BUF);
+        n = pwritev2(fd, &part, 1, -1, RWF_NOWAIT);
+        if (n < 0) {
+            int rc = after_nowait(fd, POLLOUT);
+            if (rc)
+                return rc;
+            /* A blocking pipe that is ready has room for this much, and may wait for more. */
+            n = write(fd, buffer, size < PIPE_BUF ? size : PIPE_BUF);
+        }
     }
     return n < 0 ? -errno : n;
 }
@@ -235,7 +267,8 @@ int wr_os_child_open(pid_t pid)
 
     if (fd >= 0)
         return fd;
-    return errno == ESRCH ? -ECHILD : -errno;
+    /* EINVAL and ENOENT: the number is that of a thread. */
+    return errno == ESRCH || errno == EINVAL || errno == ENOENT ? -ECHILD : -errno;
 }
 
 int wr_os_child_reap(int *status, int child_fd)

@@ -76,7 +76,10 @@ void *wr_os_map(size_t size)
 
 void wr_os_unmap(void *memory, size_t size)
 {
-    WR_ASSERT(munmap(memory, size) == 0);
+    /* Taking one of several mappings that the kernel has merged may need one entry more than the process
+     * may have. Then the addresses stay taken, but not the memory. */
+    if (munmap(memory, size))
+        madvise(memory, size, MADV_DONTNEED);
 }
 
 /* For kernels without MADV_GUARD_INSTALL: each guard then is a map entry of its own. */
@@ -165,7 +168,8 @@ void wr_os_thread_join(struct wr_os_thread *thread)
 
 int wr_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, weir_time deadline)
 {
-    struct timespec t = { .tv_sec = deadline / 1000000000, .tv_nsec = deadline % 1000000000 };
+    weir_time until = deadline > 0 ? deadline : 0;
+    struct timespec t = { .tv_sec = until / 1000000000, .tv_nsec = until % 1000000000 };
     /* FUTEX_WAIT_BITSET takes an absolute, monotonic time. */
     long rc = syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected,
                       deadline == WEIR_FOREVER ? NULL : &t, NULL, FUTEX_BITSET_MATCH_ANY);

@@ -95,6 +95,11 @@ void wr_context_prepare(struct wr_context *context, void *top, void (*entry)(voi
 #else
     context->sp = wr_switch_prepare(top, entry, arg);
 #endif
+#ifdef WR_TSAN
+    /* What the stack held before never returned, so its calls still stand in TSan's books. */
+    __tsan_destroy_fiber(context->tsan_fiber);
+    context->tsan_fiber = __tsan_create_fiber(0);
+#endif
 }
 
 #if defined(WR_ASAN)
@@ -104,6 +109,13 @@ void wr_context_switch(struct wr_context *from, struct wr_context *to)
     wr_switch(&from->sp, to->sp);
     __sanitizer_finish_switch_fiber(from->fake_stack, NULL, NULL);
 }
+
+void wr_context_leave(struct wr_context *from, struct wr_context *to)
+{
+    /* Without a place to keep them, ASan lets go of the frames it keeps apart. */
+    __sanitizer_start_switch_fiber(NULL, to->stack_low, to->stack_size);
+    wr_switch(&from->sp, to->sp);
+}
 #elif defined(WR_TSAN)
 /* Not instrumented: TSan keeps a call stack per fiber, and a function that entered on one fiber and
  * returned on another would unbalance both. */
@@ -112,6 +124,12 @@ __attribute__((no_sanitize("thread"), noinline)) void wr_context_switch(struct w
 {
     __tsan_switch_to_fiber(to->tsan_fiber, 0);
     wr_switch(&from->sp, to->sp);
+}
+
+__attribute__((no_sanitize("thread"), noinline)) void wr_context_leave(struct wr_context *from,
+                                                                       struct wr_context *to)
+{
+    wr_context_switch(from, to);
 }
 #endif
 

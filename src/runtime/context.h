@@ -60,10 +60,17 @@ void wr_switch(void **from, void *to);
 /* Lays out the first frame of a stack and answers the stack pointer to jump to. */
 void *wr_switch_prepare(void *top, void (*entry)(void *arg), void *arg);
 
-/* Leaves `from`, goes on at `to`. Returns when somebody switches to `from` again. */
+/* Leaves `from`, goes on at `to`. Returns when somebody switches to `from` again. wr_context_leave is for
+ * a stack that nobody will: the next to use it prepares it anew. */
 #if defined(WR_ASAN) || defined(WR_TSAN)
 void wr_context_switch(struct wr_context *from, struct wr_context *to);
+void wr_context_leave(struct wr_context *from, struct wr_context *to);
 #else
+static inline void wr_context_leave(struct wr_context *from, struct wr_context *to)
+{
+    wr_switch(&from->sp, to->sp);
+}
+
 static inline void wr_context_switch(struct wr_context *from, struct wr_context *to)
 {
     wr_switch(&from->sp, to->sp);

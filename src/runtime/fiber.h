@@ -18,7 +18,7 @@ struct wr_worker;
 
 struct wr_parker {
     struct wr_worker *worker; /* whose fiber this is; NULL: a thread. Fixed while it can wait     */
-    _Atomic uint32_t word;    /* a thread: 1 after unpark, futex. A fiber: posted, 1 in the inbox */
+    _Atomic uint32_t word; /* a thread: its futex; see park.c. A fiber: posted, 1 in the inbox  */
 };
 
 enum wr_fiber_state {

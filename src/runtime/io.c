@@ -20,10 +20,23 @@ int weir_fd_wait(int fd, int events, weir_time deadline)
         return WEIR_ECANCELED;
     if (worker)
         return wr_reactor_wait(worker, wr_load(&worker->current, relaxed), fd, events, deadline);
+    if (*wr_os_local())
+        return wr_pool_fd_wait(*wr_os_local(), fd, events, deadline);
     do {
         rc = wr_os_fd_poll(fd, events, deadline);
     } while (rc == -EINTR);
-    return rc;
+    return rc < 0 ? rc : wr_fd_found(rc, events);
+}
+
+/* After an attempt that succeeded without a wait: now and then let others run, because a descriptor that
+ * is always ready would otherwise keep the worker to itself. */
+static void breathe(void)
+{
+    enum { ATTEMPTS = 64 };
+    struct wr_worker *worker = wr_worker_self();
+
+    if (worker && ++worker->attempts % ATTEMPTS == 0)
+        weir_yield();
 }
 
 /* After a failed attempt: 0 to try again, or why not. */
@@ -52,8 +65,10 @@ int64_t weir_read(int fd, void *buffer, size_t size, weir_time deadline)
         if (weir_cancelled())
             return WEIR_ECANCELED;
         n = wr_os_read(fd, buffer, size);
-        if (n >= 0)
+        if (n >= 0) {
+            breathe();
             return n;
+        }
         rc = wait_if_again(n, fd, WEIR_READ, deadline);
     }
     return rc;
@@ -74,10 +89,12 @@ int64_t weir_write(int fd, const void *buffer, size_t size, weir_time deadline)
             break;
         }
         n = wr_os_write(fd, (const char *)buffer + done, size - (size_t)done);
-        if (n >= 0)
+        if (n >= 0) {
             done += n;
-        else
+            breathe();
+        } else {
             rc = wait_if_again(n, fd, WEIR_WRITE, deadline);
+        }
     } while (!rc && done < (int64_t)size);
     return done || !rc ? done : rc;
 }
@@ -158,6 +175,8 @@ int weir_child_wait(int *status, pid_t pid, weir_time deadline)
 
     if (pid <= 0)
         return WEIR_EINVAL;
+    if (weir_cancelled())
+        return WEIR_ECANCELED;
     fd = wr_os_child_open(pid);
     if (fd < 0)
         return fd;

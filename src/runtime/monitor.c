@@ -36,9 +36,8 @@ static struct wr_worker *replacement(weir_runtime *rt)
 
     for (uint32_t i = rt->options.workers; i < count; i++) {
         struct wr_worker *worker = rt->worker[i];
-        if (wr_load(&worker->benched, relaxed)) {
-            wr_store(&worker->benched, false, relaxed);
-            wr_worker_wake(worker);
+        if (wr_load(&worker->benched, relaxed) && !worker->watch.stalled) {
+            wr_worker_bench(worker, false);
             return worker;
         }
     }
@@ -83,7 +82,7 @@ static void stall_over(weir_runtime *rt, struct wr_worker *worker, weir_time now
     watch->stalled = false;
     tell(rt, worker, now);
     if (watch->replacement)
-        wr_store(&watch->replacement->benched, true, relaxed);
+        wr_worker_bench(watch->replacement, true);
     watch->replacement = NULL;
 }
 
@@ -100,9 +99,11 @@ static bool inspect(weir_runtime *rt, struct wr_worker *worker, weir_time now)
             stall_over(rt, worker, now);
         watch->epoch = epoch;
         watch->since = now;
-    } else if (!watch->stalled &&
-               now - watch->since >= (int64_t)rt->options.stall_after_ms * 1000000) {
-        stall_found(rt, worker, item, now);
+    } else if (!watch->stalled) {
+        if (now - watch->since >= (int64_t)rt->options.stall_after_ms * 1000000)
+            stall_found(rt, worker, item, now);
+    } else if (!watch->replacement) {
+        watch->replacement = replacement(rt); /* there was none to be had; there may be now */
     }
     return item || !wr_load(&worker->asleep, seq_cst);
 }

@@ -6,6 +6,9 @@
 
 #include <weir/error.h>
 
+/* A thread's word. */
+enum { NOBODY, TOKEN, ASLEEP };
+
 struct wr_parker *wr_parker_self(struct wr_parker *storage)
 {
     struct wr_carrier *carrier = *wr_os_local();
@@ -21,11 +24,12 @@ struct wr_parker *wr_parker_self(struct wr_parker *storage)
 
 static __attribute__((noinline)) int park_thread(struct wr_parker *self, weir_time deadline)
 {
-    while (wr_swap(&self->word, 0, acquire) == 0) { /* pairs with the release in wr_unpark */
-        if (wr_os_futex_wait(&self->word, 0, deadline))
-            return wr_swap(&self->word, 0, acquire) ? 0 : WEIR_ETIMEDOUT;
-    }
-    return 0;
+    uint32_t word = NOBODY;
+    int rc = 0;
+
+    if (wr_cas(&self->word, &word, ASLEEP, acquire)) /* pairs with the release in wr_unpark */
+        rc = wr_os_futex_wait(&self->word, ASLEEP, deadline) ? WEIR_ETIMEDOUT : 0;
+    return wr_swap(&self->word, NOBODY, acquire) == TOKEN ? 0 : rc;
 }
 
 /* Apart, so that a park without a deadline saves few registers. */
@@ -49,6 +53,7 @@ int wr_park(struct wr_parker *parker, weir_time deadline)
     WR_ASSERT(self->state == WR_FIBER_RUNNING);
     if (self->token) {
         self->token = false;
+        wr_bump(&worker->epoch);
         return 0;
     }
     self->state = WR_FIBER_PARKED;
@@ -78,8 +83,8 @@ void wr_unpark(struct wr_parker *who)
     struct wr_worker *worker = who->worker;
 
     if (!worker) {
-        wr_store(&who->word, 1, release);
-        wr_os_futex_wake(&who->word, 1);
+        if (wr_swap(&who->word, TOKEN, release) == ASLEEP)
+            wr_os_futex_wake(&who->word, 1);
     } else if ((void *)worker == *wr_os_local()) {
         wr_unpark_local(worker, (struct wr_fiber *)who);
     } else {
@@ -113,7 +118,7 @@ void wr_waitq_leave(struct wr_waitq *queue, struct wr_waiter *waiter)
 void wr_waitq_wake_all(struct wr_waitq *queue)
 {
     wr_lock(&queue->lock);
-    wr_list_each (node, &queue->waiters)
+    wr_list_each(node, &queue->waiters)
         wr_unpark(WR_CONTAINER(node, struct wr_waiter, link)->who);
     wr_unlock(&queue->lock);
 }

@@ -18,6 +18,10 @@ struct wr_pool_thread {
     struct wr_list link; /* in pool->idle or pool->gone                      */
     struct wr_list everyone_link;
     struct wr_os_thread os;
+    /* For waits on descriptors; opened by the first. Under the pool's lock once `polls`. */
+    struct wr_os_poller poller;
+    bool polls;
+    uint32_t requests; /* made to the poller */
 };
 
 void wr_pool_init(struct wr_pool *pool, weir_runtime *rt)
@@ -50,7 +54,7 @@ static void bury(struct wr_pool *pool)
     wr_lock(&pool->lock);
     wr_list_splice(&gone, &pool->gone);
     wr_unlock(&pool->lock);
-    wr_list_each_safe (node, &gone) {
+    wr_list_each_safe(node, &gone) {
         struct wr_pool_thread *thread = WR_CONTAINER(node, struct wr_pool_thread, link);
         wr_os_thread_join(&thread->os);
         wr_os_free(thread);
@@ -94,6 +98,8 @@ static void thread_main(void *thread_arg)
     *wr_os_local() = &self->carrier;
     for (; job; job = next_job(self->pool, self))
         job->run(job);
+    if (self->polls) /* nobody rings it any more: it is not among everyone */
+        wr_os_poller_close(&self->poller);
     *wr_os_local() = NULL;
 }
 
@@ -166,6 +172,43 @@ bool wr_pool_withdraw(struct wr_pool *pool, struct wr_job *job)
     return waiting;
 }
 
+static int open_poller(struct wr_pool_thread *self)
+{
+    int rc = self->polls ? 0 : wr_os_poller_open(&self->poller);
+
+    if (!rc && !self->polls) {
+        wr_lock(&self->pool->lock);
+        self->polls = true;
+        wr_unlock(&self->pool->lock);
+    }
+    return rc;
+}
+
+int wr_pool_fd_wait(struct wr_carrier *carrier, int fd, int events, weir_time deadline)
+{
+    struct wr_pool_thread *self = (struct wr_pool_thread *)carrier;
+    struct wr_os_ready ready;
+    int rc = open_poller(self);
+
+    if (!rc)
+        rc = wr_os_poller_watch(&self->poller, fd, events, ++self->requests);
+    if (rc)
+        return rc == -EPERM ? events : rc; /* EPERM: a kind of file that is always ready */
+    while (!rc) {
+        /* The look at the runtime comes before the sleep; a ring in between ends the sleep. */
+        if (weir_cancelled()) {
+            rc = WEIR_ECANCELED;
+        } else if (wr_os_poller_wait(&self->poller, &ready, 1, deadline) == 1) {
+            if (ready.tag == self->requests)
+                return wr_fd_found(ready.events, events);
+        } else if (wr_os_now() >= deadline) {
+            rc = WEIR_ETIMEDOUT;
+        }
+    }
+    wr_os_poller_watch(&self->poller, fd, 0, ++self->requests);
+    return rc;
+}
+
 uint32_t wr_pool_threads(struct wr_pool *pool)
 {
     uint32_t threads;
@@ -179,8 +222,12 @@ uint32_t wr_pool_threads(struct wr_pool *pool)
 void wr_pool_close(struct wr_pool *pool)
 {
     wr_lock(&pool->lock);
-    wr_list_each (node, &pool->everyone)
-        wr_unpark(&WR_CONTAINER(node, struct wr_pool_thread, everyone_link)->parker);
+    wr_list_each(node, &pool->everyone) {
+        struct wr_pool_thread *thread = WR_CONTAINER(node, struct wr_pool_thread, everyone_link);
+        wr_unpark(&thread->parker);
+        if (thread->polls)
+            wr_os_poller_ring(&thread->poller);
+    }
     wr_unlock(&pool->lock);
 }
 

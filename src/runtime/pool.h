@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <weir/runtime.h>
 
+struct wr_carrier;
+
 /* Something for a thread to run. Belongs to whoever submitted it; in one list at most. */
 struct wr_job {
     struct wr_list link;
@@ -37,6 +39,9 @@ void wr_pool_init(struct wr_pool *pool, weir_runtime *rt);
 
 /* Waits for all threads. No job may be left; wr_pool_close must have been called. */
 void wr_pool_fini(struct wr_pool *pool);
+
+/* Waits for `fd` on the calling pool thread, so that wr_pool_close can end the wait. As weir_fd_wait. */
+int wr_pool_fd_wait(struct wr_carrier *carrier, int fd, int events, weir_time deadline);
 
 /* Wakes every thread from whatever weir wait its body is in; idle ones end. */
 void wr_pool_close(struct wr_pool *pool);

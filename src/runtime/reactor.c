@@ -25,7 +25,10 @@ static int reserve(struct wr_reactor *reactor, int fd)
 
     if (fd < reactor->size)
         return 0;
-    while (size <= fd) /* cannot overflow: the kernel allows no descriptor beyond 2^30 */
+    /* Any number may come along; an open one is below 2^30. */
+    if (wr_os_fd_poll(fd, WEIR_READ, WEIR_NOW_OR_NEVER) == -EBADF)
+        return WEIR_EBADF;
+    while (size <= fd)
         size *= 2;
     larger = wr_os_alloc((size_t)size * sizeof(*larger));
     if (!larger)
@@ -45,7 +48,7 @@ static int ask(struct wr_worker *worker, int fd)
 
     for (struct wr_fd_wait *wait = worker->reactor.watched[fd].first; wait; wait = wait->next)
         events |= wait->events;
-    return wr_os_poller_watch(&worker->poller, fd, events);
+    return wr_os_poller_watch(&worker->poller, fd, events, ++worker->reactor.watched[fd].tag);
 }
 
 static void unlink_wait(struct wr_reactor *reactor, int fd, struct wr_fd_wait *wait)
@@ -58,23 +61,32 @@ static void unlink_wait(struct wr_reactor *reactor, int fd, struct wr_fd_wait *w
     reactor->waits--;
 }
 
-static void report(struct wr_worker *worker, int fd, int events)
+/* Wakes those who wait for one of `events`. */
+static void wake(struct wr_worker *worker, int fd, int events)
 {
     struct wr_reactor *reactor = &worker->reactor;
     struct wr_fd_wait *wait, *next;
 
-    if (fd >= reactor->size)
-        return;
     for (wait = reactor->watched[fd].first; wait; wait = next) {
         next = wait->next;
-        if (!(events & (wait->events | WEIR_HANGUP)))
+        wait->found = wr_fd_found(events, wait->events);
+        if (!wait->found)
             continue;
-        wait->found = events & (wait->events | WEIR_HANGUP);
         unlink_wait(reactor, fd, wait);
         wr_unpark_local(worker, wait->fiber);
     }
-    if (reactor->watched[fd].first) /* a report disarms: ask again for the others */
-        ask(worker, fd);
+}
+
+static void report(struct wr_worker *worker, const struct wr_os_ready *ready)
+{
+    struct wr_reactor *reactor = &worker->reactor;
+
+    if (ready->fd >= reactor->size || ready->tag != reactor->watched[ready->fd].tag)
+        return; /* an answer to a request that nobody remembers */
+    wake(worker, ready->fd, ready->events);
+    /* A report disarms: ask again for the others. If that fails, let them find out by trying. */
+    if (reactor->watched[ready->fd].first && ask(worker, ready->fd))
+        wake(worker, ready->fd, WEIR_HANGUP);
 }
 
 void wr_reactor_poll(struct wr_worker *worker, weir_time deadline)
@@ -84,9 +96,12 @@ void wr_reactor_poll(struct wr_worker *worker, weir_time deadline)
 
     if (deadline == WEIR_NOW_OR_NEVER && !worker->reactor.waits)
         return;
-    n = wr_os_poller_wait(&worker->poller, ready, REPORTS, deadline);
-    for (int i = 0; i < n; i++)
-        report(worker, ready[i].fd, ready[i].events);
+    do {
+        n = wr_os_poller_wait(&worker->poller, ready, REPORTS, deadline);
+        for (int i = 0; i < n; i++)
+            report(worker, &ready[i]);
+        deadline = WEIR_NOW_OR_NEVER; /* and the rest, before any timer is looked at */
+    } while (n == REPORTS);
 }
 
 int wr_reactor_wait(struct wr_worker *worker, struct wr_fiber *self, int fd, int events,

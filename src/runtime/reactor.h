@@ -4,7 +4,8 @@
 #define WR_RUNTIME_REACTOR_H
 
 #include <stddef.h>
-#include <weir/time.h>
+#include <stdint.h>
+#include <weir/io.h>
 
 struct wr_worker;
 struct wr_fiber;
@@ -17,16 +18,25 @@ struct wr_fd_wait {
     int found;  /* reported; 0: not yet    */
 };
 
+struct wr_fd_watch {
+    struct wr_fd_wait *first;
+    uint32_t tag; /* of the latest request */
+};
+
 /* Owned by its worker's thread.
  *     watched[fd].first != NULL  <=>  the poller was asked for the union of what they want
  *     waits == number of wr_fd_wait linked                                                   */
 struct wr_reactor {
-    struct wr_fd_watch {
-        struct wr_fd_wait *first;
-    } * watched; /* by descriptor */
+    struct wr_fd_watch *watched; /* by descriptor */
     int size;
     size_t waits;
 };
+
+/* What a report means to one who waits for `wanted`: after a hang-up neither reading nor writing waits. */
+static inline int wr_fd_found(int events, int wanted)
+{
+    return events & WEIR_HANGUP ? wanted | WEIR_HANGUP : events & wanted;
+}
 
 void wr_reactor_fini(struct wr_reactor *reactor);
 

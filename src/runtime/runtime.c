@@ -77,10 +77,11 @@ static void runtime_delete(weir_runtime *rt)
 /* Refuses new bodies and wakes everyone who waits: each finds the runtime closing. */
 static void begin_closing(weir_runtime *rt)
 {
-    uint32_t count = wr_load(&rt->worker_count, acquire);
+    uint32_t count;
 
     wr_spawn_close(&rt->spawn);
-    wr_store(&rt->closing, true, seq_cst); /* pairs with the sleeper's look */
+    wr_store(&rt->closing, true, seq_cst); /* pairs with the sleeper's look, and wr_worker_start */
+    count = wr_load(&rt->worker_count, seq_cst);
     for (uint32_t i = 0; i < count; i++)
         wr_worker_wake(rt->worker[i]);
     wr_pool_close(&rt->pool);
@@ -185,8 +186,7 @@ int weir_runtime_stats_get(weir_runtime_stats *out, weir_runtime *rt)
     s.workers = rt->options.workers;
     s.workers_live = wr_load(&rt->worker_count, acquire);
     s.workers_idle = wr_load(&rt->idle_count, relaxed);
-    s.accepted = wr_spawn_accepted(&rt->spawn);
-    s.ended = s.accepted - wr_load(&rt->live, relaxed);
+    wr_spawn_count(&rt->spawn, &s.accepted, &s.ended);
     s.stalls = wr_load(&rt->monitor.stalls, relaxed);
     s.stack_waits = wr_load(&rt->stack_waits, relaxed);
     s.threads = wr_pool_threads(&rt->pool);

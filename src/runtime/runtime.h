@@ -18,15 +18,19 @@ struct wr_source {
     /* Whether pull might answer something now. Read in one total order (seq_cst) with whatever
      * precedes wr_runtime_wake. */
     bool (*pending)(struct wr_source *source);
-    /* Runs it, on the worker's stack; it may park. */
+    /* Runs it, on the worker's stack; it may park. Must call wr_body_over() when the body has returned,
+     * before it gives up or reuses the item. */
     void (*run)(struct wr_source *source, void *item);
-    /* Who is it? Fills name (32 bytes) and answers the tag. The item may have ended meanwhile: its
-     * memory must still be readable, and what is told of it is then ignored. */
+    /* Who is it? Fills name (32 bytes) and answers the tag. The item may be over meanwhile: its memory
+     * must still be readable, atomically and with acquire; what is told of it is then ignored. */
     uint64_t (*describe)(struct wr_source *source, void *item, char *name);
 };
 
 /* Call after work was made available: wakes a worker if one sleeps and none is looking. */
 void wr_runtime_wake(weir_runtime *rt);
+
+/* From a source's run: the monitor need not look at the item any more. */
+void wr_body_over(void);
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 

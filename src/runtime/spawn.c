@@ -13,7 +13,7 @@
 
 enum { NAME_WORDS = 4, SLAB_ITEMS = 63 };
 
-/* One cache line. Records are recycled but never given back before the runtime goes, so the monitor
+/* 64 bytes. Records are recycled but never given back before the runtime goes, so the monitor
  * may read tag and name of one that has just ended; they are atomic words for its sake. */
 struct wr_spawn_item {
     struct wr_spawn_item *next;
@@ -66,6 +66,7 @@ static void spawn_run(struct wr_source *source, void *item_arg)
     struct wr_spawn_item *item = item_arg;
 
     item->body(item->arg);
+    wr_body_over();
     wr_lock(&spawn->lock);
     item->next = spawn->unused;
     spawn->unused = item;
@@ -80,9 +81,9 @@ static uint64_t spawn_describe(struct wr_source *source, void *item_arg, char *n
 
     (void)source;
     for (int i = 0; i < NAME_WORDS; i++)
-        words[i] = wr_load(&item->name[i], relaxed);
+        words[i] = wr_load(&item->name[i], acquire); /* a newer name comes with a newer epoch */
     memcpy(name, words, sizeof(words));
-    return wr_load(&item->tag, relaxed);
+    return wr_load(&item->tag, acquire);
 }
 
 void wr_spawn_init(struct wr_spawn *spawn, weir_runtime *rt)
@@ -108,14 +109,12 @@ void wr_spawn_close(struct wr_spawn *spawn)
     wr_unlock(&spawn->lock);
 }
 
-uint64_t wr_spawn_accepted(struct wr_spawn *spawn)
+void wr_spawn_count(struct wr_spawn *spawn, uint64_t *accepted, uint64_t *ended)
 {
-    uint64_t accepted;
-
     wr_lock(&spawn->lock);
-    accepted = spawn->accepted;
+    *accepted = spawn->accepted;
+    *ended = spawn->accepted - wr_load(&spawn->runtime->live, relaxed);
     wr_unlock(&spawn->lock);
-    return accepted;
 }
 
 /* ---- spawning -------------------------------------------------------------------------------- */
@@ -157,7 +156,7 @@ static void set_name(struct wr_spawn_item *item, const char *name)
     if (name)
         strncpy((char *)words, name, sizeof(words) - 1);
     for (int i = 0; i < NAME_WORDS; i++)
-        wr_store(&item->name[i], words[i], relaxed);
+        wr_store(&item->name[i], words[i], release);
 }
 
 static int spawn_on_worker(weir_runtime *rt, weir_body *body, void *arg,
@@ -176,7 +175,7 @@ static int spawn_on_worker(weir_runtime *rt, weir_body *body, void *arg,
         item->next = NULL;
         item->body = body;
         item->arg = arg;
-        wr_store(&item->tag, opt->tag, relaxed);
+        wr_store(&item->tag, opt->tag, release);
         set_name(item, opt->name);
         if (spawn->first)
             spawn->last->next = item;
@@ -218,8 +217,8 @@ static int spawn_on_thread(weir_runtime *rt, weir_body *fn, void *arg)
             return 0;
         wr_lock(&rt->spawn.lock);
         rt->spawn.accepted--;
-        wr_unlock(&rt->spawn.lock);
         wr_runtime_ended(rt);
+        wr_unlock(&rt->spawn.lock);
     }
     wr_os_free(body);
     return rc;

@@ -25,6 +25,6 @@ void wr_spawn_fini(struct wr_spawn *spawn);
 /* From here on weir_spawn answers WEIR_ECLOSED. */
 void wr_spawn_close(struct wr_spawn *spawn);
 
-uint64_t wr_spawn_accepted(struct wr_spawn *spawn);
+void wr_spawn_count(struct wr_spawn *spawn, uint64_t *accepted, uint64_t *ended);
 
 #endif

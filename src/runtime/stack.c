@@ -7,7 +7,12 @@
 
 #include <stddef.h>
 
-enum { SLAB_FIRST = 8, SLAB_MAX = 1024, TRIM_BATCH = 32 };
+enum {
+    SLAB_FIRST = 8,
+    SLAB_MAX = 1024,
+    TRIM_BATCH = 32,
+    GUARD_PAGES = 4, /* a frame that is larger than the guard could step over it */
+};
 
 /* Stacks are mapped many at a time: one map entry, one system call. The first slabs are small because
  * most programs wait a little; each is twice the one before because some wait a lot. */
@@ -22,7 +27,7 @@ void wr_stack_pool_init(struct wr_stack_pool *pool, size_t stack_size)
 {
     size_t page = wr_os_page_size();
 
-    *pool = (struct wr_stack_pool){ .guard_size = page, .slab_next = SLAB_FIRST };
+    *pool = (struct wr_stack_pool){ .guard_size = GUARD_PAGES * page, .slab_next = SLAB_FIRST };
     pool->stack_size = (stack_size + page - 1) / page * page + pool->guard_size;
 }
 

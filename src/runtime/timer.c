@@ -94,7 +94,7 @@ struct wr_timer *wr_wheel_expire(struct wr_wheel *wheel, weir_time now)
         wr_list_init(&spread);
         wr_list_splice(&spread, slot);
         wheel->occupied[level] &= ~((uint64_t)1 << s);
-        wr_list_each_safe (node, &spread)
+        wr_list_each_safe(node, &spread)
             place(wheel, WR_CONTAINER(node, struct wr_timer, link));
     }
     if (now > wheel->now_)
@@ -111,7 +111,7 @@ weir_time wr_wheel_next(const struct wr_wheel *wheel)
 
     if (level <= 0)
         return level < 0 ? WEIR_FOREVER : start;
-    wr_list_each (node, &wheel->slot[level][s]) {
+    wr_list_each(node, &wheel->slot[level][s]) {
         weir_time deadline = WR_CONTAINER(node, struct wr_timer, link)->deadline;
         if (++seen > SCAN_MAX)
             return start;

@@ -26,7 +26,7 @@ static size_t armed(void)
     size_t n = 0;
     for (int l = 0; l < WR_WHEEL_LEVELS; l++)
         for (int s = 0; s < WR_WHEEL_SLOTS; s++) {
-            wr_list_each (node, &wheel.slot[l][s])
+            wr_list_each(node, &wheel.slot[l][s])
                 n++;
             assert_int_equal(!wr_list_empty(&wheel.slot[l][s]), wheel.occupied[l] >> s & 1);
         }

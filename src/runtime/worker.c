@@ -15,10 +15,12 @@
 enum {
 #ifdef WEIR_SIM /* small, so that short runs reach what lies beyond */
     TURN = 6,
+    TURN_BUSY = 3,
     STACKS_MAX = 4,
     STACKS_BATCH = 2,
 #else
     TURN = 64,         /* switches or bodies before the loop looks at timers and descriptors     */
+    TURN_BUSY = 16,    /* the same while bodies wait to start, for one of them comes first then  */
     STACKS_MAX = 64,   /* free stacks a worker keeps at hand                                     */
     STACKS_BATCH = 16, /* how many it gets from the shared pool at a time                        */
 #endif
@@ -95,33 +97,51 @@ void wr_worker_suspend_to_loop(struct wr_worker *worker, struct wr_fiber *self)
     WR_ASSERT_SLOW(self->state == WR_FIBER_RUNNING);
 }
 
+static void pass_search_on(struct wr_worker *worker);
+
+/* Leaves `from` for good: its stack will serve a fresh loop. */
+static void forget(struct wr_worker *worker, struct wr_fiber *from, struct wr_fiber *to)
+{
+    wr_bump(&worker->epoch);
+    wr_store(&worker->current, to, release);
+    wr_context_leave(&from->context, &to->context);
+}
+
 /* From the loop on `self` to a ready fiber. The loop's stack becomes the spare, if there is none. */
 static void resume(struct wr_worker *worker, struct wr_fiber *self)
 {
-    struct wr_fiber *next = wr_worker_next(worker);
+    struct wr_fiber *next;
 
-    if (!worker->spare)
+    pass_search_on(worker);
+    next = wr_worker_next(worker);
+    if (!worker->spare) {
         worker->spare = self; /* suspended here; a park continues it */
-    else
-        stack_put(worker, self); /* forgotten here */
-    wr_worker_go(worker, self, next);
+        wr_worker_go(worker, self, next);
+    } else {
+        stack_put(worker, self);
+        forget(worker, self, next);
+    }
 }
 
 /* ---- what comes from outside ----------------------------------------------------------------- */
 
 static void inbox_drain(struct wr_worker *worker)
 {
-    struct wr_fiber *fiber;
+    struct wr_fiber *fiber, *next, *first = NULL;
 
     if (!wr_load(&worker->inbox, relaxed))
         return;
-    fiber = wr_swap(&worker->inbox, NULL, seq_cst); /* pairs with post */
-    while (fiber) {
-        struct wr_fiber *next = fiber->inbox_next;
+    for (fiber = wr_swap(&worker->inbox, NULL, seq_cst); fiber;
+         fiber = next) { /* pairs with post */
+        next = fiber->inbox_next;
+        fiber->inbox_next = first;
+        first = fiber;
+    }
+    for (fiber = first; fiber; fiber = next) { /* the first to be posted is the first to go on */
+        next = fiber->inbox_next;
         /* Not posted any more before it is unparked: whoever comes later posts it again. */
         wr_swap(&fiber->parker.word, 0, acq_rel);
         wr_unpark_local(worker, fiber);
-        fiber = next;
     }
 }
 
@@ -145,17 +165,20 @@ static void sweep(struct wr_worker *worker)
     if (worker->swept || !wr_load(&worker->carrier.runtime->closing, acquire))
         return;
     worker->swept = true;
-    wr_list_each (node, &worker->waiting)
+    wr_list_each(node, &worker->waiting)
         wr_unpark_local(worker, WR_CONTAINER(node, struct wr_fiber, link));
 }
 
 static void look_around(struct wr_worker *worker)
 {
-    worker->turn = TURN;
+    weir_runtime *rt = worker->carrier.runtime;
+
+    worker->turn = rt->source->pending(rt->source) ? TURN_BUSY : TURN;
     inbox_drain(worker);
+    wr_reactor_poll(worker,
+                    WEIR_NOW_OR_NEVER); /* before the timers: what is ready is not too late */
     if (wr_wheel_next(&worker->wheel) != WEIR_FOREVER)
         timers_expire(worker, wr_os_now());
-    wr_reactor_poll(worker, WEIR_NOW_OR_NEVER);
     sweep(worker);
 }
 
@@ -169,6 +192,19 @@ static void stop_searching(struct wr_worker *worker)
     wr_sub(&worker->carrier.runtime->searching, 1, seq_cst);
 }
 
+/* Stops searching for a reason other than having found nothing: whoever made work available meanwhile
+ * relied on us, so if there is some, another must look. */
+static void pass_search_on(struct wr_worker *worker)
+{
+    weir_runtime *rt = worker->carrier.runtime;
+
+    if (!worker->searching)
+        return;
+    stop_searching(worker);
+    if (rt->source->pending(rt->source))
+        wr_runtime_wake(rt);
+}
+
 static void run(struct wr_worker *worker, struct wr_fiber *self, void *item)
 {
     struct wr_source *source = worker->carrier.runtime->source;
@@ -178,12 +214,18 @@ static void run(struct wr_worker *worker, struct wr_fiber *self, void *item)
     wr_store(&self->item, item, release); /* pairs with the monitor's acquire */
     wr_bump(&worker->epoch);
     source->run(source, item);
-    WR_ASSERT(self->state == WR_FIBER_RUNNING);
-    wr_store(&self->item, NULL, release);
-    wr_bump(&worker->epoch);
+    WR_ASSERT(self->state == WR_FIBER_RUNNING && !wr_load(&self->item, relaxed));
     self->state = WR_FIBER_FREE;
     if (!wr_list_empty(&self->link))
         wr_list_remove(&self->link);
+}
+
+void wr_body_over(void)
+{
+    struct wr_worker *worker = wr_worker_self();
+
+    wr_store(&wr_load(&worker->current, relaxed)->item, NULL, release);
+    wr_bump(&worker->epoch);
 }
 
 /* Starts one new body on this stack, if there is one and it may start. */
@@ -192,20 +234,16 @@ static bool start_one(struct wr_worker *worker, struct wr_fiber *self)
     weir_runtime *rt = worker->carrier.runtime;
     void *item;
 
-    if (wr_load(&worker->benched, relaxed))
-        return false;
     if (!worker->spare && !(worker->spare = stack_get(worker))) {
         wr_add(&rt->stack_waits, 1, relaxed);
         return false;
     }
+    if (wr_load(&worker->benched, relaxed))
+        return false;
     item = rt->source->pull(rt->source);
     if (!item)
         return false;
-    if (worker->searching) {
-        stop_searching(worker);
-        if (rt->source->pending(rt->source))
-            wr_runtime_wake(rt);
-    }
+    pass_search_on(worker);
     run(worker, self, item);
     return true;
 }
@@ -241,15 +279,21 @@ void wr_runtime_wake(weir_runtime *rt)
         wr_sub(&rt->searching, 1, seq_cst);
 }
 
-static void idle_enter(struct wr_worker *worker)
+/* False: it is benched, and takes no work. Decided under the lock under which it is benched. */
+static bool idle_enter(struct wr_worker *worker)
 {
     weir_runtime *rt = worker->carrier.runtime;
+    bool benched;
 
     stop_searching(worker);
     wr_lock(&rt->idle_lock);
-    wr_list_append(&rt->idle, &worker->idle_link);
-    wr_add(&rt->idle_count, 1, seq_cst);
+    benched = wr_load(&worker->benched, relaxed);
+    if (!benched) {
+        wr_list_append(&rt->idle, &worker->idle_link);
+        wr_add(&rt->idle_count, 1, seq_cst);
+    }
     wr_unlock(&rt->idle_lock);
+    return !benched;
 }
 
 /* Unless somebody has taken us out, and made us search. */
@@ -265,13 +309,29 @@ static void idle_leave(struct wr_worker *worker)
     wr_unlock(&rt->idle_lock);
 }
 
-/* Whether this worker's thread is done for good. */
+void wr_worker_bench(struct wr_worker *worker, bool benched)
+{
+    weir_runtime *rt = worker->carrier.runtime;
+
+    wr_lock(&rt->idle_lock);
+    wr_store(&worker->benched, benched, relaxed);
+    if (benched && !wr_list_empty(&worker->idle_link)) {
+        wr_list_remove(&worker->idle_link);
+        wr_sub(&rt->idle_count, 1, seq_cst);
+    }
+    wr_unlock(&rt->idle_lock);
+    /* Asleep or not, it looks again: a fresh one may have slept outside the idle set. */
+    wr_worker_wake(worker);
+}
+
+/* Whether this worker's thread is done for good. A benched one stays while there is work, since it may
+ * be called upon to do it. */
 static bool finished(struct wr_worker *worker)
 {
     weir_runtime *rt = worker->carrier.runtime;
 
     return wr_load(&rt->closing, acquire) && wr_list_empty(&worker->waiting) &&
-           (wr_load(&worker->benched, relaxed) || !rt->source->pending(rt->source));
+           !rt->source->pending(rt->source);
 }
 
 /* Sleeps until something happens. Every test below comes after the store it pairs with: asleep
@@ -279,18 +339,17 @@ static bool finished(struct wr_worker *worker)
 static void sleep_until_something(struct wr_worker *worker)
 {
     weir_runtime *rt = worker->carrier.runtime;
-    bool takes_work = worker->spare && !wr_load(&worker->benched, relaxed);
     weir_time deadline = wr_wheel_next(&worker->wheel);
+    bool takes_work;
 
     if (!worker->spare) { /* no stack to start anything with: ask again soon, or after a wake-up */
         weir_time retry = wr_os_now() + STACK_RETRY_NS;
         deadline = retry < deadline ? retry : deadline;
     }
     wr_store(&worker->asleep, true, seq_cst);
-    if (takes_work)
-        idle_enter(worker);
-    else
-        stop_searching(worker);
+    takes_work = worker->spare && idle_enter(worker);
+    if (!takes_work)
+        pass_search_on(worker);
     if (!wr_load(&worker->inbox, seq_cst) && !(takes_work && rt->source->pending(rt->source)) &&
         (worker->swept || !wr_load(&rt->closing, seq_cst)) && !finished(worker))
         wr_reactor_poll(worker, deadline);
@@ -335,7 +394,7 @@ static void loop(void *worker_arg)
     }
     stop_searching(worker);
     stack_put(worker, self);
-    wr_worker_go(worker, self, &worker->home);
+    forget(worker, self, &worker->home);
     WR_ASSERT(!"a finished loop was resumed");
 }
 
@@ -397,7 +456,9 @@ int wr_worker_start(weir_runtime *rt)
         worker_free(worker);
         return rc;
     }
-    wr_store(&rt->worker_count, number + 1, release); /* pairs with readers of rt->worker */
+    wr_store(&rt->worker_count, number + 1, seq_cst); /* pairs with readers of rt->worker */
+    if (wr_load(&rt->closing, seq_cst)) /* who closes has not seen it: it must see the closing */
+        wr_worker_wake(worker);
     return 0;
 }
 

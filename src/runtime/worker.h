@@ -37,6 +37,7 @@ struct wr_worker {
     bool new_first;          /* the next thing to start is a new body, not a ready fiber       */
     bool searching;          /* counted in runtime->searching                                  */
     bool swept;              /* has woken its fibers for the shutdown                          */
+    uint32_t attempts;       /* reads and writes that did not have to wait; see io.c */
     struct wr_fiber *stacks; /* free ones at hand, hottest first                               */
     size_t stack_count;
     struct wr_list waiting; /* fibers whose body has parked at least once                     */
@@ -79,7 +80,7 @@ struct weir_runtime {
     struct wr_monitor monitor;
 
     uint32_t worker_slots; /* workers + replacements_max                                     */
-    _Atomic uint32_t worker_count; /* started so far; only the monitor adds                      */
+    _Atomic uint32_t worker_count; /* started so far; only the monitor adds, once it runs        */
     struct wr_worker *worker[];
 };
 
@@ -99,6 +100,9 @@ void wr_worker_delete(struct wr_worker *worker);
 
 /* Makes a worker look around if it sleeps. From any thread. */
 void wr_worker_wake(struct wr_worker *worker);
+
+/* Sends a worker to the bench, where it takes no new work, or back. Only the monitor does. */
+void wr_worker_bench(struct wr_worker *worker, bool benched);
 
 /* Puts a fiber of this worker last in the ready queue. Own thread only. */
 static inline void wr_worker_ready(struct wr_worker *worker, struct wr_fiber *fiber)
@@ -154,6 +158,8 @@ static inline void wr_worker_suspend(struct wr_worker *worker, struct wr_fiber *
         worker->turn--;
         if (next != self)
             wr_worker_go(worker, self, next);
+        else
+            wr_bump(&worker->epoch);
     } else {
         wr_worker_suspend_to_loop(worker, self);
     }

@@ -236,24 +236,24 @@ static void watch_scenario(void *arg)
     (void)arg;
     CHECK(wr_os_poller_open(&poller) == 0);
     weir_sim_pipe(fds);
-    CHECK(wr_os_poller_watch(&poller, 5, WEIR_READ) == -EBADF);
-    CHECK(wr_os_poller_watch(&poller, file, WEIR_READ) == -EPERM);
-    CHECK(wr_os_poller_watch(&poller, fds[0], 0) == -ENOENT);
-    CHECK(wr_os_poller_watch(&poller, fds[0], WEIR_READ) == 0);
+    CHECK(wr_os_poller_watch(&poller, 5, WEIR_READ, 0) == -EBADF);
+    CHECK(wr_os_poller_watch(&poller, file, WEIR_READ, 0) == -EPERM);
+    CHECK(wr_os_poller_watch(&poller, fds[0], 0, 0) == -ENOENT);
+    CHECK(wr_os_poller_watch(&poller, fds[0], WEIR_READ, 0) == 0);
     CHECK(wr_os_poller_wait(&poller, ready, 4, 0) == 0);
     wr_os_write(fds[1], "x", 1);
     CHECK(wr_os_poller_wait(&poller, ready, 4, WEIR_FOREVER) == 1);
     CHECK(ready[0].fd == fds[0] && ready[0].events == WEIR_READ);
     CHECK(wr_os_poller_wait(&poller, ready, 4, 0) == 0); /* reported once */
-    CHECK(wr_os_poller_watch(&poller, fds[0], WEIR_READ) == 0);
+    CHECK(wr_os_poller_watch(&poller, fds[0], WEIR_READ, 0) == 0);
     CHECK(wr_os_poller_wait(&poller, ready, 4, 0) == 1);
     CHECK(wr_os_read(fds[0], &byte, 1) == 1);
-    CHECK(wr_os_poller_watch(&poller, fds[0], WEIR_READ) == 0);
+    CHECK(wr_os_poller_watch(&poller, fds[0], WEIR_READ, 0) == 0);
     CHECK(wr_os_poller_wait(&poller, ready, 4, WEIR_SIM_START + MS) == 0);
     CHECK(wr_os_now() == WEIR_SIM_START + MS);
     weir_sim_close(fds[1]);
     CHECK(wr_os_poller_wait(&poller, ready, 4, 0) == 1 && ready[0].events == WEIR_HANGUP);
-    CHECK(wr_os_poller_watch(&poller, fds[0], WEIR_READ) == 0);
+    CHECK(wr_os_poller_watch(&poller, fds[0], WEIR_READ, 0) == 0);
     weir_sim_close(fds[0]); /* and with it the watch */
     CHECK(wr_os_poller_wait(&poller, ready, 4, 0) == 0);
     weir_sim_close(file);
@@ -329,7 +329,7 @@ static void many_scenario(void *arg)
     wr_os_poller_open(&poller);
     for (int i = 0; i < 10; i++) {
         weir_sim_pipe(fds[i]);
-        wr_os_poller_watch(&poller, fds[i][0], WEIR_READ);
+        wr_os_poller_watch(&poller, fds[i][0], WEIR_READ, 0);
         wr_os_write(fds[i][1], "x", 1);
     }
     while ((n = wr_os_poller_wait(&poller, ready, 2, 0)) > 0)

@@ -253,7 +253,7 @@ void wr_sim_memory_left(char *out, size_t size)
     const struct block *first = WR_CONTAINER(live.next, struct block, node);
     size_t count = 0;
 
-    wr_list_each (node, &live)
+    wr_list_each(node, &live)
         count++;
     if (count > 0)
         wr_sim_list_add(out, size, "%zu allocation%s (first: #%llu of %zu bytes)", count,
@@ -265,7 +265,7 @@ void wr_sim_memory_left(char *out, size_t size)
 
 void wr_sim_memory_reset(void)
 {
-    wr_list_each_safe (node, &live)
+    wr_list_each_safe(node, &live)
         free(WR_CONTAINER(node, struct block, node));
     wr_list_init(&live);
     wr_sim_memory_spoilt();

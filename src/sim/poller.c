@@ -118,7 +118,7 @@ void wr_os_poller_close(struct wr_os_poller *poller)
     wr_os_close(poller->poll_fd);
 }
 
-int wr_os_poller_watch(struct wr_os_poller *poller, int number, int events)
+int wr_os_poller_watch(struct wr_os_poller *poller, int number, int events, uint32_t tag)
 {
     struct wr_sim_fd *self, *fd;
     struct wr_sim_watch *watch;
@@ -142,6 +142,7 @@ int wr_os_poller_watch(struct wr_os_poller *poller, int number, int events)
     if (!watch)
         watch = watch_add(self, number);
     watch->events = events;
+    watch->tag = tag;
     if (watch_found(watch))
         poller_wake(self);
     return 0;
@@ -162,7 +163,8 @@ static int poller_collect(struct wr_sim_fd *self, struct wr_os_ready *ready, int
         if (!events)
             continue;
         watch->events = 0;
-        ready[reports++] = (struct wr_os_ready){ .fd = watch->number, .events = events };
+        ready[reports++] =
+            (struct wr_os_ready){ .fd = watch->number, .tag = watch->tag, .events = events };
     }
     return reports;
 }

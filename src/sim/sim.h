@@ -254,6 +254,7 @@ void wr_sim_fds_reset(void);
 struct wr_sim_watch {
     int number;
     int events; /* 0: reported, not asked again */
+    uint32_t tag;
 };
 
 /* A descriptor changed or is being closed. */

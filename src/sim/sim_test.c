@@ -636,7 +636,7 @@ static void start_scenario(void *arg)
     weir_sim_pipe(fds);
     rc[1] = wr_os_poller_open(&poller);
     if (rc[1] == 0) {
-        rc[2] = wr_os_poller_watch(&poller, fds[0], 1);
+        rc[2] = wr_os_poller_watch(&poller, fds[0], 1, 0);
         wr_os_poller_close(&poller);
     }
     weir_sim_close(fds[0]);

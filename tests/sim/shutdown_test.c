@@ -116,12 +116,14 @@ static void free_wakes_waiters(void *arg)
     CHECK(weir_spawn(rt, sleep_forever, &sleeper, NULL) == 0);
     CHECK(weir_spawn(rt, sleep_forever, &thread_sleeper, WEIR_SPAWN(.run_on = WEIR_THREADS)) == 0);
     CHECK(weir_spawn(rt, wait_for_pipe, &io, NULL) == 0);
+    CHECK(weir_spawn(rt, wait_for_pipe, &thread_io, WEIR_SPAWN(.run_on = WEIR_THREADS)) == 0);
     CHECK(weir_spawn(rt, blocks, &b, NULL) == 0);
     weir_sim_busy(1 * MS);
     weir_runtime_free(rt);
     CHECK(sleeper == WEIR_ECANCELED);
     CHECK(thread_sleeper == WEIR_ECANCELED);
     CHECK(io == WEIR_ECANCELED);
+    CHECK(thread_io == WEIR_ECANCELED);
     /* A blocking call that has begun is waited for: it may use the body's stack. */
     CHECK(b.rc == 0 && b.result == 42);
     CHECK(weir_now() == start + 5 * MS);
