@@ -115,7 +115,7 @@ unsigned long wr_os_quota_millicpus(const char *root, const char *membership)
 
 unsigned wr_os_cpus_for(unsigned affinity, unsigned long quota_millicpus)
 {
-    unsigned long granted = (quota_millicpus + 999) / 1000;
+    unsigned long granted = quota_millicpus / 1000 + (quota_millicpus % 1000 != 0);
 
     if (affinity < 1)
         affinity = 1;
