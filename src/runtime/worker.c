@@ -256,27 +256,41 @@ void wr_worker_wake(struct wr_worker *worker)
         wr_os_poller_ring(&worker->poller);
 }
 
-void wr_runtime_wake(weir_runtime *rt)
+/* Takes a worker out of the idle set and makes it search; NULL if there is none. */
+static struct wr_worker *idle_pop(weir_runtime *rt)
 {
     struct wr_worker *worker = NULL;
-    uint32_t none = 0;
 
-    if (wr_load(&rt->idle_count, seq_cst) == 0 || wr_load(&rt->searching, seq_cst) != 0)
-        return;
-    if (!wr_cas(&rt->searching, &none, 1, seq_cst))
-        return;
     wr_lock(&rt->idle_lock);
     if (!wr_list_empty(&rt->idle)) { /* the last to fall asleep is the warmest */
         worker = WR_CONTAINER(rt->idle.prev, struct wr_worker, idle_link);
         wr_list_remove(&worker->idle_link);
         wr_sub(&rt->idle_count, 1, seq_cst);
-        worker->searching = true; /* under the lock: idle_leave reads it there */
+        worker->searching = true; /* under the lock, so that it knows when it leaves the set */
     }
     wr_unlock(&rt->idle_lock);
-    if (worker)
-        wr_worker_wake(worker);
-    else
+    return worker;
+}
+
+void wr_runtime_wake(weir_runtime *rt)
+{
+    struct wr_worker *worker;
+    uint32_t none;
+
+    do {
+        none = 0;
+        if (wr_load(&rt->idle_count, seq_cst) == 0 || wr_load(&rt->searching, seq_cst) != 0)
+            return;
+        if (!wr_cas(&rt->searching, &none, 1, seq_cst))
+            return;
+        worker = idle_pop(rt);
+        if (worker) {
+            wr_worker_wake(worker);
+            return;
+        }
+        /* They woke by themselves. Others may have relied on our search meanwhile: look again. */
         wr_sub(&rt->searching, 1, seq_cst);
+    } while (rt->source->pending(rt->source));
 }
 
 /* False: it is benched, and takes no work. Decided under the lock under which it is benched. */
@@ -285,10 +299,10 @@ static bool idle_enter(struct wr_worker *worker)
     weir_runtime *rt = worker->carrier.runtime;
     bool benched;
 
-    stop_searching(worker);
     wr_lock(&rt->idle_lock);
     benched = wr_load(&worker->benched, relaxed);
     if (!benched) {
+        stop_searching(worker); /* it looks once more itself, after this */
         wr_list_append(&rt->idle, &worker->idle_link);
         wr_add(&rt->idle_count, 1, seq_cst);
     }
@@ -324,6 +338,15 @@ void wr_worker_bench(struct wr_worker *worker, bool benched)
     wr_worker_wake(worker);
 }
 
+/* There is work: whoever made some available while we searched before has relied on us. */
+static void search(struct wr_worker *worker)
+{
+    uint32_t none = 0;
+
+    if (!worker->searching)
+        worker->searching = wr_cas(&worker->carrier.runtime->searching, &none, 1, seq_cst);
+}
+
 /* Whether this worker's thread is done for good. A benched one stays while there is work, since it may
  * be called upon to do it. */
 static bool finished(struct wr_worker *worker)
@@ -340,7 +363,7 @@ static void sleep_until_something(struct wr_worker *worker)
 {
     weir_runtime *rt = worker->carrier.runtime;
     weir_time deadline = wr_wheel_next(&worker->wheel);
-    bool takes_work;
+    bool takes_work, found;
 
     if (!worker->spare) { /* no stack to start anything with: ask again soon, or after a wake-up */
         weir_time retry = wr_os_now() + STACK_RETRY_NS;
@@ -350,12 +373,15 @@ static void sleep_until_something(struct wr_worker *worker)
     takes_work = worker->spare && idle_enter(worker);
     if (!takes_work)
         pass_search_on(worker);
-    if (!wr_load(&worker->inbox, seq_cst) && !(takes_work && rt->source->pending(rt->source)) &&
+    found = takes_work && rt->source->pending(rt->source);
+    if (!found && !wr_load(&worker->inbox, seq_cst) &&
         (worker->swept || !wr_load(&rt->closing, seq_cst)) && !finished(worker))
         wr_reactor_poll(worker, deadline);
     wr_store(&worker->asleep, false, seq_cst);
     if (takes_work)
         idle_leave(worker);
+    if (found)
+        search(worker);
     wr_monitor_notice(&rt->monitor);
 }
 

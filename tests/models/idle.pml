@@ -1,48 +1,76 @@
 /* Model of idle workers: who is woken when there is new work, and why nobody sleeps beside it.
  * SPDX-License-Identifier: MIT */
 
-/* pan: -O2 -DSAFETY ; -m100000 */
+/* pan: -O2 -DSAFETY ; -m10000 */
+/* pan: -O2 -DSAFETY ; -m10000 ; -DWORKERS=3 -DEVENTS=1 */
+/* pan: -O2 -DSAFETY ; -m10000 ; -DWORKERS=3 -DEVENTS=0 -DBENCH */
+/* pan: -O2 -DNP ; -l -m10000 ; -DWORKERS=3 -DEVENTS=1 */
+
+/* The protocol is "Idle workers and new work" of docs/internals/parking.md, together with the bell of
+ * "Unpark from another thread", by which a worker is woken for other reasons.
+ *
+ * At first all workers sleep. Producers publish an item each and call wake; events from outside make a
+ * fiber of a worker ready; with BENCH the monitor sends a worker to the bench, where it takes no items,
+ * and perhaps back. Whatever a worker runs, item or fiber, ends soon or never: so an item that a sleeper
+ * could run must not wait for a worker that is busy.
+ *
+ * Checked when nothing moves any more, in every interleaving: each item was taken, once, or nobody is
+ * left to take it; who is neither busy nor benched sleeps, has nothing in its inbox, stands in the idle
+ * set and is counted there; nobody is searching. The last search looks for a cycle and finds none: every
+ * run comes to rest.
+ *
+ * It all hangs on one rule. Whoever takes `searching` down looks at the source afterwards, and if there
+ * is work, sees to it that somebody searches: those whom wake sent away meanwhile rely on that look.
+ *
+ * A step is one access to what threads share, in one total order, together with whatever the thread does
+ * to its own data. A critical section is one step if only one of its effects shows without the lock; so
+ * are those of the source, and those of the idle set, whose count and promises change with it.
+ *
+ * `spin -D<mutation> -a` puts in a mistake, which one of the searches must find: */
+/* mutation: BUG_NO_RECHECK    a worker sleeps without looking at the source once more                 */
+/* mutation: BUG_INBOX_FIRST   it looks at the inbox first, and if that has something, at nothing else */
+/* mutation: BUG_NO_RETAKE     that look finds work, and it goes on without searching again            */
+/* mutation: BUG_NO_CHAIN      a searching worker takes an item and wakes nobody for the rest          */
+/* mutation: BUG_LOOK_FIRST    it looks whether there is a rest before it stops searching              */
+/* mutation: BUG_FIBER_FIRST   it runs a ready fiber and goes on being counted as searching            */
+/* mutation: BUG_BENCH_DROPS   it finds itself benched, stops searching, and does not look             */
+/* mutation: BUG_NONE_LEFT     wake finds the idle set empty, stops searching, and does not look       */
+/* mutation: BUG_FLAG_LATE     wake takes a worker from the idle set, and tells it why only afterwards */
+/* mutation: BUG_STAYS_IDLE    a worker woken for another reason does not leave the idle set           */
+/* mutation: BUG_ASLEEP_LATE   a worker enters the idle set before it can be rung                      */
 
 #ifndef WORKERS
 #define WORKERS   2
+#define EVENTS    2          /* one for each worker, at most */
 #endif
-#ifndef EVENTS
-#define EVENTS 1
-#endif
-#ifndef PRODUCERS
 #define PRODUCERS 2
-#endif
-#define NONE WORKERS
 
-byte source;                 /* published, not yet taken */
-byte taken;
-short searching;
+/* ---- what threads share ---------------------------------------------------------------------- */
+
+byte  source, taken;         /* items published and not yet taken; items taken               */
+short searching;             /* 0 or 1                                                       */
+bool  idle[WORKERS];         /* the set                                                      */
 short idle_count;
-bool idle[WORKERS];
-bool asleep[WORKERS];
-bool bell[WORKERS];
-bool inbox[WORKERS];
-bool busy[WORKERS];
-#ifdef BUG_FLAG_LATE
-bool told[WORKERS];
-#define promised told[me]
-#endif
+bool  promised[WORKERS];     /* worker.searching: given with the set's lock, then its own    */
+bool  benched[WORKERS];
+bool  asleep[WORKERS];
+bool  bell[WORKERS];         /* once rung, stays so until heard                              */
+bool  inbox[WORKERS];        /* has a fiber to wake                                          */
+bool  busy[WORKERS];         /* for good; only for asserts                                   */
 
-inline rouse(who)
+inline ring_if_asleep(who)
 {
-    atomic {
-        if
-        :: asleep[who] -> asleep[who] = false
-        :: else -> who = NONE; break
-        fi
-    };
-    atomic { bell[who] = true; who = NONE }
+    atomic { was = asleep[who]; asleep[who] = false };
+    if
+    :: was -> atomic { bell[who] = true; was = false }
+    :: else
+    fi
 }
 
 inline wake()
 {
     do
-    :: atomic { idle_count == 0 -> break }
+    :: idle_count == 0 -> break
     :: else ->
        atomic {
            if
@@ -54,216 +82,253 @@ inline wake()
            if
            :: idle[0] -> w = 0
            :: idle[1] -> w = 1
-#if WORKERS > 2
-           :: idle[2] -> w = 2
-#endif
+           :: idle[WORKERS - 1] -> w = WORKERS - 1
            :: else -> goto none_left
            fi;
-           idle[w] = false; idle_count--
-       };
+           idle[w] = false;
+           idle_count--;
 #ifdef BUG_FLAG_LATE
-       told[w] = true;
+       };
+       atomic {
 #endif
-       rouse(w);
+           promised[w] = true
+       };
+       ring_if_asleep(w);
        break;
 none_left:
        searching--;
+       if
+       :: source == 0 -> break
 #ifdef BUG_NONE_LEFT
-       break
+       :: else -> break
 #else
-       atomic { 
-          if
-          :: source == 0 -> break
-          :: else
-          fi
-       }
+       :: else               /* once more: there may be idle ones by now */
 #endif
-    od
+       fi
+    od;
+    w = 0
 }
+
+/* ---- other threads --------------------------------------------------------------------------- */
 
 proctype producer(byte me)
 {
-    byte w = NONE;
+    byte w;
+    bool was;
 
-    atomic { source + taken >= me -> source++ };
+    atomic { source + taken >= me -> source++ };   /* in turn: they are all alike */
     wake()
 }
 
-proctype outside(byte w)
+proctype event(byte w)
 {
+    bool was;
+
     inbox[w] = true;
-    do :: rouse(w); break od
+    ring_if_asleep(w)
 }
 
-inline unpromise()
+proctype monitor(byte w)
 {
-    atomic { assert(searching > 0); searching--; promised = false }
+    bool was;
+
+    atomic {
+        benched[w] = true;
+        if
+        :: idle[w] -> idle[w] = false; idle_count--
+        :: else
+        fi
+    };
+    ring_if_asleep(w);
+    if
+    :: benched[w] = false; ring_if_asleep(w)
+    :: true
+    fi
 }
+
+/* ---- the worker ------------------------------------------------------------------------------ */
+
+inline stop_searching()
+{
+    assert(searching == 1);
+    searching--;
+    promised[me] = false
+}
+
+#define may_take (source > 0 && !benched[me])
 
 proctype worker(byte me)
 {
-    byte w = NONE;
-    bool found, item;
-#ifndef BUG_FLAG_LATE
-    bool promised;
-#endif
+    byte w;
+    bool was, found;
 
-#ifdef START
-goto end_asleep;
-#endif
+    goto end_sleeping;
+
 loop:
     atomic {
-    if
-    :: inbox[me] -> inbox[me] = false; 
-#ifdef BUG_KEEP
-goto running;
+        if                   /* first at the inbox and then at the source, or the other way round */
+        :: inbox[me] -> inbox[me] = false;
+#ifdef BUG_FIBER_FIRST
+           goto running
+#else
+           goto settle
 #endif
-    goto settle
-    :: source > 0 -> source--; taken++; item = ENDLESS; goto settle
-    :: !inbox[me]
-    fi};
+        :: may_take -> source--; taken++; goto settle
+        :: !inbox[me]
+        fi
+    };
     atomic {
-       if
-    :: source > 0 -> source--; taken++; item = ENDLESS;
-       :: else -> goto bed
-       fi
+        if
+        :: may_take -> source--; taken++
+        :: else -> goto to_sleep
+        fi
     };
 
-settle:
+settle:                      /* nothing is run by a worker that is searching */
     atomic {
-    if
-    :: promised
-    :: else -> goto running
-    fi;
+        if
+        :: promised[me]
+        :: else -> goto running
+        fi;
 #ifdef BUG_LOOK_FIRST
-       found = source > 0;
+        found = source > 0
     };
-       unpromise();
-       atomic {
-#else
-       unpromise();
-       };
-       atomic {
-       found = source > 0;
+    atomic {
 #endif
-#ifdef BUG_NO_CHAIN
-     found = false;
+        stop_searching()
+    };
+    atomic {
+#ifndef BUG_LOOK_FIRST
+        found = source > 0;
 #endif
-       if
-       :: found -> found = false
-       :: else -> goto running
-       fi
-       };
-       wake();
+        if
+#ifndef BUG_NO_CHAIN
+        :: found -> found = false
+#endif
+        :: else -> found = false; goto running
+        fi
+    };
+    wake();
 
 running:
     if
-    :: !item -> goto loop
+    :: goto loop
     :: busy[me] = true
     fi;
 end_busy:
     false;
 
-bed:
+to_sleep:
     atomic {
-    if
-    :: promised -> unpromise()
-    :: else
-    fi;
+        if
+        :: promised[me] -> stop_searching()
+        :: else
+        fi
     };
 #ifndef BUG_ASLEEP_LATE
-    asleep[me] = true;
+    asleep[me] = true;       /* first: who is in the idle set can be chosen, and has to be rung */
 #endif
-    atomic { idle[me] = true; idle_count++ };
+    atomic {
+        assert(!idle[me]);
+        if
+        :: benched[me] -> goto on_the_bench
+        :: else -> idle[me] = true; idle_count++
+        fi
+    };
 #ifdef BUG_INBOX_FIRST
     if
-    :: inbox[me] -> goto up
+    :: inbox[me] -> goto awake
     :: else
     fi;
 #endif
     atomic {
 #ifndef BUG_NO_RECHECK
-    found = (source > 0);
+        found = source > 0;
 #endif
-    if
-    :: found -> goto up
-    :: else
-    fi };
+        if
+        :: found -> goto awake
+        :: else
+        fi
+    };
 #ifdef BUG_ASLEEP_LATE
     asleep[me] = true;
 #endif
-    if
-    :: inbox[me]
-    :: else ->
-end_asleep:
-       atomic { bell[me] -> bell[me] = false }
-    fi;
+    goto last_look;
 
-up:
-    asleep[me] = false;
-#ifdef BUG_STAY
+on_the_bench:
+#ifndef BUG_BENCH_DROPS
     if
-    :: !found && idle[me] -> goto loop
+    :: source > 0 -> wake()
     :: else
     fi;
 #endif
-    atomic { 
+
+last_look:
     if
-    :: idle[me] -> idle[me] = false; idle_count--
-    :: else ->
-#ifndef BUG_FLAG_LATE
-     promised = true
-#endif
+    :: inbox[me] -> goto awake
+    :: else
     fi;
-    if
-    :: found && !promised -> found = false
-    :: else -> found = false; goto loop
-    fi };
-#ifndef BUG_NO_RETAKE
-       atomic {
-           if
-           :: searching == 0 -> searching = 1; promised = true
-           :: else
-           fi; goto loop
-       };
-#else
-    goto loop
+
+end_sleeping:
+    atomic { bell[me] -> bell[me] = false };
+
+awake:
+    asleep[me] = false;
+    atomic {
+        if
+#ifndef BUG_STAYS_IDLE
+        :: idle[me] -> idle[me] = false; idle_count--
 #endif
+        :: else              /* somebody has taken us out */
+        fi;
+#ifdef BUG_NO_RETAKE
+        found = false;
+#endif
+        if
+        :: found && !promised[me] -> found = false
+        :: else -> found = false; goto loop
+        fi
+    };
+    atomic {                 /* there may be more than this one item, and others who sleep */
+        if
+        :: searching == 0 -> searching = 1; promised[me] = true
+        :: else              /* somebody will look after this moment */
+        fi;
+        goto loop
+    }
 }
+
+/* ---- rest ------------------------------------------------------------------------------------ */
 
 init
 {
-    byte i, n;
-#ifdef START
-for (i : 0 .. WORKERS - 1) { idle[i] = true; asleep[i]=true; idle_count++ };
-#endif
+    byte i, count;
+
     atomic {
-        run producer(0);
-        run producer(1);
-#if PRODUCERS > 2
-        run producer(2);
-#endif
-#if EVENTS > 0
-        run outside(0);
-#endif
-#if EVENTS > 1
-        run outside(1);
-#endif
-        run worker(0);
-        run worker(1);
-#if WORKERS > 2
-        run worker(2);
-#endif
-    };
-    timeout;
-    d_step {
         for (i : 0 .. WORKERS - 1) {
-            assert(idle[i] != busy[i]);
-            assert(busy[i] || (asleep[i] && !inbox[i] && source == 0));
-            n = n + idle[i]
-        };
-        assert(idle_count == n);
-        assert(searching == 0);
-        assert(source + taken == PRODUCERS)
+            asleep[i] = true;
+            idle[i] = true;
+            idle_count++;
+            run worker(i)
+        }
+        for (i : 0 .. PRODUCERS - 1) {
+            run producer(i)
+        }
+        for (i : 0 .. EVENTS - 1) {
+            run event(i)
+        }
+#ifdef BENCH
+        run monitor(1)
+#endif
     }
+    timeout;
+    for (i : 0 .. WORKERS - 1) {
+        assert(source == 0 || busy[i] || benched[i]);
+        assert(idle[i] == !(busy[i] || benched[i]));
+        assert(busy[i] || (asleep[i] && !inbox[i]));
+        count = count + idle[i]
+    }
+    assert(idle_count == count);
+    assert(searching == 0);
+    assert(source + taken == PRODUCERS)
 }

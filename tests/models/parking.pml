@@ -19,17 +19,17 @@
  * to its own data. A critical section that touches only what its lock guards is one step too. The order
  * of the worker's chores is left open, so the result holds for any policy of its loop.
  *
- * `spin -D<mutation> -a` puts in a mistake, which the first search must find: */
-/* mutation: BUG_NO_RECHECK    the worker sleeps without looking at the inbox again                  */
-/* mutation: BUG_RING_FIRST    unpark looks whether the worker sleeps, and only then pushes          */
-/* mutation: BUG_POSTED_LATE   posted is cleared when the fiber has had its turn                     */
-/* mutation: BUG_LINK_LATE     the inbox link is read after posted was cleared                       */
-/* mutation: BUG_POSTED_RESET  a new body starts with posted cleared, as with the rest of its fiber   */
-/* mutation: BUG_POOL_POSTED   a stack goes to the shared pool without a look at posted              */
-/* mutation: BUG_UNLOCKED      a waker unparks after it let go of the lock                           */
-/* mutation: BUG_NO_TOKEN      unpark of a running fiber leaves no token                             */
-/* mutation: BUG_READY_TWICE   a deadline makes its fiber ready without a look at the state          */
-/* mutation: BUG_READY_FREE    a stack that comes out of the inbox without a body is made ready       */
+ * `spin -D<mutation> -a` puts in a mistake, which one of the searches must find: */
+/* mutation: BUG_NO_RECHECK    the worker sleeps without looking at the inbox again                    */
+/* mutation: BUG_RING_FIRST    unpark looks whether the worker sleeps, and only then pushes            */
+/* mutation: BUG_POSTED_LATE   posted is cleared when the fiber has had its turn                       */
+/* mutation: BUG_LINK_LATE     the inbox link is read after posted was cleared                         */
+/* mutation: BUG_POSTED_RESET  a new body starts with posted cleared, like the rest of its fiber       */
+/* mutation: BUG_POOL_POSTED   stacks go to the shared pool while the inbox may hold some of them      */
+/* mutation: BUG_UNLOCKED      a waker unparks after it let go of the lock                             */
+/* mutation: BUG_NO_TOKEN      unpark of a running fiber leaves no token                               */
+/* mutation: BUG_READY_TWICE   a deadline makes its fiber ready without a look at the state            */
+/* mutation: BUG_READY_FREE    a stack that comes out of the inbox without a body is made ready        */
 
 #define STACKS    2
 #define BODIES    3
@@ -207,6 +207,19 @@ inline sleep()
     asleep = false
 }
 
+inline give(stack)
+{
+    atomic {
+        if
+        :: state[stack] == FREE ->
+           assert(!queued[stack] && !posted[stack]);
+           pooled[stack] = true;
+           state[stack] = POOLED
+        :: else
+        fi
+    }
+}
+
 #define is_free(stack) (state[stack] == POOLED || state[stack] == FREE)
 #define me             body[f]
 
@@ -281,13 +294,19 @@ ending:
         fi;
         me = 0; token[f] = false; armed[f] = false; expired[f] = false
     };
-    if
+    atomic {
+        state[f] = FREE;
+        f = 0;
+        if
+        :: ended < BODIES -> goto loop
+        :: true              /* there are enough at hand: the free ones go to the pool */
+        fi
+    };
 #ifndef BUG_POOL_POSTED
-    :: posted[f] -> state[f] = FREE
+    drain();
 #endif
-    :: else -> atomic { assert(!queued[f]); pooled[f] = true; state[f] = POOLED }
-    fi;
-    f = 0;
+    give(0);
+    give(1);
     goto loop;
 
 finished:
