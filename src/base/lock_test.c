@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/lock.h"
+
+#include "base/os.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { THREADS = 4, TIMES = 50000 };
+
+static struct wr_lock lock;
+static uint64_t counter; /* under the lock; not atomic, so that a hole in it shows */
+static _Atomic int inside, overlaps;
+
+static int setup(void **state)
+{
+    (void)state;
+    lock = (struct wr_lock){ 0 };
+    counter = 0;
+    atomic_store(&inside, 0);
+    atomic_store(&overlaps, 0);
+    return 0;
+}
+
+static void run_threads(void *(*main)(void *arg))
+{
+    pthread_t thread[THREADS];
+
+    for (uintptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, main, (void *)i), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+    assert_int_equal(atomic_load(&lock.word), 0);
+    assert_int_equal(atomic_load(&overlaps), 0);
+}
+
+static void enter(void)
+{
+    wr_lock(&lock);
+    if (atomic_fetch_add(&inside, 1) != 0)
+        atomic_fetch_add(&overlaps, 1);
+}
+
+static void leave(void)
+{
+    atomic_fetch_sub(&inside, 1);
+    wr_unlock(&lock);
+}
+
+static void test_a_free_lock_needs_nobody(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        wr_lock(&lock);
+        assert_int_equal(atomic_load(&lock.word), 1);
+        wr_unlock(&lock);
+        assert_int_equal(atomic_load(&lock.word), 0);
+    }
+}
+
+static void *count(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < TIMES; i++) {
+        enter();
+        counter++;
+        leave();
+    }
+    return NULL;
+}
+
+static void test_short_sections_exclude_each_other(void **state)
+{
+    (void)state;
+    run_threads(count);
+    assert_int_equal(counter, THREADS * TIMES);
+}
+
+/* Sections long enough for the others to give up spinning and sleep; all of them wake again. */
+static void *hold(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 200; i++) {
+        enter();
+        counter++;
+        for (weir_time until = wr_os_now() + 20000; wr_os_now() < until;)
+            wr_os_yield();
+        leave();
+    }
+    return NULL;
+}
+
+static void test_nobody_sleeps_for_ever_beside_a_free_lock(void **state)
+{
+    (void)state;
+    run_threads(hold);
+    assert_int_equal(counter, THREADS * 200);
+}
+
+static void *wait_for_it(void *arg)
+{
+    wr_lock(&lock);
+    counter++;
+    wr_unlock(&lock);
+    return arg;
+}
+
+static void test_a_sleeper_gets_the_lock_when_it_is_let_go(void **state)
+{
+    pthread_t thread[THREADS];
+    (void)state;
+    wr_lock(&lock);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, wait_for_it, NULL), 0);
+    while (atomic_load(&lock.word) != 2) /* somebody has given up spinning */
+        wr_os_yield();
+    assert_int_equal(counter, 0);
+    wr_unlock(&lock);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+    assert_int_equal(counter, THREADS);
+    assert_int_equal(atomic_load(&lock.word), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_a_free_lock_needs_nobody, setup),
+        cmocka_unit_test_setup(test_short_sections_exclude_each_other, setup),
+        cmocka_unit_test_setup(test_nobody_sleeps_for_ever_beside_a_free_lock, setup),
+        cmocka_unit_test_setup(test_a_sleeper_gets_the_lock_when_it_is_let_go, setup),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,258 @@
+/* Stack overflows: with report_overflow the guilty body is named; either way the process dies of it.
+ * The dying is done by this program, started again with a mode for an argument.
+ * SPDX-License-Identifier: MIT */
+#include "support/check.h"
+#include "support/child.h"
+
+#include <pthread.h>
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Winfinite-recursion"
+#endif
+static int run_off(int depth)
+{
+    volatile char frame[256];
+
+    frame[0] = (char)depth;
+    return run_off(depth + 1) + frame[0];
+}
+
+static void overflow(void *arg)
+{
+    *(volatile int *)arg = run_off(0);
+}
+
+static void overflow_after_a_wait(void *arg)
+{
+    weir_sleep(weir_in_us(100));
+    overflow(arg);
+}
+
+static int *volatile nowhere;
+
+static void touch_nothing(void *arg)
+{
+    (void)arg;
+    nowhere[2] = 1;
+}
+
+static void *touch_on_thread(void *arg)
+{
+    touch_nothing(arg);
+    return NULL;
+}
+
+static void exit_with_42(int signal)
+{
+    (void)signal;
+    _exit(42);
+}
+
+static void exit_with_43(int signal, siginfo_t *info, void *context)
+{
+    (void)signal;
+    (void)context;
+    _exit(info->si_addr ? 43 : 99);
+}
+
+static bool handler_is_default(void)
+{
+    struct sigaction now;
+
+    return sigaction(SIGSEGV, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) &&
+           now.sa_handler == SIG_DFL;
+}
+
+/* What the program does when started again. It is expected to die of it, so it answers 99. */
+static int child_main(const char *mode)
+{
+    weir_runtime_options *opt =
+        WEIR_RUNTIME(.workers = 1, .stack_size = 64 << 10, .report_overflow = true);
+    weir_body *body = overflow;
+    const weir_spawn_options *spawn = WEIR_SPAWN(.name = "greedy body");
+    weir_runtime *rt = NULL;
+    static int sink;
+
+    if (strcmp(mode, "silent") == 0 || strcmp(mode, "look, silent") == 0)
+        opt->report_overflow = false;
+    if (strcmp(mode, "unnamed") == 0)
+        spawn = NULL;
+    if (strcmp(mode, "later") == 0)
+        body = overflow_after_a_wait;
+    if (strcmp(mode, "other fault") == 0)
+        body = touch_nothing;
+    if (strcmp(mode, "handler") == 0)
+        sigaction(SIGSEGV,
+                  &(struct sigaction){ .sa_handler = exit_with_42, .sa_flags = SA_ONSTACK }, NULL);
+    if (strcmp(mode, "info handler") == 0)
+        sigaction(SIGSEGV,
+                  &(struct sigaction){ .sa_sigaction = exit_with_43,
+                                       .sa_flags = SA_ONSTACK | SA_SIGINFO },
+                  NULL);
+    if (strcmp(mode, "second") == 0) { /* the handler is there once, for all runtimes */
+        if (weir_runtime_new(&rt, opt))
+            return 98;
+        weir_runtime_free(rt);
+    }
+    if (weir_runtime_new(&rt, opt))
+        return 98;
+    if (strncmp(mode, "look", 4) == 0) {
+        weir_runtime_free(rt);
+        return handler_is_default() ? 1 : 2;
+    }
+    if (strcmp(mode, "foreign thread") == 0) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, touch_on_thread, NULL);
+        pthread_join(thread, NULL);
+        return 99;
+    }
+    if (strcmp(mode, "sent") == 0)
+        kill(getpid(), SIGSEGV);
+    else if (weir_spawn(rt, body, &sink, spawn))
+        return 98;
+    weir_runtime_drain(rt, weir_in_s(20));
+    return 99;
+}
+
+/* ---- dying ----------------------------------------------------------------------------------- */
+
+static char said[4096];
+
+static int mode_ends(const char *mode)
+{
+    return in_new_program(mode, said, sizeof(said));
+}
+
+#if SANITIZED /* sanitizers have handlers, and words, of their own */
+
+static void test_without_the_option_it_dies_all_the_same(void)
+{
+    int status = mode_ends("silent");
+
+    CHECK(!WIFEXITED(status) || WEXITSTATUS(status) != 99);
+    CHECK(strstr(said, "weir:") == NULL);
+}
+
+#else
+
+static bool died_of_segv(int status)
+{
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
+}
+
+static void test_the_body_is_named_and_the_process_dies(void)
+{
+    CHECK(died_of_segv(mode_ends("report")));
+    CHECK(strstr(said, "weir: stack overflow in body \"greedy body\"") != NULL);
+    CHECK(strstr(said, "stack_size") != NULL); /* and how to mend it */
+}
+
+static void test_a_body_that_has_waited_is_named_as_well(void)
+{
+    CHECK(died_of_segv(mode_ends("later")));
+    CHECK(strstr(said, "\"greedy body\"") != NULL);
+}
+
+static void test_a_body_without_a_name_is_said_to_have_none(void)
+{
+    CHECK(died_of_segv(mode_ends("unnamed")));
+    CHECK(strstr(said, "stack overflow in body \"(unnamed)\"") != NULL);
+}
+
+static void test_a_second_runtime_reports_too(void)
+{
+    CHECK(died_of_segv(mode_ends("second")));
+    CHECK(strstr(said, "\"greedy body\"") != NULL);
+}
+
+static void test_other_faults_are_not_called_overflows(void)
+{
+    CHECK(died_of_segv(mode_ends("other fault")));
+    CHECK(strstr(said, "weir:") == NULL);
+    CHECK(died_of_segv(mode_ends("foreign thread")));
+    CHECK(strstr(said, "weir:") == NULL);
+    CHECK(died_of_segv(mode_ends("sent"))); /* by somebody: no instruction faults */
+    CHECK(strstr(said, "weir:") == NULL);
+}
+
+static void test_a_handler_that_was_there_before_gets_its_turn(void)
+{
+    int status = mode_ends("handler");
+
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+    CHECK(strstr(said, "\"greedy body\"") != NULL);
+    status = mode_ends("info handler");
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 43);
+    CHECK(strstr(said, "\"greedy body\"") != NULL);
+}
+
+static void test_without_the_option_it_dies_without_a_word(void)
+{
+    CHECK(died_of_segv(mode_ends("silent")));
+    CHECK(strcmp(said, "") == 0);
+}
+
+/* cmocka has a handler of its own, so this is looked at in a program without it. */
+static void test_only_the_option_installs_a_handler(void)
+{
+    int status = mode_ends("look, silent");
+
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    status = mode_ends("look");
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 2);
+}
+
+#endif
+
+/* ---- living ---------------------------------------------------------------------------------- */
+
+static void use_stack(void *arg)
+{
+    volatile char frame[32 << 10];
+
+    for (size_t i = 0; i < sizeof(frame); i += 512)
+        frame[i] = (char)i;
+    weir_yield();
+    for (size_t i = 0; i < sizeof(frame); i += 512)
+        CHECK_EQUAL(frame[i], (char)i);
+    atomic_fetch_add((_Atomic int *)arg, 1);
+}
+
+static void test_bodies_that_behave_do_not_notice(void)
+{
+    _Atomic int ran = 0;
+
+    for (int i = 0; i < 20;
+         i++) { /* each worker thread has a signal stack, which must go with it */
+        weir_runtime *rt = new_runtime(
+            WEIR_RUNTIME(.workers = 3, .stack_size = 64 << 10, .report_overflow = true));
+        for (int n = 0; n < 50; n++)
+            CHECK_EQUAL(weir_spawn(rt, use_stack, &ran, NULL), 0);
+        drain(rt);
+        weir_runtime_free(rt);
+    }
+    CHECK_EQUAL(atomic_load(&ran), 1000);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+#if SANITIZED
+        TEST(test_without_the_option_it_dies_all_the_same),
+#else
+        TEST(test_the_body_is_named_and_the_process_dies),
+        TEST(test_a_body_that_has_waited_is_named_as_well),
+        TEST(test_a_body_without_a_name_is_said_to_have_none),
+        TEST(test_a_second_runtime_reports_too),
+        TEST(test_other_faults_are_not_called_overflows),
+        TEST(test_a_handler_that_was_there_before_gets_its_turn),
+        TEST(test_without_the_option_it_dies_without_a_word),
+        TEST(test_only_the_option_installs_a_handler),
+#endif
+        TEST(test_bodies_that_behave_do_not_notice),
+    };
+
+    if (argc == 2)
+        return child_main(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,107 @@
+/* Child processes for tests: where something may die, hang, or use up what it has.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_TESTS_CHILD_H
+#define WR_TESTS_CHILD_H
+
+#include "support/check.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CHILD_SECONDS = 20 };
+
+/* Waits for a child; kills it when it takes too long, so that it dies of SIGKILL then. */
+static inline int child_end(pid_t pid)
+{
+    weir_time limit = weir_in_s(CHILD_SECONDS);
+    int status = 0;
+
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        if (weir_now() >= limit) {
+            printf("the child did not end\n");
+            kill(pid, SIGKILL);
+            waitpid(pid, &status, 0);
+            break;
+        }
+        nanosleep(&(struct timespec){ .tv_nsec = 500000 }, NULL);
+    }
+    return status;
+}
+
+/* Runs a function in a child, which ends with 0 if all its checks held. Answers how it ended. */
+static inline int in_child(void (*run)(void))
+{
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+        atomic_store(&checks_failed, 0);
+        run();
+        fflush(NULL);
+        _exit(atomic_load(&checks_failed) ? 1 : 0);
+    }
+    return child_end(pid);
+}
+
+/* Starts this very program again with one argument. Answers how it ended, and what it said on stderr,
+ * cut to `size`. */
+static inline int in_new_program(const char *mode, char *said, size_t size)
+{
+    size_t length = 0;
+    ssize_t n;
+    int fd[2];
+    pid_t pid;
+
+    assert_int_equal(pipe2(fd, O_CLOEXEC), 0);
+    fflush(NULL);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+        dup2(fd[1], STDERR_FILENO);
+        execl("/proc/self/exe", "self", mode, (char *)NULL);
+        _exit(127);
+    }
+    close(fd[1]);
+    while (length < size - 1 && (n = read(fd[0], said + length, size - 1 - length)) > 0)
+        length += (size_t)n;
+    said[length] = '\0';
+    close(fd[0]);
+    return child_end(pid);
+}
+
+/* Entries of a directory such as /proc/self/task; the descriptor that reads it counts in .../fd. */
+static inline int entries(const char *directory)
+{
+    DIR *d = opendir(directory);
+    int count = 0;
+
+    if (!d)
+        return -1;
+    for (struct dirent *e = readdir(d); e; e = readdir(d))
+        count += e->d_name[0] != '.';
+    closedir(d);
+    return count;
+}
+
+static inline int thread_count(void)
+{
+    return entries("/proc/self/task");
+}
+
+static inline int descriptor_count(void)
+{
+    return entries("/proc/self/fd");
+}
+
+#endif
