@@ -47,16 +47,16 @@ typedef struct weir_stall {
 
 typedef struct weir_runtime_options { /* zero in any field asks for its default */
     size_t size;
-    uint32_t workers;        /* default: the CPUs this process may use (affinity, cgroup quota)  */
-    uint32_t threads_max;    /* most OS threads for blocking work; default 256                   */
-    uint32_t thread_idle_ms; /* an idle one of those ends after this; default 5000               */
-    size_t stack_size;       /* of a body that waits; default 128 KiB, at least 16 KiB. Address
-                                space only: memory is committed page by page as it is used       */
-    uint32_t stall_after_ms; /* a body on a worker this long without a wait is a stall; def. 10  */
+    uint32_t workers;          /* default: the CPUs this process may use (affinity, cgroup quota) */
+    uint32_t threads_max;      /* most OS threads for blocking work; default 256                 */
+    uint32_t thread_idle_ms;   /* an idle one of those ends after this; default 5000             */
+    size_t stack_size;         /* of a body that waits; default 128 KiB, at least 16 KiB. Address
+                                  space only: memory is committed page by page as it is used     */
+    uint32_t stall_after_ms;   /* a body on a worker this long without a wait is a stall; def. 10 */
     uint32_t replacements_max; /* most replacement workers at a time; default: as many as workers */
-    bool
-        report_overflow; /* on a stack overflow of a worker print the body's name before dying. Installs a
-                                SIGSEGV handler for the process; without it weir installs none   */
+    bool report_overflow;      /* when a body runs off a worker's stack, print its name before
+                                  dying. Installs a SIGSEGV handler for the process; without
+                                  this weir installs none                                        */
     void (*on_stall)(const weir_stall *stall, void *arg); /* on the monitor's thread; must not
                                                              free the runtime                    */
     void *on_stall_arg;
@@ -99,18 +99,16 @@ bool weir_cancelled(void);
 
 typedef struct weir_runtime_stats { /* a snapshot; figures may be a moment apart */
     size_t size;
-    uint32_t workers; /* configured                                                       */
-    uint32_t
-        workers_live; /* worker threads that exist, with replacements                            */
-    uint32_t
-        workers_idle; /* asleep, and ready to take new work                                              */
-    uint32_t threads;     /* OS threads for blocking work                                     */
-    uint64_t accepted;    /* bodies accepted so far                                           */
-    uint64_t ended;       /* bodies ended so far                                              */
-    uint64_t stalls;      /* stalls found so far                                              */
-    uint64_t stacks;      /* stacks that exist                                                */
-    uint64_t stacks_free; /* of those, in the shared pool                                        */
-    uint64_t stack_waits; /* times a worker could not start a body for want of a stack        */
+    uint32_t workers;      /* configured                                                    */
+    uint32_t workers_live; /* worker threads that exist, with replacements                  */
+    uint32_t workers_idle; /* asleep, and ready to take new work                            */
+    uint32_t threads;      /* OS threads for blocking work                                  */
+    uint64_t accepted;     /* bodies accepted so far                                        */
+    uint64_t ended;        /* bodies ended so far                                           */
+    uint64_t stalls;       /* stalls found so far                                           */
+    uint64_t stacks;       /* stacks that exist                                             */
+    uint64_t stacks_free;  /* of those, in the shared pool                                  */
+    uint64_t stack_waits;  /* times a worker could not start a body for want of a stack     */
 } weir_runtime_stats;
 
 /* Fills `out`, of which the caller set `size`. WEIR_EINVAL: NULL, or no size. */

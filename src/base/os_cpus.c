@@ -12,7 +12,13 @@
 
 static unsigned long millicpus(long long quota, long long period)
 {
-    return quota > 0 && period > 0 ? (unsigned long)((quota * 1000 + period - 1) / period) : 0;
+    long long scaled;
+
+    if (quota <= 0 || period <= 0)
+        return 0;
+    if (__builtin_mul_overflow(quota, 1000, &scaled)) /* more than there are */
+        return ULONG_MAX;
+    return (unsigned long)(scaled / period + (scaled % period != 0));
 }
 
 static unsigned long smaller_quota(unsigned long a, unsigned long b)

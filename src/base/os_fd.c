@@ -91,14 +91,18 @@ static int events_from_epoll(uint32_t events)
  * we round up so that a deadline is never early. */
 static int epoll_wait_until(int poll_fd, struct epoll_event *events, int max, weir_time deadline)
 {
+    static _Atomic bool missing; /* learnt once */
     struct timespec left = time_left(deadline);
     int64_t ms;
     int n;
 
-    n = (int)syscall(SYS_epoll_pwait2, poll_fd, events, max,
-                     deadline == WEIR_FOREVER ? NULL : &left, NULL, 0);
-    if (n >= 0 || errno != ENOSYS)
-        return n;
+    if (!wr_load(&missing, relaxed)) {
+        n = (int)syscall(SYS_epoll_pwait2, poll_fd, events, max,
+                         deadline == WEIR_FOREVER ? NULL : &left, NULL, 0);
+        if (n >= 0 || errno != ENOSYS)
+            return n;
+        wr_store(&missing, true, relaxed);
+    }
     ms =
         left.tv_sec > 1000000 ? 1000000000 : left.tv_sec * 1000 + (left.tv_nsec + 999999) / 1000000;
     return epoll_wait(poll_fd, events, max, deadline == WEIR_FOREVER ? -1 : (int)ms);
@@ -214,7 +218,7 @@ int64_t wr_os_write(int fd, const void *buffer, size_t size)
             if (rc)
                 return rc;
             /* A blocking pipe that is ready has room for this much, and may wait for more. */
-            n = write(fd, buffer, size < PIPE_BUF ? size : PIPE_BUF);
+            n = write(fd, buffer, size < PIPE_BUF || is_regular(fd) ? size : PIPE_BUF);
         }
     }
     return n < 0 ? -errno : n;
