@@ -13,18 +13,21 @@
 
 WEIR_BEGIN_DECLS
 
-#define WEIR_ERRORS(X)                                                      \
-    X(NOMEM, -ENOMEM, "out of memory")                                      \
-    X(INVAL, -EINVAL, "an argument is not valid")                           \
-    X(AGAIN, -EAGAIN, "a limit of the system is reached; try again later")  \
-    X(BADF, -EBADF, "not an open file descriptor")                          \
-    X(CHILD, -ECHILD, "not a child of this process, or already waited for") \
-    X(PIPE, -EPIPE, "the other end is closed")                              \
-    X(TIMEDOUT, -ETIMEDOUT, "the deadline passed first")                    \
-    X(CANCELED, -ECANCELED, "the waiting task was cancelled")               \
-    X(DEADLK, -EDEADLK, "the wait could never end")                         \
-    X(CLOSED, -4101, "the runtime is shutting down")                        \
-    X(VERSION, -4102, "an option was set that this version of the library does not know")
+#define WEIR_ERRORS(X)                                                                    \
+    X(NOMEM, -ENOMEM, "out of memory")                                                    \
+    X(INVAL, -EINVAL, "an argument is not valid")                                         \
+    X(AGAIN, -EAGAIN, "a limit of the system is reached; try again later")                \
+    X(BADF, -EBADF, "not an open file descriptor")                                        \
+    X(CHILD, -ECHILD, "not a child of this process, or already waited for")               \
+    X(PIPE, -EPIPE, "the other end is closed")                                            \
+    X(TIMEDOUT, -ETIMEDOUT, "the deadline passed first")                                  \
+    X(CANCELED, -ECANCELED, "the waiting task was cancelled")                             \
+    X(DEADLK, -EDEADLK, "the wait could never end")                                       \
+    X(CLOSED, -4101, "the runtime or executor is shutting down")                          \
+    X(VERSION, -4102, "an option was set that this version of the library does not know") \
+    X(REJECTED, -4103, "the task was rejected; its result says by whom")                  \
+    X(ALREADY, -EALREADY, "the task has settled already")                                 \
+    X(NOGROUP, -4104, "there is no such group")
 
 enum {
 #define WEIR_ERROR_ENUM_(name, number, text) WEIR_E##name = (number),

@@ -55,6 +55,8 @@ static void test_numbers_stay_what_they_are(void **state)
     assert_int_equal(WEIR_EDEADLK, -EDEADLK);
     assert_int_equal(WEIR_ECLOSED, -4101);
     assert_int_equal(WEIR_EVERSION, -4102);
+    assert_int_equal(WEIR_EREJECTED, -4103);
+    assert_int_equal(WEIR_ENOGROUP, -4104);
 }
 
 static void test_other_errors_of_the_system_are_described_as_it_does(void **state)

@@ -4,7 +4,9 @@
 
 #include "base/os.h"
 
-enum { SPINS = 40 }; /* about as long as the sections these locks protect */
+enum {
+    SPINS = 200
+}; /* a few microseconds: sections are shorter, but a page fault may lie in one */
 
 void wr_lock_contended(struct wr_lock *lock)
 {

@@ -18,6 +18,7 @@
 /* ---- time, luck, size ------------------------------------------------------------------------ */
 
 weir_time wr_os_now(void);
+weir_time wr_os_now_coarse(void); /* a few milliseconds old at most, and cheaper */
 uint64_t wr_os_random(void);
 
 /* CPUs this process may use: affinity mask cut by the cgroup's CPU quota, rounded up; at least 1. */
@@ -52,16 +53,17 @@ int wr_os_thread_start(struct wr_os_thread *thread, void (*main)(void *arg), voi
                        const char *name);
 void wr_os_thread_join(struct wr_os_thread *thread);
 
-/* One pointer per thread, NULL at first. The compiler may not keep its address across a switch of
- * stacks, but bodies never change threads, so it may keep the value. */
+/* A few pointers per thread, NULL at first: [0] is the runtime's, [1] the context of a plain thread. The
+ * compiler may not keep their address across a switch of stacks, but bodies never change threads. */
+enum { WR_OS_LOCALS = 2 };
 #ifdef WEIR_SIM
 void **wr_os_local(void);
 #else
-extern _Thread_local void *wr_os_local_slot
+extern _Thread_local void *wr_os_local_slot[WR_OS_LOCALS]
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 static inline void **wr_os_local(void)
 {
-    return &wr_os_local_slot;
+    return wr_os_local_slot;
 }
 #endif
 
@@ -121,6 +123,7 @@ int wr_os_set_nonblocking(int fd, bool on); /* answers whether it was on before 
 
 int wr_os_child_open(pid_t pid);                 /* a descriptor readable when the child ends */
 int wr_os_child_reap(int *status, int child_fd); /* -EAGAIN while it runs                     */
+int wr_os_pipe(int fds[2]);                      /* fds[0] reads, fds[1] writes                */
 void wr_os_close(int fd);
 
 /* ---- faults ---------------------------------------------------------------------------------- */

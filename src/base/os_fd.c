@@ -258,6 +258,11 @@ int wr_os_connect_result(int fd)
     return -error;
 }
 
+int wr_os_pipe(int fds[2])
+{
+    return pipe2(fds, O_CLOEXEC) ? -errno : 0;
+}
+
 void wr_os_close(int fd)
 {
     close(fd);

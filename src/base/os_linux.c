@@ -1,5 +1,5 @@
-/* The door to the kernel, Linux side: memory, threads, futex, clock. Descriptors are in os_fd.c, the
- * size of the machine in os_cpus.c.
+/* The door to the kernel, Linux side: memory, threads, futex. The clock is in os_clock.c, descriptors in
+ * os_fd.c, the size of the machine in os_cpus.c.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/os.h"
@@ -27,15 +27,7 @@
 
 enum { GUARD_BATCH = 128 };
 
-_Thread_local void *wr_os_local_slot;
-
-weir_time wr_os_now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (weir_time)t.tv_sec * 1000000000 + t.tv_nsec;
-}
+_Thread_local void *wr_os_local_slot[WR_OS_LOCALS];
 
 uint64_t wr_os_random(void)
 {

@@ -231,6 +231,11 @@ weir_time wr_os_now(void)
     return wr_sim.current ? wr_sim.now : WEIR_SIM_START;
 }
 
+weir_time wr_os_now_coarse(void)
+{
+    return wr_os_now();
+}
+
 void wr_os_yield(void)
 {
     wr_sim_point();

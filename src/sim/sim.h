@@ -45,7 +45,7 @@ struct wr_sim_thread {
     char *stack; /* its own; kept for the next thread */
     void (*main)(void *arg);
     void *arg;
-    void *slot; /* wr_os_local */
+    void *slot[WR_OS_LOCALS]; /* wr_os_local */
     char name[WR_SIM_NAME];
     uint64_t id; /* from 1 in every run; 1 is main */
 

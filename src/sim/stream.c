@@ -249,3 +249,8 @@ int weir_sim_socketpair(int fds[2])
     wr_sim_stream_attach(ends[1], there, back);
     return 0;
 }
+
+int wr_os_pipe(int fds[2])
+{
+    return weir_sim_pipe(fds);
+}

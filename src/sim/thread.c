@@ -29,7 +29,7 @@ unsigned wr_sim_thread_count;
 static struct wr_sim_thread *spare; /* those without a life */
 static struct wr_sim_thread home;   /* the stack that called weir_sim_run */
 static uint64_t ids;
-static void *slot_outside;
+static void *slot_outside[WR_OS_LOCALS];
 
 /* ---- jumps ----------------------------------------------------------------------------------- */
 
@@ -216,7 +216,7 @@ void wr_sim_stack_bounds(void **low, size_t *size)
 
 void **wr_os_local(void)
 {
-    return wr_sim.current ? &wr_sim.current->slot : &slot_outside;
+    return wr_sim.current ? wr_sim.current->slot : slot_outside;
 }
 
 int wr_os_thread_start(struct wr_os_thread *thread, void (*main)(void *arg), void *arg,

@@ -1,0 +1,99 @@
+/* The door to the kernel, Linux side: the clock.
+ *
+ * Reading the monotonic clock takes 25 ns or so, the processor's own counter less than half. So each
+ * thread takes its bearings from the kernel every few microseconds and counts on from there. The rate need not be
+ * exact for that: it is measured once, between two readings that happen to be some milliseconds apart, and
+ * an error of a thousandth makes a few nanoseconds over such a stretch. Where the counter is not known to run
+ * evenly, and before the rate is known, the kernel is asked every time.
+ * SPDX-License-Identifier: MIT */
+#include "base/os.h"
+
+#include <time.h>
+
+static weir_time kernel_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (weir_time)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+weir_time wr_os_now_coarse(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (weir_time)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <x86intrin.h>
+
+enum { SHIFT = 32, STRETCH_NS = 16000, MEASURE_NS = 5000000 };
+
+/* Nanoseconds per tick, times 2^32. 0: not known yet; UINT64_MAX: do not use the counter. */
+static _Atomic uint64_t rate;
+static _Atomic uint64_t first_tick, first_ns; /* where the measurement began */
+
+static _Thread_local struct {
+    uint64_t tick; /* our bearings                */
+    weir_time ns;
+    weir_time last; /* so that time never runs back */
+} here __attribute__((tls_model("initial-exec")));
+
+static bool counter_is_even(void)
+{
+    unsigned a, b, c, d;
+
+    return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & (1u << 8));
+}
+
+/* Learns the rate once enough time has passed since the first reading. */
+static void measure(uint64_t tick, weir_time ns)
+{
+    uint64_t none = 0;
+
+    if (wr_load(&first_tick, acquire) == 0) {
+        if (!counter_is_even()) {
+            wr_store(&rate, UINT64_MAX, relaxed);
+        } else if (wr_cas(&first_ns, &none, (uint64_t)ns, acq_rel)) {
+            wr_store(&first_tick, tick, release);
+        }
+        return;
+    }
+    uint64_t ticks = tick - wr_load(&first_tick, relaxed);
+    uint64_t passed = (uint64_t)ns - wr_load(&first_ns, relaxed);
+    if (passed >= MEASURE_NS && ticks > 0)
+        wr_store(&rate, (uint64_t)(((unsigned __int128)passed << SHIFT) / ticks), relaxed);
+}
+
+weir_time wr_os_now(void)
+{
+    uint64_t now_rate = wr_load(&rate, relaxed);
+    weir_time now;
+
+    if (now_rate == UINT64_MAX)
+        return kernel_now();
+    uint64_t tick = __rdtsc();
+    uint64_t passed = (uint64_t)(((unsigned __int128)(tick - here.tick) * now_rate) >> SHIFT);
+    if (now_rate && passed < STRETCH_NS) {
+        now = here.ns + (weir_time)passed;
+    } else {
+        now = kernel_now();
+        here.tick = tick;
+        here.ns = now;
+        if (!now_rate)
+            measure(tick, now);
+    }
+    if (now < here.last)
+        return here.last;
+    here.last = now;
+    return now;
+}
+#else
+weir_time wr_os_now(void)
+{
+    return kernel_now();
+}
+#endif
