@@ -41,6 +41,7 @@ struct wr_fiber {
     struct wr_context context;
     struct wr_fiber *next;       /* in the ready queue, or in a list of free stacks              */
     struct wr_fiber *inbox_next; /* shared: in the inbox                                         */
+    void *luggage;               /* what travels with the body; see wr_context_slot */
     _Atomic(void *) item;        /* shared with the monitor: what the source gave, NULL: no body */
     struct wr_timer timer;
     struct wr_list link;

@@ -219,7 +219,7 @@ uint32_t wr_pool_threads(struct wr_pool *pool)
     return threads;
 }
 
-void wr_pool_close(struct wr_pool *pool)
+void wr_pool_wake_all(struct wr_pool *pool)
 {
     wr_lock(&pool->lock);
     wr_list_each(node, &pool->everyone) {

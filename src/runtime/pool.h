@@ -37,14 +37,14 @@ struct wr_pool {
 
 void wr_pool_init(struct wr_pool *pool, weir_runtime *rt);
 
-/* Waits for all threads. No job may be left; wr_pool_close must have been called. */
+/* Waits for all threads. No job may be left; wr_pool_wake_all must have been called. */
 void wr_pool_fini(struct wr_pool *pool);
 
-/* Waits for `fd` on the calling pool thread, so that wr_pool_close can end the wait. As weir_fd_wait. */
+/* Waits for `fd` on the calling pool thread, so that wr_pool_wake_all can end the wait. As weir_fd_wait. */
 int wr_pool_fd_wait(struct wr_carrier *carrier, int fd, int events, weir_time deadline);
 
 /* Wakes every thread from whatever weir wait its body is in; idle ones end. */
-void wr_pool_close(struct wr_pool *pool);
+void wr_pool_wake_all(struct wr_pool *pool);
 
 /* Has job->run called on a thread, as soon as one is free.
  * WEIR_ENOMEM, WEIR_EAGAIN: the pool has no thread and cannot get one; the job was not taken. */

@@ -74,20 +74,31 @@ static void runtime_delete(weir_runtime *rt)
     wr_os_free(rt);
 }
 
-/* Refuses new bodies and wakes everyone who waits: each finds the runtime closing. */
-static void begin_closing(weir_runtime *rt)
+void wr_runtime_sweep(weir_runtime *rt)
 {
     uint32_t count;
 
-    wr_spawn_close(&rt->spawn);
-    wr_store(&rt->closing, true, seq_cst); /* pairs with the sleeper's look, and wr_worker_start */
+    wr_add(&rt->sweeps, 1, seq_cst); /* pairs with the sleeper's look, and wr_worker_start */
     count = wr_load(&rt->worker_count, seq_cst);
     for (uint32_t i = 0; i < count; i++)
         wr_worker_wake(rt->worker[i]);
-    wr_pool_close(&rt->pool);
+    wr_pool_wake_all(&rt->pool);
+}
+
+/* Refuses new bodies and wakes everyone who waits: each finds the runtime closing. */
+static void begin_closing(weir_runtime *rt)
+{
+    wr_spawn_close(&rt->spawn);
+    wr_store(&rt->closing, true, seq_cst);
+    wr_runtime_sweep(rt);
 }
 
 int weir_runtime_new(weir_runtime **out, const weir_runtime_options *opt)
+{
+    return wr_runtime_new(out, opt, NULL);
+}
+
+int wr_runtime_new(weir_runtime **out, const weir_runtime_options *opt, struct wr_source *source)
 {
     weir_runtime_options o;
     weir_runtime *rt;
@@ -103,6 +114,8 @@ int weir_runtime_new(weir_runtime **out, const weir_runtime_options *opt)
     rt = runtime_alloc(&o);
     if (!rt)
         return WEIR_ENOMEM;
+    if (source)
+        rt->source = source;
     rc = wr_overflow_install(rt);
     while (!rc && wr_load(&rt->worker_count, relaxed) < o.workers)
         rc = wr_worker_start(rt);
@@ -173,8 +186,16 @@ void weir_runtime_free(weir_runtime *rt)
 bool weir_cancelled(void)
 {
     const struct wr_carrier *carrier = *wr_os_local();
+    struct wr_source *source;
+    void *item;
 
-    return carrier && wr_load(&carrier->runtime->closing, acquire);
+    if (!carrier)
+        return false;
+    if (wr_load(&carrier->runtime->closing, acquire))
+        return true;
+    source = carrier->runtime->source;
+    item = source->cancelled ? wr_current_item() : NULL;
+    return item && source->cancelled(source, item);
 }
 
 int weir_runtime_stats_get(weir_runtime_stats *out, weir_runtime *rt)

@@ -24,13 +24,39 @@ struct wr_source {
     /* Who is it? Fills name (32 bytes) and answers the tag. The item may be over meanwhile: its memory
      * must still be readable, atomically and with acquire; what is told of it is then ignored. */
     uint64_t (*describe)(struct wr_source *source, void *item, char *name);
+    /* Whether the body was asked to end. From the body itself; NULL: never. */
+    bool (*cancelled)(struct wr_source *source, void *item);
 };
+
+/* As weir_runtime_new, with workers that pull from `source`, which must outlive the runtime. weir_spawn
+ * then answers WEIR_EINVAL for WEIR_WORKERS. */
+int wr_runtime_new(weir_runtime **out, const weir_runtime_options *opt, struct wr_source *source);
+
+/* Wakes every body that is parked, for no other reason than to look whether it is cancelled. */
+void wr_runtime_sweep(weir_runtime *rt);
 
 /* Call after work was made available: wakes a worker if one sleeps and none is looking. */
 void wr_runtime_wake(weir_runtime *rt);
 
-/* From a source's run: the monitor need not look at the item any more. */
+/* From a source's run: the monitor need not look at the item any more; and: another body begins, in the
+ * same call of run. */
 void wr_body_over(void);
+void wr_body_begins(void *item);
+
+/* From a source's run: whether a body has parked since this call of run began. Then other work has run on
+ * this worker in between, and it is time to return to the loop. */
+bool wr_body_has_parked(void);
+
+/* Where the calling body's context is kept, or the plain thread's: one pointer that stays with it across
+ * waits. Whoever sets it puts the former value back. */
+void **wr_context_slot(void);
+
+/* What the calling body's source gave for it; NULL outside of bodies. */
+void *wr_current_item(void);
+
+/* A few words of each worker's that belong to its source; zero at first. */
+enum { WR_SCRATCH = 48 };
+void *wr_scratch(void);
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 

@@ -88,7 +88,9 @@ static uint64_t spawn_describe(struct wr_source *source, void *item_arg, char *n
 
 void wr_spawn_init(struct wr_spawn *spawn, weir_runtime *rt)
 {
-    spawn->source = (struct wr_source){ spawn_pull, spawn_pending, spawn_run, spawn_describe };
+    spawn->source = (struct wr_source){
+        .pull = spawn_pull, .pending = spawn_pending, .run = spawn_run, .describe = spawn_describe
+    };
     spawn->runtime = rt;
 }
 
@@ -234,8 +236,8 @@ int weir_spawn(weir_runtime *rt, weir_body *body, void *arg, const weir_spawn_op
     if (!rt || !body)
         return WEIR_EINVAL;
     switch (o.run_on) {
-    case WEIR_WORKERS:
-        return spawn_on_worker(rt, body, arg, &o);
+    case WEIR_WORKERS: /* workers of an executor pull from its groups only */
+        return rt->source == &rt->spawn.source ? spawn_on_worker(rt, body, arg, &o) : WEIR_EINVAL;
     case WEIR_THREADS:
         return spawn_on_thread(rt, body, arg);
     }

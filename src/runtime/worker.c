@@ -22,7 +22,7 @@ enum {
     TURN = 64,         /* switches or bodies before the loop looks at timers and descriptors     */
     TURN_BUSY = 16,    /* the same while bodies wait to start, for one of them comes first then  */
     STACKS_MAX = 64,   /* free stacks a worker keeps at hand                                     */
-    STACKS_BATCH = 16, /* how many it gets from the shared pool at a time                        */
+    STACKS_BATCH = 64, /* how many it gets from the shared pool at a time                        */
 #endif
     STACK_RETRY_NS = 10000000, /* a worker without a stack asks again after this                 */
 };
@@ -158,13 +158,15 @@ static void timers_expire(struct wr_worker *worker, weir_time now)
     }
 }
 
-/* On shutdown every waiting body is woken, once; its wait finds the runtime closing. Bodies that come
- * to wait later look before they park. */
+/* On request, and on shutdown, every waiting body is woken, once, to look whether it is cancelled. Bodies
+ * that come to wait later look before they park. */
 static void sweep(struct wr_worker *worker)
 {
-    if (worker->swept || !wr_load(&worker->carrier.runtime->closing, acquire))
+    uint32_t sweeps = wr_load(&worker->carrier.runtime->sweeps, acquire);
+
+    if (worker->swept == sweeps)
         return;
-    worker->swept = true;
+    worker->swept = sweeps;
     wr_list_each(node, &worker->waiting)
         wr_unpark_local(worker, WR_CONTAINER(node, struct wr_fiber, link));
 }
@@ -226,6 +228,40 @@ void wr_body_over(void)
 
     wr_store(&wr_load(&worker->current, relaxed)->item, NULL, release);
     wr_bump(&worker->epoch);
+}
+
+void wr_body_begins(void *item)
+{
+    struct wr_worker *worker = wr_worker_self();
+    struct wr_fiber *self = wr_load(&worker->current, relaxed);
+
+    self->token = false;
+    wr_store(&self->item, item, release);
+    wr_bump(&worker->epoch);
+}
+
+bool wr_body_has_parked(void)
+{
+    return !wr_list_empty(&wr_load(&wr_worker_self()->current, relaxed)->link);
+}
+
+void **wr_context_slot(void)
+{
+    struct wr_worker *worker = wr_worker_self();
+
+    return worker ? &wr_load(&worker->current, relaxed)->luggage : &wr_os_local()[1];
+}
+
+void *wr_current_item(void)
+{
+    struct wr_worker *worker = wr_worker_self();
+
+    return worker ? wr_load(&wr_load(&worker->current, relaxed)->item, relaxed) : NULL;
+}
+
+void *wr_scratch(void)
+{
+    return wr_worker_self()->scratch;
 }
 
 /* Starts one new body on this stack, if there is one and it may start. */
@@ -375,7 +411,7 @@ static void sleep_until_something(struct wr_worker *worker)
         pass_search_on(worker);
     found = takes_work && rt->source->pending(rt->source);
     if (!found && !wr_load(&worker->inbox, seq_cst) &&
-        (worker->swept || !wr_load(&rt->closing, seq_cst)) && !finished(worker))
+        worker->swept == wr_load(&rt->sweeps, seq_cst) && !finished(worker))
         wr_reactor_poll(worker, deadline);
     wr_store(&worker->asleep, false, seq_cst);
     if (takes_work)
@@ -483,7 +519,7 @@ int wr_worker_start(weir_runtime *rt)
         return rc;
     }
     wr_store(&rt->worker_count, number + 1, seq_cst); /* pairs with readers of rt->worker */
-    if (wr_load(&rt->closing, seq_cst)) /* who closes has not seen it: it must see the closing */
+    if (wr_load(&rt->sweeps, seq_cst)) /* who asked for a sweep may not have seen it */
         wr_worker_wake(worker);
     return 0;
 }

@@ -36,11 +36,12 @@ struct wr_worker {
     unsigned turn;           /* switches left before the loop looks around                     */
     bool new_first;          /* the next thing to start is a new body, not a ready fiber       */
     bool searching;          /* counted in runtime->searching                                  */
-    bool swept;              /* has woken its fibers for the shutdown                          */
+    uint32_t swept;          /* which of the sweeps asked for it has made */
     uint32_t attempts;       /* reads and writes that did not have to wait; see io.c */
     struct wr_fiber *stacks; /* free ones at hand, hottest first                               */
     size_t stack_count;
     struct wr_list waiting; /* fibers whose body has parked at least once                     */
+    _Alignas(16) char scratch[WR_SCRATCH];
     struct wr_wheel wheel;
     struct wr_reactor reactor;
     struct wr_fiber home; /* the thread's own stack: where the loop starts and ends         */
@@ -66,6 +67,7 @@ struct weir_runtime {
     _Atomic bool closing;  /* every body is cancelled, no new ones are accepted              */
     _Atomic uint64_t live; /* bodies accepted and not ended                                  */
     _Atomic uint64_t stack_waits;
+    _Atomic uint32_t sweeps; /* asked for: each wakes every parked body once */
     struct wr_waitq drained; /* those who wait for live == 0                                   */
 
     /* Sleeping workers; see "Idle workers and new work" in parking.md.
