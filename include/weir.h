@@ -6,8 +6,13 @@
 #include <weir/blocking.h>
 #include <weir/defs.h>
 #include <weir/error.h>
+#include <weir/executor.h>
+#include <weir/group.h>
 #include <weir/io.h>
+#include <weir/local.h>
+#include <weir/reason.h>
 #include <weir/runtime.h>
+#include <weir/task.h>
 #include <weir/time.h>
 #include <weir/wait.h>
 

@@ -1,0 +1,127 @@
+/* An executor: runs tasks by group, each group under its own limits, all under common ones.
+ *
+ *     executor     in flight at most inflight_max, waiting for that at most queue_max
+ *       group      running at most limit, in flight at most inflight_max, waiting at most queue_max
+ *         task     first in, first out within its group and priority
+ *
+ * A waiting task holds nothing: no thread, no stack, no permit. It is one record of 64 bytes in its
+ * group's queue. When a worker is free it takes the next group's turn, takes the permits of the
+ * whole path in one step, and runs the task. Groups take turns by weight, so a lone task of one group
+ * waits for at most one turn of each other group that is ready, however long their queues are.
+ *
+ * A body runs (its function executes, perhaps parked) or is pending (it returned WEIR_PENDING and is
+ * settled later by weir_task_settle); both are in flight, only the former counts as concurrency.
+ * SPDX-License-Identifier: MIT */
+#ifndef WEIR_EXECUTOR_H
+#define WEIR_EXECUTOR_H
+
+#include <weir/reason.h>
+#include <weir/runtime.h>
+#include <weir/task.h>
+
+WEIR_BEGIN_DECLS
+
+#define WEIR_NO_LIMIT INT64_MAX /* in a limit: as many as there are                          */
+#define WEIR_NO_QUEUE INT64_MIN /* in a queue_max: never wait; what cannot start is rejected */
+
+/* What to do with a task that finds no room. Whatever it is, permits and places are given back first. */
+typedef enum weir_rejection {
+    WEIR_ABORT = 0,   /* the handle's wait answers WEIR_EREJECTED                            */
+    WEIR_DISCARD,     /* the handle settles as WEIR_REJECTED, its wait answers 0             */
+    WEIR_CALLER_RUNS, /* the body runs in the submitting thread, outside all limits          */
+    WEIR_BLOCK,       /* submit waits for room, until the submit option's deadline           */
+} weir_rejection;
+
+/* Sees a rejected task instead of the above. Fills `result` (outcome WEIR_REJECTED, no value); what
+ * stands there afterwards is the task's result. Non-zero: rejected, with that error. */
+typedef int weir_rejection_fn(weir_result *result, weir_task *task, weir_reason reason, void *arg);
+
+/* Told of each step of each task, without any lock held, so it may call anything. Each may be NULL.
+ * Exactly one of completed and rejected is the last word on a task; rejected only announces a body
+ * that WEIR_CALLER_RUNS then runs. */
+typedef struct weir_listener {
+    void (*submitted)(weir_task *task,
+                      void *arg);                /* in the submitting thread, before any decision */
+    void (*started)(weir_task *task, void *arg); /* permits held, before the body                 */
+    void (*completed)(weir_task *task, const weir_result *result,
+                      void *arg); /* before waiters wake */
+    void (*rejected)(weir_task *task, weir_reason reason, void *arg);
+    void *arg;
+} weir_listener;
+
+/* Limits of one group by name. Zero asks for the policy's default; an entry must set something. */
+typedef struct weir_group_policy {
+    const char *key;
+    int64_t limit;        /* tasks (permits) running at once                                 */
+    int64_t inflight_max; /* running or pending                                              */
+    int64_t queue_max;    /* waiting; WEIR_NO_QUEUE                                          */
+    int64_t weight;       /* share of turns; default 1                                       */
+} weir_group_policy;
+
+typedef struct weir_policy { /* zero in any field asks for its default; all of it is copied */
+    size_t size;
+    uint32_t workers;           /* default: one per CPU this process may use                    */
+    int64_t inflight_max;       /* over all groups; default WEIR_NO_LIMIT                       */
+    int64_t queue_max;          /* waiting only for inflight_max; default WEIR_NO_LIMIT         */
+    int64_t group_limit;        /* default 1                                                    */
+    int64_t group_inflight_max; /* default WEIR_NO_LIMIT                                     */
+    int64_t group_queue_max;    /* default WEIR_NO_LIMIT: bound it, or a flood fills the memory */
+    const weir_group_policy *groups; /* by name; they win over limit_for                     */
+    size_t group_count;
+    /* Asked once for each new group that is not among those, outside all locks. Below 1 counts as 1; a
+     * non-zero answer means no opinion, and group_limit is taken. */
+    int (*limit_for)(int64_t *limit, const char *key, void *arg);
+    void *limit_arg;
+    weir_rejection rejection; /* default: WEIR_ABORT                                         */
+    weir_rejection_fn *rejection_fn; /* takes precedence over `rejection`                    */
+    void *rejection_arg;
+    weir_listener listener;
+    int64_t idle_evict_ms; /* forget a group idle for this long; default: never            */
+} weir_policy;
+#define WEIR_POLICY(...) (&(weir_policy){ .size = sizeof(weir_policy), __VA_ARGS__ })
+
+/* `policy` may be NULL for all defaults. On WEIR_EINVAL `message` (may be NULL) says which field is
+ * wrong, its value, and what would be right. Others as weir_runtime_new. */
+int weir_executor_new(weir_executor **out, const weir_policy *policy, weir_message *message);
+
+/* Closes intake. Waiting tasks become REJECTED (WEIR_REASON_SHUT_DOWN), or, with WEIR_FINISH_WAITING,
+ * still run; running ones are asked to end unless WEIR_LEAVE_RUNNING. Does not wait. May be called
+ * again. */
+enum { WEIR_FINISH_WAITING = 1, WEIR_LEAVE_RUNNING = 2 };
+void weir_executor_close(weir_executor *ex, int flags);
+
+/* Closes intake, lets accepted tasks go on until the deadline, then closes as above. 0: no accepted task
+ * is left. WEIR_ETIMEDOUT: some are. WEIR_EDEADLK: called by one of its own tasks. */
+int weir_executor_shutdown(weir_executor *ex, weir_time deadline) WEIR_PARKS;
+
+/* Waits until no accepted task is left, without closing. As above. */
+int weir_executor_drain(weir_executor *ex, weir_time deadline) WEIR_PARKS;
+
+/* Closes, waits for running bodies and for pending tasks to be settled, and frees. Handles of tasks stay valid,
+ * those of groups do not. Not to be called by a task of this executor. NULL is fine. */
+void weir_executor_free(weir_executor *ex) WEIR_PARKS;
+
+/* Changes the executor's own limits while it runs; 0 leaves one as it is. Lowering takes effect as tasks end;
+ * a waiting task that costs more than the new limit waits until it is raised. WEIR_EINVAL: negative (but
+ * WEIR_NO_QUEUE). */
+int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_max);
+
+typedef struct weir_executor_stats { /* a snapshot; figures may be a moment apart */
+    size_t size;
+    uint64_t groups;   /* that hold state                                              */
+    uint64_t running;  /* bodies executing, those of WEIR_CALLER_RUNS not counted      */
+    uint64_t inflight; /* running or pending                                           */
+    uint64_t waiting;
+    int64_t inflight_max, queue_max;
+    uint64_t submitted, started, succeeded, failed, cancelled, rejected, evicted;
+} weir_executor_stats;
+
+int weir_executor_stats_get(weir_executor_stats *out, weir_executor *ex);
+
+/* The keys of all groups that hold state: an array of strings in one allocation, ended by NULL, to be
+ * freed with free(3). *count may be NULL. WEIR_ENOMEM. */
+int weir_executor_keys(char ***out, size_t *count, weir_executor *ex);
+
+WEIR_END_DECLS
+
+#endif

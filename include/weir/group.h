@@ -1,0 +1,62 @@
+/* Groups: a key, its limits, and what waits for them.
+ *
+ * A group comes into being with its first use; its limits are resolved then, once. A handle is borrowed
+ * from the executor: it is good until the executor is freed, also after the group was evicted, when it leads to
+ * the new generation. Groups that somebody has a handle of are not evicted for being idle; those who use
+ * keys without number submit by key.
+ * SPDX-License-Identifier: MIT */
+#ifndef WEIR_GROUP_H
+#define WEIR_GROUP_H
+
+#include <weir/executor.h>
+
+WEIR_BEGIN_DECLS
+
+/* The group of that key; made if need be. Keys are copied; "" is one. WEIR_EINVAL: NULL or longer than
+ * 4096 bytes. WEIR_ENOMEM. WEIR_ECLOSED. */
+int weir_group_get(weir_group **out, weir_executor *ex, const char *key);
+
+const char *weir_group_key(const weir_group *group);
+
+/* Changes limits while the group runs; 0 leaves one as it is. Raising starts waiting tasks at once,
+ * lowering takes effect as tasks end; waiting tasks stay, also beyond a lowered queue_max.
+ * WEIR_EINVAL: negative (but WEIR_NO_QUEUE), or below the cost of a task that waits. */
+int weir_group_resize(weir_group *group, int64_t limit, int64_t inflight_max, int64_t queue_max);
+int weir_group_set_weight(weir_group *group, int64_t weight);
+
+/* Starts nothing more until resumed. Waiting tasks stay, new ones are accepted as limits allow. */
+void weir_group_pause(weir_group *group);
+void weir_group_resume(weir_group *group);
+
+/* Starts nothing more until that time; the latest call counts, a time in the past ends it. */
+int weir_group_cool_down(weir_group *group, weir_time until);
+
+/* Starts at most `starts` per `period_ns`, evenly spread, after at most `burst` at once (default 1).
+ * 0 starts: no pace. Waiting tasks stay where they are. WEIR_EINVAL: negative values. */
+int weir_group_pace(weir_group *group, int64_t starts, int64_t period_ns, int64_t burst);
+
+/* Forgets the group at once: its waiting tasks become REJECTED (WEIR_REASON_EVICTED), running ones go on
+ * and give their permits back to the generation they came from; the next submit makes a new one and
+ * resolves its limits anew. With WEIR_CARRY_OVER the new generation starts with the old one's running
+ * tasks charged, so that the limit holds over both. Unknown keys are fine. WEIR_EINVAL: NULL. */
+enum { WEIR_CARRY_OVER = 1, WEIR_CANCEL_RUNNING = 2 };
+int weir_group_evict(weir_executor *ex, const char *key, int flags);
+
+typedef struct weir_group_stats { /* a snapshot */
+    size_t size;
+    uint64_t running, inflight, waiting;
+    int64_t limit, inflight_max, queue_max; /* targets; running may be above limit for a while */
+    uint64_t submitted, started, succeeded, failed, cancelled, rejected;
+    uint64_t rejected_by[WEIR_REASON_CANCELLED + 1]; /* by reason                              */
+    uint64_t peak;                                   /* most running at once                   */
+    int64_t waited_ns, ran_ns;                       /* in all                                 */
+    bool paused;
+    uint64_t generation;
+} weir_group_stats;
+
+/* WEIR_ENOGROUP: no such group, or the executor is closed. WEIR_EINVAL: NULL. */
+int weir_group_stats_get(weir_group_stats *out, weir_executor *ex, const char *key);
+
+WEIR_END_DECLS
+
+#endif

@@ -1,0 +1,91 @@
+/* The sums of admission: pure arithmetic over one group and the executor's two counters.
+ * No threads, no clock, no memory: the caller holds the group's lock. docs/internals/admission.md.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_EXECUTOR_ADMIT_H
+#define WR_EXECUTOR_ADMIT_H
+
+#include "base/atomic.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <weir/reason.h>
+
+#define WR_INF UINT32_MAX /* no limit */
+
+/* The executor's own limits. held and claimed are sums over counted groups, in permits. */
+struct wr_root {
+    _Atomic uint32_t inflight_max; /* WR_INF: not counted              */
+    _Atomic uint32_t queue_max;
+    _Atomic uint64_t held; /* <= inflight_max, once drained    */
+    _Atomic uint64_t claimed;
+};
+
+/* One group's, under its lock. At rest:
+ *     running <= inflight
+ *     queued == 0  <=>  queued_cost == 0
+ *     counted  =>  its share of root.held is inflight, of root.claimed is wr_claims()             */
+struct wr_sums {
+    uint32_t limit, inflight_max, queue_max;
+    uint32_t running, inflight;
+    uint32_t
+        carried; /* permits that tasks of an evicted generation still hold: charged here, counted there */
+    uint32_t queued;
+    uint64_t queued_cost;
+    uint16_t closed; /* reasons why it starts nothing for now, bits of enum wr_closed */
+    bool counted;
+};
+
+enum wr_closed { WR_PAUSED = 1, WR_COOLING = 2, WR_OUT_OF_PACE = 4 };
+
+/* Permits that tasks of the group could take now, as far as the group is concerned. */
+uint32_t wr_free(const struct wr_sums *s);
+
+/* What the group asks of the executor. */
+uint64_t wr_claims(const struct wr_sums *s);
+
+/* Whether a task of that cost can ever run. */
+bool wr_can_ever(const struct wr_sums *s, const struct wr_root *root, uint32_t cost);
+
+/* One more wants in: takes a place and answers NONE, or takes nothing and answers why not. */
+weir_reason wr_admit(struct wr_sums *s, struct wr_root *root, uint32_t cost);
+
+/* The first in the queue, of that cost, wants to start: takes its permits and its place's end, and
+ * answers NONE; or takes nothing and answers what is in the way. */
+weir_reason wr_start(struct wr_sums *s, struct wr_root *root, uint32_t cost);
+
+/* The same with permits of the executor's that the caller has reserved before it knew for whom; those not
+ * needed stay in *reserved. */
+weir_reason wr_start_reserved(struct wr_sums *s, struct wr_root *root, uint32_t cost,
+                              uint32_t *reserved);
+
+/* Brings *reserved up to `cost` permits of the executor's, if its limit is finite. False: there are not
+ * enough, and nothing changed. */
+bool wr_reserve(struct wr_root *root, uint32_t cost, uint32_t *reserved);
+void wr_unreserve(struct wr_root *root, uint32_t *reserved);
+
+/* One in the queue leaves it without starting. */
+void wr_withdraw(struct wr_sums *s, struct wr_root *root, uint32_t cost);
+
+/* A body has returned: it is pending now, or over. A pending task is over. */
+void wr_pend(struct wr_sums *s, struct wr_root *root, uint32_t cost);
+void wr_finish(struct wr_sums *s, struct wr_root *root, uint32_t cost);
+void wr_settle_pending(struct wr_sums *s, struct wr_root *root, uint32_t cost);
+
+/* One is over and another of the same cost starts in its place, if the group's limits allow. */
+bool wr_hand_over(struct wr_sums *s, struct wr_root *root, uint32_t cost);
+
+/* Permits of the former generation: charged at first, given back one by one. */
+void wr_carry(struct wr_sums *s, struct wr_root *root, uint32_t carried);
+
+/* Changes what decides about `free`; the sums follow. */
+void wr_set_limits(struct wr_sums *s, struct wr_root *root, uint32_t limit, uint32_t inflight_max,
+                   uint32_t queue_max);
+void wr_set_closed(struct wr_sums *s, struct wr_root *root, uint16_t closed);
+
+/* Joins or leaves the executor's sums. */
+void wr_set_counted(struct wr_sums *s, struct wr_root *root, bool counted);
+
+/* What keeps the first in the queue from starting; NONE: nothing but a worker. */
+weir_reason wr_blocked_by(const struct wr_sums *s, const struct wr_root *root, uint32_t cost);
+
+#endif

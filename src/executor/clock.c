@@ -1,0 +1,150 @@
+/* The executor's clock thread: gates that open at a time, and the search for idle groups.
+ *
+ * Lock order: group, then clock. The thread holds neither while it opens a gate.
+ * SPDX-License-Identifier: MIT */
+#include "executor/clock.h"
+
+#include "base/assert.h"
+#include "executor/executor.h"
+
+#include <stddef.h>
+#include <weir/error.h>
+
+static void ring(struct wr_clock *clock)
+{
+    wr_add(&clock->bell, 1, seq_cst);
+    wr_os_futex_wake(&clock->bell, 1);
+}
+
+static void fire_due(struct weir_executor *ex, weir_time now)
+{
+    struct wr_clock *clock = &ex->clock;
+    struct wr_timer *timer;
+
+    while ((timer = wr_wheel_expire(clock->wheel, now))) {
+        struct wr_gate *gate = WR_CONTAINER(timer, struct wr_gate, timer);
+        clock->firing = gate;
+        wr_unlock(&clock->lock);
+        wr_gate_fired(gate, now);
+        wr_lock(&clock->lock);
+        clock->firing = NULL;
+    }
+}
+
+static void clock_main(void *ex_arg)
+{
+    struct weir_executor *ex = ex_arg;
+    struct wr_clock *clock = &ex->clock;
+
+    wr_lock(&clock->lock);
+    while (!clock->stopping) {
+        uint32_t bell = wr_load(&clock->bell, seq_cst);
+        weir_time now = wr_os_now();
+        fire_due(ex, now);
+        if (now >= clock->sweep_at) {
+            wr_unlock(&clock->lock);
+            weir_time next = wr_group_sweep_idle(ex, now);
+            wr_lock(&clock->lock);
+            clock->sweep_at = next;
+        }
+        weir_time until = wr_wheel_next(clock->wheel);
+        clock->sleeps_until = until < clock->sweep_at ? until : clock->sweep_at;
+        until = clock->sleeps_until;
+        wr_unlock(&clock->lock);
+        wr_os_futex_wait(&clock->bell, bell, until);
+        wr_lock(&clock->lock);
+    }
+    wr_unlock(&clock->lock);
+}
+
+/* Under the lock. */
+static int start(struct weir_executor *ex)
+{
+    struct wr_clock *clock = &ex->clock;
+    int rc;
+
+    if (clock->wheel)
+        return 0;
+    clock->wheel = wr_os_alloc(sizeof(*clock->wheel));
+    if (!clock->wheel)
+        return WEIR_ENOMEM;
+    wr_wheel_init(clock->wheel, wr_os_now());
+    clock->sweep_at = WEIR_FOREVER;
+    rc = wr_os_thread_start(&clock->thread, clock_main, ex, "weir-clock");
+    if (rc) {
+        wr_os_free(clock->wheel);
+        clock->wheel = NULL;
+    }
+    return rc;
+}
+
+int wr_clock_start(struct weir_executor *ex)
+{
+    int rc;
+
+    wr_lock(&ex->clock.lock);
+    rc = start(ex);
+    wr_unlock(&ex->clock.lock);
+    return rc;
+}
+
+void wr_clock_set(struct weir_executor *ex, struct wr_gate *gate, weir_time when)
+{
+    struct wr_clock *clock = &ex->clock;
+
+    wr_lock(&clock->lock);
+    if (clock->wheel && !clock->stopping) {
+        wr_timer_cancel(clock->wheel, &gate->timer);
+        wr_timer_arm(clock->wheel, &gate->timer, when);
+        if (when < clock->sleeps_until)
+            ring(clock);
+    }
+    wr_unlock(&clock->lock);
+}
+
+void wr_clock_forget(struct weir_executor *ex, struct wr_gate *gate)
+{
+    struct wr_clock *clock = &ex->clock;
+
+    wr_lock(&clock->lock);
+    if (clock->wheel)
+        wr_timer_cancel(clock->wheel, &gate->timer);
+    while (clock->firing == gate) { /* a few instructions more */
+        wr_unlock(&clock->lock);
+        wr_os_yield();
+        wr_lock(&clock->lock);
+    }
+    wr_unlock(&clock->lock);
+}
+
+int wr_clock_start_sweeping(struct weir_executor *ex)
+{
+    struct wr_clock *clock = &ex->clock;
+    int rc;
+
+    wr_lock(&clock->lock);
+    rc = start(ex);
+    if (!rc) {
+        clock->sweep_at = wr_os_now();
+        ring(clock);
+    }
+    wr_unlock(&clock->lock);
+    return rc;
+}
+
+void wr_clock_stop(struct weir_executor *ex)
+{
+    struct wr_clock *clock = &ex->clock;
+
+    wr_lock(&clock->lock);
+    clock->stopping = true;
+    ring(clock);
+    wr_unlock(&clock->lock);
+    if (!clock->wheel)
+        return;
+    wr_os_thread_join(&clock->thread);
+    wr_lock(&clock->lock);
+    wr_os_free(clock->wheel);
+    clock->wheel = NULL;
+    wr_unlock(&clock->lock);
+}

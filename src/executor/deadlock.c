@@ -1,0 +1,192 @@
+/* Finding waits that can never end.
+ *
+ * A task that waits for another keeps its permits. If the other needs those permits to start, perhaps by
+ * way of further waits, nobody will ever move. All waits of tasks for tasks stand in one list. To begin with all
+ * count as stuck; a wait is not if what it waits for can move on: it runs and waits for nobody, or waits in
+ * a way that is not stuck, or waits for permits of which somebody holds some who is not stuck. When no more
+ * can be freed in this way, those left are stuck for good. The wait that closes the circle is the one
+ * that is refused.
+ *
+ * Lock order: the list's lock, then a group's. Only waits inside of tasks pay for any of this.
+ * SPDX-License-Identifier: MIT */
+#include "executor/deadlock.h"
+
+#include "base/assert.h"
+#include "executor/executor.h"
+#include "executor/settle.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <weir/error.h>
+
+static struct wr_nested_wait *wait_at(struct wr_list *node)
+{
+    return WR_CONTAINER(node, struct wr_nested_wait, link);
+}
+
+static struct wr_nested_wait *wait_of(struct wr_nested_waits *all, const struct weir_task *waiter)
+{
+    wr_list_each(node, &all->waits)
+        if (wait_at(node)->waiter == waiter)
+            return wait_at(node);
+    return NULL;
+}
+
+/* Permits held by tasks that are stuck; of one group, or (NULL) of all. */
+static uint64_t stuck_permits(struct wr_nested_waits *all, const struct weir_group *group)
+{
+    uint64_t sum = 0;
+
+    wr_list_each(node, &all->waits) {
+        struct wr_nested_wait *wait = wait_at(node);
+        if (wait->stuck && (!group || wait->waiter->group == group))
+            sum += wr_task_cost(wait->waiter);
+    }
+    return sum;
+}
+
+/* Whether a task that waits for permits may get them yet. Under its group's lock. */
+static bool may_start(struct wr_nested_waits *all, struct weir_task *task)
+{
+    struct weir_group *group = task->group;
+    struct wr_root *root = &group->executor->root;
+
+    switch (wr_blocked_by(&group->sums, root, wr_task_cost(task))) {
+    case WEIR_REASON_GROUP_LIMIT:
+        return group->sums.running > stuck_permits(all, group);
+    case WEIR_REASON_GROUP_INFLIGHT:
+        return group->sums.inflight > stuck_permits(all, group);
+    case WEIR_REASON_GLOBAL_INFLIGHT:
+        return wr_load(&root->held, seq_cst) > stuck_permits(all, NULL);
+    default: /* free, or closed by somebody who can open it */
+        return true;
+    }
+}
+
+static bool can_move(struct wr_nested_waits *all, struct weir_task *task)
+{
+    struct wr_nested_wait *own;
+    bool can = true;
+
+    wr_lock(&task->group->lock);
+    if (wr_task_outcome(task) == WEIR_UNSETTLED) {
+        uint32_t phase = wr_task_word(task) & WR_PHASE_MASK;
+        if (phase == WR_PHASE_QUEUED)
+            can = may_start(all, task);
+        else if (phase == WR_PHASE_RUNNING && (own = wait_of(all, task)))
+            can = !own->stuck;
+    }
+    wr_unlock(&task->group->lock);
+    return can;
+}
+
+static void free_all_that_can_move(struct wr_nested_waits *all)
+{
+    bool changed;
+
+    wr_list_each(node, &all->waits)
+        wait_at(node)->stuck = true;
+    do {
+        changed = false;
+        wr_list_each(node, &all->waits) {
+            struct wr_nested_wait *wait = wait_at(node);
+            if (wait->stuck && can_move(all, wait->awaited)) {
+                wait->stuck = false;
+                changed = true;
+            }
+        }
+    } while (changed);
+}
+
+/* ---- in words -------------------------------------------------------------------------------- */
+
+static __attribute__((format(printf, 2, 3))) void say(weir_message *message, const char *format,
+                                                      ...)
+{
+    size_t length = 0;
+    va_list arguments;
+
+    while (length < sizeof(message->text) - 1 && message->text[length])
+        length++;
+    va_start(arguments, format);
+    vsnprintf(message->text + length, sizeof(message->text) - length, format, arguments);
+    va_end(arguments);
+}
+
+static void say_task(weir_message *message, const struct weir_task *task)
+{
+    const char *id = weir_task_id(task);
+
+    say(message, "%s%s%s of group \"%.32s\"", *id ? "task \"" : "a task", *id ? id : "",
+        *id ? "\"" : "", task->group->key);
+}
+
+/* Somebody stuck who holds permits that `task` needs. */
+static struct wr_nested_wait *holder(struct wr_nested_waits *all, const struct weir_task *task)
+{
+    struct wr_nested_wait *other = NULL;
+
+    wr_list_each(node, &all->waits) {
+        struct wr_nested_wait *wait = wait_at(node);
+        if (!wait->stuck)
+            continue;
+        if (wait->waiter->group == task->group)
+            return wait;
+        other = wait;
+    }
+    return other;
+}
+
+static void say_cycle(weir_message *message, struct wr_nested_waits *all,
+                      struct wr_nested_wait *wait)
+{
+    message->text[0] = '\0';
+    wr_list_each(node, &all->waits)
+        wait_at(node)->visited = false;
+    say_task(message, wait->waiter);
+    while (wait && !wait->visited) {
+        struct wr_nested_wait *next = wait_of(all, wait->awaited);
+        wait->visited = true;
+        say(message, " waits for ");
+        say_task(message, wait->awaited);
+        if (!next) {
+            next = holder(all, wait->awaited);
+            say(message, ", which needs a permit held by ");
+            if (next)
+                say_task(message, next->waiter);
+        }
+        wait = next;
+    }
+}
+
+/* ---- entering and leaving --------------------------------------------------------------------- */
+
+int wr_nested_wait_enter(struct wr_nested_wait *wait, struct weir_task *waiter,
+                         struct weir_task *awaited, weir_message *message)
+{
+    struct wr_nested_waits *all = &waiter->group->executor->nested;
+    int rc = 0;
+
+    wait->waiter = waiter;
+    wait->awaited = awaited;
+    wr_lock(&all->lock);
+    wr_list_append(&all->waits, &wait->link);
+    free_all_that_can_move(all);
+    if (wait->stuck) {
+        rc = WEIR_EDEADLK;
+        if (message)
+            say_cycle(message, all, wait);
+        wr_list_remove(&wait->link);
+    }
+    wr_unlock(&all->lock);
+    return rc;
+}
+
+void wr_nested_wait_leave(struct wr_nested_wait *wait)
+{
+    struct wr_nested_waits *all = &wait->waiter->group->executor->nested;
+
+    wr_lock(&all->lock);
+    wr_list_remove(&wait->link);
+    wr_unlock(&all->lock);
+}

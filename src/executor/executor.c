@@ -1,0 +1,212 @@
+/* The executor: making one, closing it, and its end.
+ * SPDX-License-Identifier: MIT */
+#include "executor/executor.h"
+
+#include "base/assert.h"
+#include "base/os.h"
+#include "executor/settle.h"
+
+#include <weir/error.h>
+
+void wr_executor_unref(struct weir_executor *ex)
+{
+    if (wr_sub(&ex->references, 1, acq_rel) > 1)
+        return;
+    wr_task_pool_fini(&ex->tasks);
+    wr_table_fini(&ex->table);
+    wr_policy_fini(&ex->policy);
+    wr_os_free(ex);
+}
+
+int weir_executor_new(weir_executor **out, const weir_policy *given, weir_message *message)
+{
+    struct weir_executor *ex;
+    uint32_t queue_max;
+    int rc;
+
+    if (!out)
+        return WEIR_EINVAL;
+    *out = NULL;
+    ex = wr_os_alloc(sizeof(*ex));
+    if (!ex)
+        return WEIR_ENOMEM;
+    wr_store(&ex->references, 1, relaxed);
+    wr_ring_init(&ex->ring);
+    wr_waitq_init(&ex->quiet);
+    wr_waitq_init(&ex->room);
+    wr_waitq_init(&ex->resolved);
+    wr_list_init(&ex->nested.waits);
+    wr_list_init(&ex->retired);
+    wr_executor_source_init(ex);
+    rc = wr_policy_init(&ex->policy, given, message);
+    if (!rc)
+        rc = wr_table_init(&ex->table);
+    if (!rc) {
+        wr_queue_from(&queue_max, ex->policy.given.queue_max);
+        wr_store(&ex->root.queue_max, queue_max, relaxed);
+        wr_store(&ex->root.inflight_max, wr_limit_from(ex->policy.given.inflight_max), relaxed);
+        ex->table.counted = wr_load(&ex->root.inflight_max, relaxed) != WR_INF;
+        rc = wr_runtime_new(&ex->runtime, WEIR_RUNTIME(.workers = ex->policy.given.workers),
+                            &ex->source);
+    }
+    if (!rc && ex->policy.given.idle_evict_ms) {
+        rc = wr_clock_start_sweeping(ex);
+        if (rc)
+            weir_runtime_free(ex->runtime);
+    }
+    if (rc) {
+        wr_executor_unref(ex);
+        return rc;
+    }
+    *out = ex;
+    return 0;
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+static void set_counted(struct weir_group *group, bool counted)
+{
+    wr_lock(&group->lock);
+    wr_set_counted(&group->sums, &group->executor->root, counted);
+    wr_unlock(&group->lock);
+}
+
+int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_max)
+{
+    uint32_t limit = wr_limit_from(inflight_max), queue = 0;
+    struct weir_group *group = NULL;
+
+    if (!ex || (inflight_max && !limit) || (queue_max && !wr_queue_from(&queue, queue_max)))
+        return WEIR_EINVAL;
+    wr_lock(&ex->table.lock);
+    if (queue_max)
+        wr_store(&ex->root.queue_max, queue, relaxed);
+    if (inflight_max) {
+        /* Groups join or leave the sums one by one; the limit is raised first and lowered last, so that
+         * nobody is held to a sum that is not complete. */
+        bool counted = limit != WR_INF;
+        if (!counted)
+            wr_store(&ex->root.inflight_max, limit, relaxed);
+        if (counted != ex->table.counted) {
+            ex->table.counted = counted;
+            while ((group = wr_table_next(&ex->table, group)))
+                set_counted(group, counted);
+            wr_list_each(node, &ex->retired)
+                set_counted(WR_CONTAINER(node, struct weir_group, ring_link), counted);
+        }
+        if (counted)
+            wr_store(&ex->root.inflight_max, limit, relaxed);
+    }
+    wr_unlock(&ex->table.lock);
+    wr_room_made(ex);
+    wr_runtime_wake(ex->runtime);
+    return 0;
+}
+
+/* ---- closing --------------------------------------------------------------------------------- */
+
+/* Takes groups out of the table until it is empty. The table's lock is not held meanwhile. */
+static void retire_all(struct weir_executor *ex, weir_reason reason)
+{
+    struct weir_group *group;
+    size_t from = 0; /* the executor is closed: nothing is added behind us */
+
+    for (;;) {
+        wr_lock(&ex->table.lock);
+        group = wr_table_first(&ex->table, &from);
+        if (group)
+            wr_group_detach(group);
+        wr_unlock(&ex->table.lock);
+        if (!group)
+            return;
+        wr_group_retire(group, reason, 0);
+    }
+}
+
+void weir_executor_close(weir_executor *ex, int flags)
+{
+    if (!ex)
+        return;
+    wr_store(&ex->closed, true, seq_cst);
+    /* Who waits is turned away first: a running body that gives up would let the next one start. */
+    if (!(flags & WEIR_FINISH_WAITING))
+        retire_all(ex, WEIR_REASON_SHUT_DOWN);
+    if (!(flags & WEIR_LEAVE_RUNNING)) {
+        wr_store(&ex->cancel_before, flags & WEIR_FINISH_WAITING ? wr_os_now() : WEIR_FOREVER,
+                 seq_cst);
+        wr_runtime_sweep(ex->runtime);
+    }
+    wr_room_made(ex); /* who waits for room finds the executor closed */
+}
+
+static bool called_by_own_task(const struct weir_executor *ex)
+{
+    weir_task *self = weir_task_self();
+
+    return self && self->group->executor == ex;
+}
+
+static int wait_quiet(struct weir_executor *ex, weir_time deadline, bool may_cancel)
+{
+    struct wr_parker storage, *self = wr_parker_self(&storage);
+    struct wr_waiter waiter;
+    int rc = 0;
+
+    wr_waitq_enter(&ex->quiet, &waiter, self);
+    while (wr_load(&ex->live, seq_cst) != 0 && !rc)
+        rc = may_cancel && weir_cancelled() ? WEIR_ECANCELED : wr_park(self, deadline);
+    if (wr_load(&ex->live, seq_cst) == 0)
+        rc = 0;
+    wr_waitq_leave(&ex->quiet, &waiter);
+    return rc;
+}
+
+int weir_executor_drain(weir_executor *ex, weir_time deadline)
+{
+    if (!ex)
+        return WEIR_EINVAL;
+    return called_by_own_task(ex) ? WEIR_EDEADLK : wait_quiet(ex, deadline, true);
+}
+
+/* Passes through every group's lock: whoever found the executor open under one is through with it. */
+static void wait_for_submits(struct weir_executor *ex)
+{
+    struct weir_group *group = NULL;
+
+    wr_lock(&ex->table.lock);
+    while ((group = wr_table_next(&ex->table, group))) {
+        wr_lock(&group->lock);
+        wr_unlock(&group->lock);
+    }
+    wr_unlock(&ex->table.lock);
+}
+
+int weir_executor_shutdown(weir_executor *ex, weir_time deadline)
+{
+    int rc;
+
+    if (!ex)
+        return WEIR_EINVAL;
+    if (called_by_own_task(ex))
+        return WEIR_EDEADLK;
+    wr_store(&ex->closed, true, seq_cst);
+    wr_room_made(ex);
+    wait_for_submits(ex);
+    rc = wait_quiet(ex, deadline, true);
+    weir_executor_close(ex, 0);
+    return rc;
+}
+
+void weir_executor_free(weir_executor *ex)
+{
+    if (!ex)
+        return;
+    WR_ASSERT(!called_by_own_task(ex));
+    weir_executor_close(ex, 0);
+    wait_quiet(ex, WEIR_FOREVER, false);
+    wr_clock_stop(ex);
+    weir_runtime_free(ex->runtime);
+    ex->runtime = NULL;
+    wr_group_forget_kept(ex);
+    wr_executor_unref(ex);
+}

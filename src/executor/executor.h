@@ -1,0 +1,54 @@
+/* The executor: a table of groups, a ring of those whose turn comes, and a runtime that pulls.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_EXECUTOR_EXECUTOR_H
+#define WR_EXECUTOR_EXECUTOR_H
+
+#include "executor/clock.h"
+#include "executor/deadlock.h"
+#include "executor/group.h"
+#include "executor/policy.h"
+#include "executor/pool.h"
+#include "executor/ring.h"
+#include "executor/table.h"
+#include "executor/task.h"
+#include "runtime/runtime.h"
+
+/* Keeps what different threads write all the time in cache lines of its own. */
+#define WR_APART(name) char apart_##name[64];
+
+struct weir_executor {
+    struct wr_source source;
+    struct wr_policy policy;
+    weir_runtime *runtime;           /* NULL once freed                                          */
+    _Atomic bool closed;             /* no submissions                                           */
+    _Atomic weir_time cancel_before; /* bodies that started before this are asked to end     */
+
+    WR_APART(ring)
+    struct wr_ring ring;
+    WR_APART(root)
+    struct wr_root root;
+    WR_APART(tasks)
+    struct wr_task_pool tasks;
+    WR_APART(live)
+    _Atomic uint64_t live; /* groups that have tasks: queued, running or pending    */
+
+    WR_APART(table)
+    struct wr_table table;
+    struct wr_clock clock;
+    struct wr_nested_waits nested; /* tasks that wait for tasks                           */
+    struct wr_waitq quiet;         /* those who wait for live == 0                             */
+    struct wr_waitq resolved;      /* those who wait for somebody else to ask for a limit      */
+    struct wr_waitq room;          /* those whom WEIR_BLOCK made wait for room                 */
+    _Atomic uint32_t room_waiters;
+    _Atomic uint64_t evicted;
+    struct wr_list retired; /* groups that are evicted and still live, by ring_link; same lock */
+    struct wr_totals gone;  /* what evicted groups had counted, under the table's lock  */
+    _Atomic uint64_t references; /* the owner's, and one per group                           */
+};
+
+void wr_executor_source_init(struct weir_executor *ex);
+
+/* Drops a reference; the last one frees the record. Everything else is gone by then. */
+void wr_executor_unref(struct weir_executor *ex);
+
+#endif

@@ -1,0 +1,202 @@
+/* Gates: pause, cool-down and pace. A group whose gate is closed leaves the ring; its tasks stay, and a
+ * call or the clock brings it back.
+ *
+ * Pace is the generic cell rate algorithm: `pace_next` runs ahead of the clock by one interval per
+ * start; starts are allowed while it is at most `pace_slack` ahead.
+ * SPDX-License-Identifier: MIT */
+#include "base/os.h"
+#include "executor/executor.h"
+#include "executor/settle.h"
+
+#include <weir/error.h>
+
+static struct wr_gate *gate_of(struct weir_group *group)
+{
+    if (group->gate)
+        return group->gate;
+    group->gate = wr_os_alloc(sizeof(*group->gate));
+    if (group->gate) {
+        group->gate->group = group;
+        wr_timer_init(&group->gate->timer);
+    }
+    return group->gate;
+}
+
+void wr_gate_free(struct weir_group *group)
+{
+    if (!group->gate)
+        return;
+    wr_clock_forget(group->executor, group->gate);
+    wr_os_free(group->gate);
+    group->gate = NULL;
+}
+
+static weir_time paced_until(const struct wr_gate *gate)
+{
+    return gate->pace_interval ? gate->pace_next - gate->pace_slack : 0;
+}
+
+weir_time wr_gate_opens_at(const struct weir_group *group)
+{
+    const struct wr_gate *gate = group->gate;
+    uint16_t closed = group->sums.closed;
+    weir_time opens = 0;
+
+    if (!gate || closed & WR_PAUSED)
+        return 0;
+    if (closed & WR_COOLING)
+        opens = gate->cool_until;
+    if (closed & WR_OUT_OF_PACE && paced_until(gate) > opens)
+        opens = paced_until(gate);
+    return opens;
+}
+
+/* Brings `closed` in line with the time, and the clock with `closed`. Under the group's lock. */
+static void settle_gate(struct weir_group *group, weir_time now)
+{
+    struct wr_gate *gate = group->gate;
+    uint16_t closed = group->sums.closed & WR_PAUSED;
+    weir_time wake = WEIR_FOREVER;
+
+    if (gate->cool_until > now) {
+        closed |= WR_COOLING;
+        wake = gate->cool_until;
+    }
+    if (paced_until(gate) > now) {
+        closed |= WR_OUT_OF_PACE;
+        if (paced_until(gate) < wake)
+            wake = paced_until(gate);
+    }
+    if (wake != WEIR_FOREVER && wake != gate->wake_at)
+        wr_clock_set(group->executor, gate, wake);
+    gate->wake_at = wake == WEIR_FOREVER ? 0 : wake;
+    wr_set_closed(&group->sums, &group->executor->root, closed);
+}
+
+void wr_gate_started(struct weir_group *group, weir_time now)
+{
+    struct wr_gate *gate = group->gate;
+
+    if (!gate->pace_interval)
+        return;
+    if (gate->pace_next < now)
+        gate->pace_next = now;
+    gate->pace_next += gate->pace_interval;
+    settle_gate(group, now);
+}
+
+static void refresh_and_unlock(struct weir_group *group)
+{
+    bool wake = wr_group_refresh(group);
+
+    wr_unlock(&group->lock);
+    if (wake)
+        wr_runtime_wake(group->executor->runtime);
+    wr_room_made(group->executor);
+}
+
+void wr_gate_fired(struct wr_gate *gate, weir_time now)
+{
+    struct weir_group *group = gate->group;
+
+    wr_lock(&group->lock);
+    gate->wake_at = 0;
+    settle_gate(group, now);
+    refresh_and_unlock(group);
+}
+
+/* ---- the calls ------------------------------------------------------------------------------- */
+
+static void set_paused(struct weir_group *group, bool paused)
+{
+    uint16_t closed;
+
+    wr_lock(&group->lock);
+    closed = (uint16_t)(paused ? group->sums.closed | WR_PAUSED : group->sums.closed & ~WR_PAUSED);
+    wr_set_closed(&group->sums, &group->executor->root, closed);
+    refresh_and_unlock(group);
+}
+
+void weir_group_pause(weir_group *handle)
+{
+    struct weir_group *group = wr_group_current(handle);
+
+    if (group) {
+        set_paused(group, true);
+        wr_group_unpin(group);
+    }
+}
+
+void weir_group_resume(weir_group *handle)
+{
+    struct weir_group *group = wr_group_current(handle);
+
+    if (group) {
+        set_paused(group, false);
+        wr_group_unpin(group);
+    }
+}
+
+/* The group behind a handle, with a gate and a clock that runs, and locked; or an error. */
+static int with_gate(struct weir_group **out, weir_group *handle)
+{
+    struct weir_group *group = wr_group_current(handle);
+    int rc;
+
+    if (!group)
+        return WEIR_ECLOSED;
+    rc = wr_clock_start(group->executor);
+    if (!rc) {
+        wr_lock(&group->lock);
+        if (gate_of(group)) {
+            *out = group;
+            return 0;
+        }
+        wr_unlock(&group->lock);
+        rc = WEIR_ENOMEM;
+    }
+    wr_group_unpin(group);
+    return rc;
+}
+
+static void done_with_gate(struct weir_group *group)
+{
+    settle_gate(group, wr_os_now());
+    refresh_and_unlock(group);
+    wr_group_unpin(group);
+}
+
+int weir_group_cool_down(weir_group *handle, weir_time until)
+{
+    struct weir_group *group;
+    int rc = handle ? with_gate(&group, handle) : WEIR_EINVAL;
+
+    if (rc)
+        return rc;
+    group->gate->cool_until = until;
+    done_with_gate(group);
+    return 0;
+}
+
+int weir_group_pace(weir_group *handle, int64_t starts, int64_t period_ns, int64_t burst)
+{
+    struct weir_group *group;
+    int64_t interval = 0, slack = 0;
+    int rc;
+
+    if (!handle || starts < 0 || period_ns < 0 || burst < 0 || (starts && !period_ns))
+        return WEIR_EINVAL;
+    if (starts) {
+        interval = period_ns / starts > 0 ? period_ns / starts : 1;
+        if (__builtin_mul_overflow(interval, burst > 1 ? burst - 1 : 0, &slack))
+            return WEIR_EINVAL;
+    }
+    rc = with_gate(&group, handle);
+    if (rc)
+        return rc;
+    group->gate->pace_interval = interval;
+    group->gate->pace_slack = slack;
+    group->gate->pace_next = 0;
+    done_with_gate(group);
+    return 0;
+}

@@ -1,0 +1,554 @@
+/* Groups: finding and making them, resizing, evicting, and their end.
+ * SPDX-License-Identifier: MIT */
+#include "executor/group.h"
+
+#include "base/assert.h"
+#include "base/os.h"
+#include "executor/executor.h"
+#include "executor/settle.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <weir/error.h>
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static struct weir_group *group_new(struct weir_executor *ex, const char *key, size_t length,
+                                    uint64_t hash)
+{
+    struct weir_group *group = wr_os_alloc(sizeof(*group) + length + 1);
+
+    if (!group)
+        return NULL;
+    group->unresolved = true;
+    group->weight = 1;
+    wr_list_init(&group->queue);
+    wr_list_init(&group->ring_link);
+    group->executor = ex;
+    group->hash = hash;
+    group->idle_since = wr_os_now_coarse();
+    memcpy(group->key, key, length + 1);
+    return group;
+}
+
+/* Asks the policy, which may ask the user, so without any lock. Only who made the group does; all others wait
+ * in wait_resolved, so that nobody is asked twice. */
+static void resolve(struct weir_group *group)
+{
+    struct weir_executor *ex = group->executor;
+    struct wr_group_limits limits = wr_policy_resolve(&ex->policy, group->key);
+
+    wr_lock(&group->lock);
+    wr_set_limits(&group->sums, &ex->root, limits.limit, limits.inflight_max, limits.queue_max);
+    group->weight = limits.weight;
+    group->unresolved = false;
+    wr_unlock(&group->lock);
+    wr_waitq_wake_all(&ex->resolved);
+}
+
+static bool is_unresolved(struct weir_group *group)
+{
+    bool unresolved;
+
+    wr_lock(&group->lock);
+    unresolved = group->unresolved;
+    wr_unlock(&group->lock);
+    return unresolved;
+}
+
+static void wait_resolved(struct weir_group *group)
+{
+    struct wr_parker storage, *self;
+    struct wr_waiter waiter;
+
+    if (!is_unresolved(group))
+        return;
+    self = wr_parker_self(&storage);
+    wr_waitq_enter(&group->executor->resolved, &waiter, self);
+    while (is_unresolved(group))
+        wr_park(self, WEIR_FOREVER);
+    wr_waitq_leave(&group->executor->resolved, &waiter);
+}
+
+/* What a group had counted goes to the executor's books. Under the table's lock. */
+static void close_books(struct weir_group *group)
+{
+    struct wr_totals *gone = &group->executor->gone;
+
+    gone->submitted += group->submitted;
+    gone->started += group->started;
+    gone->succeeded += group->succeeded;
+    gone->failed += group->failed;
+    gone->cancelled += group->cancelled;
+    gone->rejected += wr_group_rejected(group);
+}
+
+/* No task, no pin, not in the table. */
+static void group_delete(struct weir_group *group)
+{
+    struct weir_executor *ex = group->executor;
+
+    WR_ASSERT(!group->in_ring && group->sums.queued == 0 && group->sums.inflight == 0);
+    wr_lock(&ex->table.lock);
+    wr_list_remove(&group->ring_link); /* it was among the retired */
+    close_books(group);
+    wr_unlock(&ex->table.lock);
+    wr_gate_free(group);
+    if (group->heir)
+        wr_group_unpin(group->heir);
+    wr_task_unused_return(group, 0);
+    wr_os_free(group->levels);
+    wr_os_free(group->refusals);
+    wr_os_free(group);
+    wr_executor_unref(ex);
+}
+
+void wr_group_unlock_and_reap(struct weir_group *group)
+{
+    /* A worker that has just taken it from the ring will look at it, and reap it then. */
+    bool dead = group->evicted && !group->kept && !group->in_ring && group->records == 0 &&
+                group->pins == 0;
+
+    wr_unlock(&group->lock);
+    if (dead)
+        group_delete(group);
+}
+
+void wr_group_unpin(struct weir_group *group)
+{
+    wr_lock(&group->lock);
+    WR_ASSERT(group->pins > 0);
+    group->pins--;
+    wr_group_unlock_and_reap(group);
+}
+
+const char *weir_group_key(const weir_group *group)
+{
+    return group->key;
+}
+
+/* ---- finding --------------------------------------------------------------------------------- */
+
+/* Under the table's lock, so that nobody evicts it in between. */
+static struct weir_group *pin_existing(struct weir_executor *ex, uint64_t hash, const char *key)
+{
+    struct weir_group *group = wr_table_get(&ex->table, hash, key);
+
+    if (group) {
+        wr_lock(&group->lock);
+        group->pins++;
+        wr_unlock(&group->lock);
+    }
+    return group;
+}
+
+struct weir_group *wr_group_look_up(struct weir_executor *ex, const char *key)
+{
+    uint64_t hash = wr_table_hash(&ex->table, key, strlen(key));
+    struct weir_group *group = NULL;
+
+    wr_lock(&ex->table.lock);
+    if (!wr_load(&ex->closed, acquire))
+        group = pin_existing(ex, hash, key);
+    wr_unlock(&ex->table.lock);
+    return group;
+}
+
+int wr_group_find(struct weir_group **out, struct weir_executor *ex, const char *key)
+{
+    size_t length = strnlen(key, WR_KEY_MAX + 1);
+    struct weir_group *group, *made;
+    uint64_t hash;
+
+    if (length > WR_KEY_MAX)
+        return WEIR_EINVAL;
+    hash = wr_table_hash(&ex->table, key, length);
+    wr_lock(&ex->table.lock);
+    group = pin_existing(ex, hash, key);
+    wr_unlock(&ex->table.lock);
+    if (group) {
+        wait_resolved(group);
+        *out = group;
+        return 0;
+    }
+    made = group_new(ex, key, length, hash);
+    if (!made)
+        return WEIR_ENOMEM;
+    wr_lock(&ex->table.lock);
+    if (wr_load(&ex->closed, acquire)) {
+        wr_unlock(&ex->table.lock);
+        wr_os_free(made);
+        return WEIR_ECLOSED;
+    }
+    group = pin_existing(ex, hash, key);
+    if (!group) {
+        group = made;
+        made = NULL;
+        group->pins = 1;
+        group->generation = ex->table.generation++;
+        wr_set_counted(&group->sums, &ex->root, ex->table.counted);
+        wr_add(&ex->references, 1, relaxed);
+        wr_table_put(&ex->table, group);
+    }
+    wr_unlock(&ex->table.lock);
+    if (made) { /* another was faster */
+        wr_os_free(made);
+        wait_resolved(group);
+    } else {
+        resolve(group);
+    }
+    *out = group;
+    return 0;
+}
+
+struct weir_group *wr_group_current(struct weir_group *handle)
+{
+    struct weir_group *group = NULL;
+    bool evicted;
+
+    wr_lock(&handle->lock);
+    evicted = handle->evicted;
+    handle->pins += !evicted;
+    wr_unlock(&handle->lock);
+    if (!evicted)
+        return handle;
+    return wr_group_find(&group, handle->executor, handle->key) ? NULL : group;
+}
+
+int weir_group_get(weir_group **out, weir_executor *ex, const char *key)
+{
+    struct weir_group *group;
+    int rc;
+
+    if (!out || !ex || !key)
+        return WEIR_EINVAL;
+    *out = NULL;
+    if (wr_load(&ex->closed, acquire))
+        return WEIR_ECLOSED;
+    rc = wr_group_find(&group, ex, key);
+    if (rc)
+        return rc;
+    wr_lock(&group->lock);
+    group->kept = true; /* evicted just now or not: the handle leads to whatever is current */
+    wr_unlock(&group->lock);
+    wr_group_unpin(group);
+    *out = group;
+    return 0;
+}
+
+void wr_group_forget_kept(struct weir_executor *ex)
+{
+    struct wr_list retired;
+
+    wr_list_init(&retired);
+    wr_lock(&ex->table.lock);
+    wr_list_splice(&retired, &ex->retired);
+    while (!wr_list_empty(&retired)) {
+        struct weir_group *group = WR_CONTAINER(retired.next, struct weir_group, ring_link);
+        wr_list_remove(&group->ring_link);
+        wr_list_append(&ex->retired, &group->ring_link); /* handles of its tasks may keep it */
+        wr_lock(&group->lock);
+        group->kept = false;
+        group->pins++;
+        wr_unlock(&group->lock);
+        wr_unlock(&ex->table.lock);
+        wr_group_unpin(group);
+        wr_lock(&ex->table.lock);
+    }
+    wr_unlock(&ex->table.lock);
+}
+
+/* ---- the queue ------------------------------------------------------------------------------- */
+
+struct weir_task *wr_group_first(struct weir_group *group)
+{
+    struct wr_list *list = &group->queue;
+
+    if (group->levels) {
+        for (int level = 0; level < WR_LEVELS; level++) {
+            struct wr_list *queue = level == WR_LEVEL_NORMAL ? list : &group->levels[level];
+            if (!wr_list_empty(queue)) {
+                list = queue;
+                break;
+            }
+        }
+    }
+    return wr_list_empty(list) ? NULL : WR_CONTAINER(list->next, struct weir_task, link);
+}
+
+bool wr_group_is_ready(struct weir_group *group)
+{
+    return group->sums.queued > 0 && wr_task_cost(wr_group_first(group)) <= wr_free(&group->sums);
+}
+
+/* Its first task may have changed while it stood in the ring. */
+static bool refresh_in_ring(struct weir_group *group)
+{
+    struct wr_ring *ring = &group->executor->ring;
+    uint32_t cost;
+
+    if (!wr_group_is_ready(group)) { /* it would keep others waiting for a turn it cannot take */
+        if (!wr_ring_remove(ring, group))
+            return false; /* a worker has it, and will see */
+        group->in_ring = false;
+        return wr_load(&ring->count, relaxed) > 0; /* it may have been owed permits */
+    }
+    cost = wr_task_cost(wr_group_first(group));
+    if (cost == wr_load(&group->ring_cost, relaxed))
+        return false;
+    wr_store(&group->ring_cost, cost, relaxed);
+    wr_ring_ask_again(ring);
+    return true;
+}
+
+bool wr_group_refresh(struct weir_group *group)
+{
+    if (group->sums.queued == 0)
+        group->turn_left = 0;
+    if (group->evicted)
+        return false;
+    if (group->in_ring)
+        return refresh_in_ring(group);
+    if (!wr_group_is_ready(group))
+        return false;
+    group->in_ring = true;
+    wr_store(&group->ring_cost, wr_task_cost(wr_group_first(group)), relaxed);
+    /* A turn that was only interrupted, by the group's own limit, goes on. */
+    if (group->turn_left > 0)
+        wr_ring_keep(&group->executor->ring, group);
+    else
+        wr_ring_append(&group->executor->ring, group);
+    return true;
+}
+
+void wr_group_refuse_count(struct weir_group *group, weir_reason reason)
+{
+    if (!group->refusals)
+        group->refusals = wr_os_alloc(sizeof(*group->refusals));
+    if (group->refusals) /* without memory one is not counted; it is told all the same */
+        group->refusals->by[reason]++;
+}
+
+/* ---- permits --- */
+
+static void discharge_heir(struct weir_group *group, uint32_t cost)
+{
+    struct weir_group *heir = group->heir, *next;
+    bool wake = false;
+
+    for (; heir; heir = next) { /* which may have been evicted itself, and have charged its own */
+        wr_lock(&heir->lock);
+        WR_ASSERT(heir->sums.carried >= cost);
+        wr_carry(&heir->sums, &group->executor->root, heir->sums.carried - cost);
+        wake |= wr_group_refresh(heir);
+        next = heir->heir;
+        wr_unlock(&heir->lock);
+    }
+    if (wake)
+        wr_runtime_wake(group->executor->runtime);
+}
+
+void wr_group_finish(struct weir_group *group, uint32_t cost)
+{
+    wr_finish(&group->sums, &group->executor->root, cost);
+    discharge_heir(group, cost);
+}
+
+void wr_group_settle_pending(struct weir_group *group, uint32_t cost)
+{
+    wr_settle_pending(&group->sums, &group->executor->root, cost);
+    discharge_heir(group, cost);
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+/* The highest cost of what waits. Under the lock. */
+static uint32_t highest_cost(struct weir_group *group)
+{
+    uint32_t highest = group->sums.queued ? 1 : 0;
+
+    if (group->sums.queued_cost == group->sums.queued)
+        return highest; /* nobody needs more than one */
+    for (int level = 0; level < WR_LEVELS; level++) {
+        struct wr_list *queue = level == WR_LEVEL_NORMAL ? &group->queue
+                                : group->levels          ? &group->levels[level]
+                                                         : NULL;
+        if (!queue)
+            continue;
+        wr_list_each(node, queue) {
+            uint32_t cost = wr_task_cost(WR_CONTAINER(node, struct weir_task, link));
+            highest = cost > highest ? cost : highest;
+        }
+    }
+    return highest;
+}
+
+int weir_group_resize(weir_group *handle, int64_t limit, int64_t inflight_max, int64_t queue_max)
+{
+    struct weir_group *group;
+    struct wr_sums *s;
+    uint32_t l = wr_limit_from(limit), f = wr_limit_from(inflight_max), q = 0;
+    bool wake = false, too_low;
+
+    if (!handle || (limit && !l) || (inflight_max && !f) ||
+        (queue_max && !wr_queue_from(&q, queue_max)))
+        return WEIR_EINVAL;
+    group = wr_group_current(handle);
+    if (!group)
+        return WEIR_ECLOSED;
+    wr_lock(&group->lock);
+    s = &group->sums;
+    too_low = (limit && l < highest_cost(group)) || (inflight_max && f < highest_cost(group));
+    if (!too_low) {
+        wr_set_limits(s, &group->executor->root, limit ? l : s->limit,
+                      inflight_max ? f : s->inflight_max, queue_max ? q : s->queue_max);
+        wake = wr_group_refresh(group);
+    }
+    wr_unlock(&group->lock);
+    if (wake)
+        wr_runtime_wake(group->executor->runtime);
+    wr_room_made(group->executor);
+    wr_group_unpin(group);
+    return too_low ? WEIR_EINVAL : 0;
+}
+
+int weir_group_set_weight(weir_group *handle, int64_t weight)
+{
+    struct weir_group *group;
+
+    if (!handle || weight < 1 || weight > 1000)
+        return WEIR_EINVAL;
+    group = wr_group_current(handle);
+    if (!group)
+        return WEIR_ECLOSED;
+    wr_lock(&group->lock);
+    group->weight = (uint16_t)weight;
+    wr_unlock(&group->lock);
+    wr_group_unpin(group);
+    return 0;
+}
+
+/* ---- the end of a generation ------------------------------------------------------------------ */
+
+void wr_group_detach(struct weir_group *group)
+{
+    struct weir_executor *ex = group->executor;
+
+    wr_table_remove(&ex->table, group);
+    wr_lock(&group->lock);
+    group->evicted = true;
+    group->pins++;
+    if (group->in_ring && wr_ring_remove(&ex->ring, group))
+        group->in_ring = false; /* else a worker has just taken it, and will find it evicted */
+    wr_unlock(&group->lock);
+    wr_list_append(&ex->retired, &group->ring_link); /* it will never stand in the ring again */
+}
+
+void wr_group_retire(struct weir_group *group, weir_reason reason, int flags)
+{
+    struct weir_executor *ex = group->executor;
+
+    if (flags & WEIR_CANCEL_RUNNING) {
+        wr_store(&group->cancel_all, true, release);
+        wr_runtime_sweep(ex->runtime);
+    }
+    if (wr_load(&ex->ring.count,
+                seq_cst)) /* it may have been owed permits, and kept others waiting */
+        wr_runtime_wake(ex->runtime);
+    while (wr_reject_first(group, reason))
+        ; /* one by one: nothing enters or starts any more, but a cancel may come between */
+    wr_room_made(ex);
+    wr_lock(&group->lock);
+    wr_group_left(group);
+    wr_unlock(&group->lock);
+    wr_group_unpin(group);
+}
+
+/* Makes the next generation at once and charges it for what the present one has in flight. */
+static int carry_over(struct weir_executor *ex, const char *key, int flags)
+{
+    size_t length = strlen(key);
+    uint64_t hash = wr_table_hash(&ex->table, key, length);
+    struct weir_group *heir = group_new(ex, key, length, hash), *old;
+
+    if (!heir)
+        return WEIR_ENOMEM;
+    wr_lock(&ex->table.lock);
+    old = wr_load(&ex->closed, acquire) ? NULL : wr_table_get(&ex->table, hash, key);
+    if (!old) {
+        wr_unlock(&ex->table.lock);
+        wr_os_free(heir);
+        return 0;
+    }
+    wr_group_detach(old);
+    heir->generation = ex->table.generation++;
+    heir->pins = 1;
+    wr_set_counted(&heir->sums, &ex->root, ex->table.counted);
+    wr_lock(&old->lock);
+    heir->sums.carried = old->sums.inflight + old->sums.carried;
+    old->heir = heir;
+    wr_unlock(&old->lock);
+    wr_add(&ex->references, 1, relaxed);
+    wr_add(&ex->evicted, 1, relaxed);
+    wr_table_put(&ex->table, heir);
+    wr_unlock(&ex->table.lock);
+    resolve(heir);
+    wr_group_retire(old, WEIR_REASON_EVICTED, flags);
+    return 0;
+}
+
+int weir_group_evict(weir_executor *ex, const char *key, int flags)
+{
+    struct weir_group *group;
+
+    if (!ex || !key)
+        return WEIR_EINVAL;
+    if (flags & WEIR_CARRY_OVER)
+        return carry_over(ex, key, flags);
+    wr_lock(&ex->table.lock);
+    group = wr_table_get(&ex->table, wr_table_hash(&ex->table, key, strlen(key)), key);
+    if (group) {
+        wr_group_detach(group);
+        wr_add(&ex->evicted, 1, relaxed);
+    }
+    wr_unlock(&ex->table.lock);
+    if (group)
+        wr_group_retire(group, WEIR_REASON_EVICTED, flags);
+    return 0;
+}
+
+/* ---- idle groups ------------------------------------------------------------------------------ */
+
+static bool idle_since(struct weir_group *group, weir_time before)
+{
+    bool idle;
+
+    wr_lock(&group->lock);
+    idle = group->idle_since && group->idle_since <= before && !group->kept && !group->pins &&
+           !group->records;
+    wr_unlock(&group->lock);
+    return idle;
+}
+
+weir_time wr_group_sweep_idle(struct weir_executor *ex, weir_time now)
+{
+    int64_t idle_ns = ex->policy.given.idle_evict_ms * 1000000;
+    struct weir_group *group = NULL, *next, *victims = NULL;
+
+    wr_lock(&ex->table.lock);
+    for (group = wr_table_next(&ex->table, NULL); group; group = next) {
+        next = wr_table_next(&ex->table, group);
+        if (!idle_since(group, now - idle_ns))
+            continue;
+        wr_group_detach(group);
+        group->table_next = victims; /* free to use: it is not in the table any more */
+        victims = group;
+    }
+    wr_unlock(&ex->table.lock);
+    for (group = victims; group; group = next) {
+        next = group->table_next;
+        wr_add(&ex->evicted, 1, relaxed);
+        wr_group_retire(group, WEIR_REASON_EVICTED, 0);
+    }
+    return now + (idle_ns / 2 > 0 ? idle_ns / 2 : 1);
+}

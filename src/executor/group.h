@@ -1,0 +1,129 @@
+/* A group: one generation of a key's limits, counts and queue.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_EXECUTOR_GROUP_H
+#define WR_EXECUTOR_GROUP_H
+
+#include "base/list.h"
+#include "base/lock.h"
+#include "executor/admit.h"
+#include "executor/task.h"
+
+#include <weir/group.h>
+
+enum { WR_LEVELS = 4, WR_LEVEL_NORMAL = 1, WR_KEY_MAX = 4096 };
+
+/* What only groups pay for that were paused, cooled, paced or blocked on; under the group's lock,
+ * except the timer, which is the clock's. */
+struct wr_gate {
+    struct weir_group *group;
+    struct wr_timer timer; /* brings the group back                                          */
+    weir_time wake_at;     /* what the timer is armed for; 0: it is not                      */
+    weir_time cool_until;
+    int64_t pace_interval; /* ns between two starts; 0: no pace                              */
+    int64_t pace_slack;    /* how far starts may run ahead of that: (burst - 1) intervals    */
+    weir_time pace_next;   /* when the next start is due, were there no slack                */
+};
+
+/* In the order of use: the first two cache lines are all that submitting and starting touch.
+ *
+ * Under the lock:
+ *     in_ring  <=>  in executor->ring, or just taken from it by a worker that has yet to look
+ *     queued > 0 and nothing of its own in the way  =>  in_ring     (at rest)
+ *     records == tasks that point here: queued, running, pending, or held by a handle
+ *     lives while it is in the table, or kept, or records + pins > 0                              */
+struct weir_group {
+    struct wr_lock lock;
+    bool in_ring, evicted, unresolved;
+    bool kept;               /* handed out by weir_group_get: stays until the executor goes     */
+    _Atomic bool cancel_all; /* its running bodies are asked to end                             */
+    uint16_t weight;
+    uint16_t turn_left;       /* tasks it may still start in its present turn                     */
+    uint32_t bodies, pending; /* tasks that execute, and that are settled later                   */
+    struct wr_sums sums;
+    struct wr_list queue;       /* tasks of WEIR_NORMAL priority                                  */
+    struct wr_list *levels;     /* queues of the others, by level; NULL until used                */
+    _Atomic uint32_t ring_cost; /* of its first task when it entered the ring                     */
+    struct wr_list ring_link; /* in the ring, under its lock; once evicted, in executor->retired */
+    struct weir_executor *executor;
+    struct weir_task *freed;  /* records that ran out, to become `unused` when that is empty     */
+    struct weir_task *unused; /* records at hand                                                */
+    uint32_t unused_count;
+    uint32_t records;
+    uint32_t telling; /* settled tasks whose listeners and callbacks are still being told */
+
+    uint64_t submitted, started, succeeded;
+    uint32_t failed, cancelled, peak, pins;
+    int64_t waited_ns, ran_ns;
+    struct wr_refusals *refusals; /* rejections by reason; NULL: none yet                       */
+    struct wr_gate *gate;
+    struct weir_group *heir; /* the next generation, pinned, if it was charged for our permits  */
+    uint32_t generation;
+    struct weir_group *table_next;
+    uint64_t hash;
+    weir_time idle_since; /* when its last task left; 0: it has some                        */
+    char key[];
+};
+
+struct wr_refusals {
+    uint32_t by[WEIR_REASON_CANCELLED + 1];
+};
+
+/* Finds or makes the group; answers it with a pin. */
+int wr_group_find(struct weir_group **out, struct weir_executor *ex, const char *key);
+
+/* The present generation behind a handle, pinned; NULL if the executor is closed or out of memory. */
+struct weir_group *wr_group_current(struct weir_group *handle);
+
+/* Takes a finished or settled task's permits back; if the group was evicted with WEIR_CARRY_OVER, those
+ * that its heir was charged, too. Under the lock; a heir's lock is taken after its ancestor's. */
+void wr_group_finish(struct weir_group *group, uint32_t cost);
+void wr_group_settle_pending(struct weir_group *group, uint32_t cost);
+
+/* Forgets groups that were idle long enough; answers when to look again. */
+weir_time wr_group_sweep_idle(struct weir_executor *ex, weir_time now);
+
+/* Of an existing group only; NULL if there is none, or the executor is closed. Pinned. */
+struct weir_group *wr_group_look_up(struct weir_executor *ex, const char *key);
+
+/* Gives a pin back. Frees the group if nothing is left. */
+void wr_group_unpin(struct weir_group *group);
+
+/* For callers that hold the lock and may have dropped the last record: unlocks, frees if need be. */
+void wr_group_unlock_and_reap(struct weir_group *group);
+
+/* Takes a group out of the table, pinned. Under the table's lock. */
+void wr_group_detach(struct weir_group *group);
+
+/* Refuses what waits in a detached group, and gives the pin back. */
+void wr_group_retire(struct weir_group *group, weir_reason reason, int flags);
+
+/* The executor goes: what was kept for its users is kept no longer. */
+void wr_group_forget_kept(struct weir_executor *ex);
+
+/* The first task in line, or NULL. Under the lock. */
+struct weir_task *wr_group_first(struct weir_group *group);
+
+/* Whether its first task could start, as far as the group is concerned. Under the lock. */
+bool wr_group_is_ready(struct weir_group *group);
+
+/* Puts the group into the ring if it has become ready; answers whether somebody should be woken.
+ * Under the lock. */
+bool wr_group_refresh(struct weir_group *group);
+
+void wr_group_refuse_count(struct weir_group *group, weir_reason reason);
+uint64_t wr_group_rejected(const struct weir_group *group);
+
+/* ---- gate.c ---------------------------------------------------------------------------------- */
+
+/* A start has happened at `now`: pace it. Under the lock. */
+void wr_gate_started(struct weir_group *group, weir_time now);
+
+/* The timer of a gate has fired. */
+void wr_gate_fired(struct wr_gate *gate, weir_time now);
+
+/* When the gate opens by itself; 0: not known. Under the lock. */
+weir_time wr_gate_opens_at(const struct weir_group *group);
+
+void wr_gate_free(struct weir_group *group);
+
+#endif

@@ -1,0 +1,15 @@
+/* Contexts: what the calling thread or task has set, as one immutable, counted chain.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_EXECUTOR_LOCAL_H
+#define WR_EXECUTOR_LOCAL_H
+
+struct wr_locals;
+
+/* The caller's present context, with a reference; NULL: nothing was set, which is the common case. */
+struct wr_locals *wr_locals_capture(void);
+void wr_locals_release(struct wr_locals *locals);
+
+/* Makes `locals`, whose reference moves, the caller's context; answers the former one. */
+struct wr_locals *wr_locals_install(struct wr_locals *locals);
+
+#endif

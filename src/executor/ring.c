@@ -1,0 +1,85 @@
+/* The ring of ready groups.
+ * SPDX-License-Identifier: MIT */
+#include "executor/ring.h"
+
+#include "base/assert.h"
+#include "executor/group.h"
+
+void wr_ring_init(struct wr_ring *ring)
+{
+    wr_list_init(&ring->groups);
+}
+
+void wr_ring_append(struct wr_ring *ring, struct weir_group *group)
+{
+    wr_lock(&ring->lock);
+    wr_list_append(&ring->groups, &group->ring_link);
+    wr_add(&ring->count, 1, seq_cst); /* pairs with a sleeper's look; see parking.md */
+    wr_unlock(&ring->lock);
+}
+
+void wr_ring_keep(struct wr_ring *ring, struct weir_group *group)
+{
+    wr_lock(&ring->lock);
+    wr_list_append(ring->groups.next, &group->ring_link); /* before the first is after the head */
+    wr_store(&ring->needed, 0, relaxed);
+    wr_add(&ring->count, 1, seq_cst);
+    wr_unlock(&ring->lock);
+}
+
+struct weir_group *wr_ring_take(struct wr_ring *ring, struct wr_root *root, uint32_t *reserved)
+{
+    struct weir_group *group = NULL;
+
+    if (wr_load(&ring->count, relaxed) == 0)
+        return NULL;
+    wr_lock(&ring->lock);
+    if (!wr_list_empty(&ring->groups)) {
+        group = WR_CONTAINER(ring->groups.next, struct weir_group, ring_link);
+        uint32_t cost = wr_load(&group->ring_cost, relaxed);
+        if (wr_reserve(root, cost, reserved)) {
+            wr_list_remove(&group->ring_link);
+            wr_store(&ring->needed, 0, relaxed);
+        } else {
+            wr_store(&ring->needed, cost, relaxed);
+            group = NULL;
+        }
+    }
+    wr_unlock(&ring->lock);
+    return group;
+}
+
+void wr_ring_decided(struct wr_ring *ring)
+{
+    wr_sub(&ring->count, 1, seq_cst);
+}
+
+void wr_ring_return(struct wr_ring *ring, struct weir_group *group, uint32_t needed)
+{
+    wr_lock(&ring->lock);
+    wr_list_append(ring->groups.next, &group->ring_link); /* before the first is after the head */
+    wr_store(&ring->needed, needed, relaxed);
+    wr_unlock(&ring->lock);
+}
+
+void wr_ring_ask_again(struct wr_ring *ring)
+{
+    wr_lock(&ring->lock);
+    wr_store(&ring->needed, 0, relaxed);
+    wr_unlock(&ring->lock);
+}
+
+bool wr_ring_remove(struct wr_ring *ring, struct weir_group *group)
+{
+    bool in;
+
+    wr_lock(&ring->lock);
+    in = !wr_list_empty(&group->ring_link);
+    if (in) {
+        wr_list_remove(&group->ring_link);
+        wr_store(&ring->needed, 0, relaxed);
+        wr_sub(&ring->count, 1, seq_cst);
+    }
+    wr_unlock(&ring->lock);
+    return in;
+}

@@ -1,0 +1,152 @@
+/* Snapshots: of a group, of the executor, of the keys.
+ * SPDX-License-Identifier: MIT */
+#include "base/assert.h"
+#include "base/options.h"
+#include "base/os.h"
+#include "executor/executor.h"
+#include "executor/settle.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <weir/error.h>
+
+uint64_t wr_group_rejected(const struct weir_group *group)
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; group->refusals && i <= WEIR_REASON_CANCELLED; i++)
+        sum += group->refusals->by[i];
+    return sum;
+}
+
+/* Under the lock. */
+static void group_snapshot(weir_group_stats *s, const struct weir_group *group)
+{
+    *s = (weir_group_stats){
+        .size = sizeof(*s),
+        .running = group->bodies,
+        .inflight = (uint64_t)group->bodies + group->pending,
+        .waiting = group->sums.queued,
+        .limit = wr_limit_to(group->sums.limit),
+        .inflight_max = wr_limit_to(group->sums.inflight_max),
+        .queue_max = wr_queue_to(group->sums.queue_max),
+        .submitted = group->submitted,
+        .started = group->started,
+        .succeeded = group->succeeded,
+        .failed = group->failed,
+        .cancelled = group->cancelled,
+        .rejected = wr_group_rejected(group),
+        .peak = group->peak,
+        .waited_ns = group->waited_ns,
+        .ran_ns = group->ran_ns,
+        .paused = (group->sums.closed & WR_PAUSED) != 0,
+        .generation = group->generation,
+    };
+    for (int i = 0; group->refusals && i <= WEIR_REASON_CANCELLED; i++)
+        s->rejected_by[i] = group->refusals->by[i];
+}
+
+int weir_group_stats_get(weir_group_stats *out, weir_executor *ex, const char *key)
+{
+    weir_group_stats stats;
+    struct weir_group *group;
+
+    if (!out || !ex || !key)
+        return WEIR_EINVAL;
+    group = wr_group_look_up(ex, key);
+    if (!group)
+        return WEIR_ENOGROUP;
+    wr_lock(&group->lock);
+    group_snapshot(&stats, group);
+    wr_unlock(&group->lock);
+    wr_group_unpin(group);
+    return wr_options_store(out, &stats, sizeof(stats));
+}
+
+/* Adds a group's figures; under the table's lock. */
+static void add_group(weir_executor_stats *s, struct weir_group *group)
+{
+    weir_group_stats g;
+
+    wr_lock(&group->lock);
+    group_snapshot(&g, group);
+    wr_unlock(&group->lock);
+    s->running += g.running;
+    s->inflight += g.inflight;
+    s->waiting += g.waiting;
+    s->submitted += g.submitted;
+    s->started += g.started;
+    s->succeeded += g.succeeded;
+    s->failed += g.failed;
+    s->cancelled += g.cancelled;
+    s->rejected += g.rejected;
+}
+
+int weir_executor_stats_get(weir_executor_stats *out, weir_executor *ex)
+{
+    weir_executor_stats s = { .size = sizeof(s) };
+    struct weir_group *group = NULL;
+
+    if (!out || !ex)
+        return WEIR_EINVAL;
+    wr_lock(&ex->table.lock);
+    s.submitted = ex->gone.submitted;
+    s.started = ex->gone.started;
+    s.succeeded = ex->gone.succeeded;
+    s.failed = ex->gone.failed;
+    s.cancelled = ex->gone.cancelled;
+    s.rejected = ex->gone.rejected;
+    s.groups = ex->table.count;
+    while ((group = wr_table_next(&ex->table, group)))
+        add_group(&s, group);
+    wr_list_each(node, &ex->retired)
+        add_group(&s, WR_CONTAINER(node, struct weir_group, ring_link));
+    wr_unlock(&ex->table.lock);
+    s.evicted = wr_load(&ex->evicted, relaxed);
+    s.inflight_max = wr_limit_to(wr_load(&ex->root.inflight_max, relaxed));
+    s.queue_max = wr_queue_to(wr_load(&ex->root.queue_max, relaxed));
+    return wr_options_store(out, &s, sizeof(s));
+}
+
+/* How much room the keys take; and the keys. Under the table's lock. */
+static size_t measure_keys(struct weir_executor *ex, size_t *count)
+{
+    struct weir_group *group = NULL;
+    size_t size = 0;
+
+    *count = 0;
+    while ((group = wr_table_next(&ex->table, group))) {
+        size += strlen(group->key) + 1;
+        *count += 1;
+    }
+    return size;
+}
+
+int weir_executor_keys(char ***out, size_t *count_out, weir_executor *ex)
+{
+    struct weir_group *group = NULL;
+    size_t count, size, i = 0;
+    char **keys, *at;
+
+    if (!out || !ex)
+        return WEIR_EINVAL;
+    *out = NULL;
+    wr_lock(&ex->table.lock);
+    size = measure_keys(ex, &count);
+    keys = malloc((count + 1) * sizeof(keys[0]) + size); /* the caller frees it with free(3) */
+    if (!keys) {
+        wr_unlock(&ex->table.lock);
+        return WEIR_ENOMEM;
+    }
+    at = (char *)&keys[count + 1];
+    while ((group = wr_table_next(&ex->table, group))) {
+        keys[i++] = at;
+        at = stpcpy(at, group->key) + 1;
+    }
+    keys[i] = NULL;
+    wr_unlock(&ex->table.lock);
+    *out = keys;
+    if (count_out)
+        *count_out = count;
+    return 0;
+}

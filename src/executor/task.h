@@ -1,0 +1,88 @@
+/* A task's record: one cache line, and what more some tasks need.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_EXECUTOR_TASK_H
+#define WR_EXECUTOR_TASK_H
+
+#include "base/atomic.h"
+#include "base/list.h"
+#include "runtime/runtime.h"
+
+#include <assert.h>
+#include <weir/task.h>
+
+struct weir_group;
+
+/* task->word: one word says it all.
+ *
+ *     bits 0-2   phase: where the record is in its life; changed under the group's lock
+ *     bits 3-5   outcome, WEIR_UNSETTLED until it settles; changed once, by compare-and-swap
+ *     bits 6-10  reason of a rejection or cancellation
+ *     bit  11    SIDE: task->u.side is in use
+ *     bit  12    ABORTED: rejected under WEIR_ABORT, waits answer WEIR_EREJECTED
+ *     bit  13    TAKEN: the value has an owner elsewhere
+ *     bits 16-31 references                                                                       */
+enum {
+    WR_PHASE_NEW = 4,     /* not in the queue yet, or never                                */
+    WR_PHASE_QUEUED = 0,  /* in its group's queue                                          */
+    WR_PHASE_RUNNING = 1, /* the body executes                                             */
+    WR_PHASE_PENDING = 2, /* the body returned WEIR_PENDING                                */
+    WR_PHASE_OVER = 3,    /* holds nothing any more                                        */
+    WR_PHASE_REFUSED = 5, /* not admitted: whoever refuses it settles it                   */
+    WR_PHASE_MASK = 7,
+    WR_OUTCOME_SHIFT = 3,
+    WR_OUTCOME_MASK = 7 << WR_OUTCOME_SHIFT,
+    WR_REASON_SHIFT = 6,
+    WR_REASON_MASK = 31 << WR_REASON_SHIFT,
+    WR_SIDE = 1 << 11,
+    WR_ABORTED = 1 << 12,
+    WR_TAKEN = 1 << 13,
+    WR_REF = 1 << 16,
+};
+
+/* Those who are told when a task settles: a list in task->watchers under the group's lock, newest first;
+ * WR_TOLD when it is too late to join. One is a waiter, on its own stack, or a callback, on the heap. */
+struct wr_watcher {
+    struct wr_watcher *next;
+    struct wr_parker *waiter;
+    void (*done)(struct weir_task *task, const weir_result *result, void *arg);
+    void *arg;
+};
+#define WR_TOLD ((struct wr_watcher *)1)
+
+/* What only tasks with options pay for. */
+struct wr_side {
+    void *arg, *value;
+    char *id; /* in the same allocation */
+    uint32_t cost;
+    uint8_t level; /* priority, 0 first      */
+    void (*drop)(void *value);
+    struct wr_locals *locals;
+};
+
+struct weir_task {
+    union {
+        struct wr_list link; /* QUEUED: in the group's queue                        */
+        struct {
+            weir_time started_at;
+            union {
+                struct wr_parker *runner; /* RUNNING: who carries it, under the group's lock   */
+                weir_time ended_at;       /* settled                                           */
+            };
+        };
+    };
+    weir_fn *fn;
+    union {
+        void *arg;   /* before the body has returned */
+        void *value; /* after                        */
+        struct wr_side *side;
+    } u;
+    struct weir_group *group;
+    weir_time queued_at;
+    _Atomic(struct wr_watcher *) watchers;
+    _Atomic uint32_t word;
+    int32_t error;
+};
+
+static_assert(sizeof(void *) != 8 || sizeof(struct weir_task) == 64, "a task is one cache line");
+
+#endif

@@ -1,0 +1,124 @@
+/* Why a task waits.
+ * SPDX-License-Identifier: MIT */
+#include "base/options.h"
+#include "executor/executor.h"
+#include "executor/settle.h"
+
+#include <stdio.h>
+#include <weir/error.h>
+
+const char *weir_reason_name(weir_reason reason)
+{
+    static const char *const names[] = {
+#define NAME(name, label, text) label,
+        WEIR_REASONS(NAME)
+#undef NAME
+    };
+
+    return (unsigned)reason <= WEIR_REASON_CANCELLED ? names[reason] : "?";
+}
+
+const char *weir_reason_text(weir_reason reason)
+{
+    static const char *const texts[] = {
+#define TEXT(name, label, text) text,
+        WEIR_REASONS(TEXT)
+#undef TEXT
+    };
+
+    return (unsigned)reason <= WEIR_REASON_CANCELLED ? texts[reason] : "?";
+}
+
+/* How many of its group are before it. Under the lock; as long as the queue is. */
+static uint64_t count_ahead(struct weir_group *group, const struct weir_task *task)
+{
+    struct wr_side *side = wr_task_side(task);
+    uint8_t level = side ? side->level : WR_LEVEL_NORMAL;
+    uint64_t ahead = 0;
+
+    for (uint8_t l = 0; l <= level; l++) {
+        struct wr_list *queue = l == WR_LEVEL_NORMAL ? &group->queue
+                                : group->levels      ? &group->levels[l]
+                                                     : NULL;
+        if (!queue)
+            continue;
+        wr_list_each(node, queue) {
+            if (node == &task->link)
+                return ahead;
+            ahead++;
+        }
+    }
+    return ahead;
+}
+
+/* Under the lock. */
+static void why_waiting(weir_why *why, struct weir_group *group, struct weir_task *task)
+{
+    struct wr_root *root = &group->executor->root;
+    struct wr_sums *s = &group->sums;
+
+    why->ahead = count_ahead(group, task);
+    why->earliest = wr_gate_opens_at(group);
+    why->reason = wr_blocked_by(s, root, wr_task_cost(wr_group_first(group)));
+    why->node = "group";
+    switch (why->reason) {
+    case WEIR_REASON_GROUP_LIMIT:
+        why->limit = wr_limit_to(s->limit);
+        why->held = s->running;
+        break;
+    case WEIR_REASON_GROUP_INFLIGHT:
+        why->limit = wr_limit_to(s->inflight_max);
+        why->held = s->inflight;
+        break;
+    case WEIR_REASON_GLOBAL_INFLIGHT:
+        why->node = "executor";
+        why->limit = wr_limit_to(wr_load(&root->inflight_max, relaxed));
+        why->held = (int64_t)wr_load(&root->held, relaxed);
+        break;
+    case WEIR_REASON_NONE:
+        why->reason = why->ahead ? WEIR_REASON_BEHIND_OTHERS : WEIR_REASON_NO_WORKER;
+        break;
+    default:
+        break;
+    }
+}
+
+int weir_task_why(weir_why *out, weir_task *task)
+{
+    struct weir_group *group;
+    weir_why why = { .size = sizeof(why), .node = "" };
+    uint32_t word;
+
+    if (!out || !task)
+        return WEIR_EINVAL;
+    group = task->group;
+    wr_lock(&group->lock);
+    word = wr_task_word(task);
+    why.key = group->key;
+    if (wr_task_outcome(task) != WEIR_UNSETTLED) {
+        why.reason = (weir_reason)((word & WR_REASON_MASK) >> WR_REASON_SHIFT);
+        if (why.reason == WEIR_REASON_NONE)
+            why.reason = WEIR_REASON_SETTLED;
+    } else if ((word & WR_PHASE_MASK) == WR_PHASE_QUEUED) {
+        why_waiting(&why, group, task);
+    } else {
+        why.reason =
+            (word & WR_PHASE_MASK) == WR_PHASE_RUNNING ? WEIR_REASON_RUNNING : WEIR_REASON_PENDING;
+    }
+    wr_unlock(&group->lock);
+    return wr_options_store(out, &why, sizeof(why));
+}
+
+int weir_why_text(char *text, size_t size, const weir_why *why)
+{
+    int n = snprintf(text, size, "%s", weir_reason_text(why->reason));
+
+    if (why->limit)
+        n += snprintf(n < (int)size ? text + n : NULL, n < (int)size ? size - (size_t)n : 0,
+                      " (%s \"%s\": %lld of %lld taken)", why->node, why->key, (long long)why->held,
+                      (long long)why->limit);
+    if (why->ahead)
+        n += snprintf(n < (int)size ? text + n : NULL, n < (int)size ? size - (size_t)n : 0,
+                      ", %llu before it", (unsigned long long)why->ahead);
+    return n;
+}
