@@ -1,0 +1,260 @@
+/* Tasks that wait for tasks, values that travel with them, and descriptors that tell of their end.
+ * SPDX-License-Identifier: MIT */
+#include "support/sim_support.h"
+
+#include <string.h>
+
+/* ---- waits that could never end ---------------------------------------------------------------- */
+
+static int quick(void **value, void *arg)
+{
+    (void)value;
+    (void)arg;
+    return 0;
+}
+
+struct nest {
+    weir_executor *ex;
+    weir_message why;
+    int rc;
+};
+
+static int waits_for_own_group(void **value, void *arg)
+{
+    struct nest *nest = arg;
+    weir_task *task;
+    (void)value;
+    CHECK(weir_submit_key(&task, nest->ex, "g", quick, NULL, WEIR_TASK(.id = "inner")) == 0);
+    nest->rc = weir_task_wait_or_say(&nest->why, NULL, task, WEIR_FOREVER);
+    weir_task_cancel(task);
+    weir_task_unref(task);
+    return 0;
+}
+
+static void own_group(void *arg)
+{
+    struct nest nest = { 0 };
+    weir_task *task;
+    (void)arg;
+    CHECK(weir_executor_new(&nest.ex, WEIR_POLICY(.workers = 2, .group_limit = 1), NULL) == 0);
+    CHECK(weir_submit_key(&task, nest.ex, "g", waits_for_own_group, &nest,
+                          WEIR_TASK(.id = "outer")) == 0);
+    CHECK(weir_task_wait(NULL, task, WEIR_FOREVER) == 0);
+    CHECK(nest.rc == WEIR_EDEADLK);
+    CHECK(strcmp(nest.why.text, "task \"outer\" of group \"g\" waits for task \"inner\" of group "
+                                "\"g\", which needs a permit held by task \"outer\" of group "
+                                "\"g\"") == 0);
+    weir_task_unref(task);
+    weir_executor_free(nest.ex);
+}
+
+static void test_waiting_for_a_task_that_needs_the_waiters_permit_is_refused(void **state)
+{
+    (void)state;
+    explore(300, WEIR_SIM_OPTIONS(.seed = 1), own_group);
+}
+
+/* With room for both the same wait is fine. */
+static void own_group_with_room(void *arg)
+{
+    struct nest nest = { .rc = 1 };
+    (void)arg;
+    CHECK(weir_executor_new(&nest.ex, WEIR_POLICY(.workers = 1, .group_limit = 2), NULL) == 0);
+    CHECK(weir_submit_key(NULL, nest.ex, "g", waits_for_own_group, &nest, NULL) == 0);
+    CHECK(weir_executor_drain(nest.ex, WEIR_FOREVER) == 0);
+    CHECK(nest.rc == 0);
+    weir_executor_free(nest.ex);
+}
+
+static void test_a_nested_wait_with_room_goes_through_on_one_worker(void **state)
+{
+    (void)state;
+    explore(300, WEIR_SIM_OPTIONS(.seed = 1), own_group_with_room);
+}
+
+/* Two groups of limit 1, each with a task that waits for one in the other's queue. */
+struct crossing {
+    weir_executor *ex;
+    int refused;
+};
+
+static int waits_across(struct crossing *crossing, const char *other)
+{
+    weir_task *task;
+    int rc;
+    CHECK(weir_sleep(weir_now() + MS) == 0); /* both hold their permits by then */
+    CHECK(weir_submit_key(&task, crossing->ex, other, quick, NULL, NULL) == 0);
+    rc = weir_task_wait(NULL, task, WEIR_FOREVER);
+    CHECK(rc == 0 || rc == WEIR_EDEADLK);
+    crossing->refused += rc == WEIR_EDEADLK;
+    weir_task_unref(task);
+    return 0;
+}
+
+static int from_a(void **value, void *arg)
+{
+    (void)value;
+    return waits_across(arg, "b");
+}
+
+static int from_b(void **value, void *arg)
+{
+    (void)value;
+    return waits_across(arg, "a");
+}
+
+static void crossing(void *arg)
+{
+    struct crossing c = { 0 };
+    (void)arg;
+    CHECK(weir_executor_new(&c.ex, WEIR_POLICY(.workers = 2, .group_limit = 1), NULL) == 0);
+    CHECK(weir_submit_key(NULL, c.ex, "a", from_a, &c, NULL) == 0);
+    CHECK(weir_submit_key(NULL, c.ex, "b", from_b, &c, NULL) == 0);
+    CHECK(weir_executor_drain(c.ex, WEIR_FOREVER) == 0); /* one gave way, so both end */
+    CHECK(c.refused == 1);
+    weir_executor_free(c.ex);
+}
+
+static void test_of_two_that_wait_for_each_others_groups_one_is_refused(void **state)
+{
+    (void)state;
+    explore(300, WEIR_SIM_OPTIONS(.seed = 1), crossing);
+}
+
+/* The executor's own limit closes circles, too. */
+static void global_circle(void *arg)
+{
+    struct nest nest = { 0 };
+    (void)arg;
+    CHECK(weir_executor_new(
+              &nest.ex, WEIR_POLICY(.workers = 2, .group_limit = 9, .inflight_max = 1), NULL) == 0);
+    CHECK(weir_submit_key(NULL, nest.ex, "g", waits_for_own_group, &nest, NULL) == 0);
+    CHECK(weir_executor_drain(nest.ex, WEIR_FOREVER) == 0);
+    CHECK(nest.rc == WEIR_EDEADLK);
+    weir_executor_free(nest.ex);
+}
+
+static void test_a_circle_through_the_executors_limit_is_found(void **state)
+{
+    (void)state;
+    explore(300, WEIR_SIM_OPTIONS(.seed = 1), global_circle);
+}
+
+/* ---- locals -------------------------------------------------------------------------------------- */
+
+static int dropped;
+
+static void count_drop(void *value)
+{
+    dropped += *(int *)value;
+}
+
+static const weir_local tenant = WEIR_LOCAL(NULL);
+static const weir_local counted = WEIR_LOCAL(count_drop);
+
+struct seen {
+    weir_executor *ex;
+    const char *at_start, *in_child, *after_child;
+};
+
+static int look(void **value, void *arg)
+{
+    (void)value;
+    *(const char **)arg = weir_local_get(&tenant);
+    return 0;
+}
+
+static int look_and_set(void **value, void *arg)
+{
+    struct seen *seen = arg;
+    static int one = 1;
+    (void)value;
+    seen->at_start = weir_local_get(&tenant);
+    CHECK(weir_local_set(&tenant, "inner") == 0);
+    CHECK(weir_local_set(&counted, &one) == 0);
+    CHECK(weir_submit_key(NULL, seen->ex, "other", look, &seen->in_child, NULL) == 0);
+    CHECK(weir_sleep(weir_now() + MS) == 0); /* others run on this worker meanwhile */
+    seen->after_child = weir_local_get(&tenant);
+    return 0;
+}
+
+static void locals(void *arg)
+{
+    struct seen seen = { 0 };
+    const char *plain = "?";
+    (void)arg;
+    dropped = 0;
+    CHECK(weir_executor_new(&seen.ex, WEIR_POLICY(.workers = 1), NULL) == 0);
+    CHECK(weir_submit_key(NULL, seen.ex, "plain", look, &plain, NULL) == 0);
+    CHECK(weir_local_set(&tenant, "outer") == 0);
+    CHECK(weir_submit_key(NULL, seen.ex, "g", look_and_set, &seen, NULL) == 0);
+    CHECK(weir_executor_drain(seen.ex, WEIR_FOREVER) == 0);
+    CHECK(plain == NULL); /* submitted before anything was set */
+    CHECK(strcmp(seen.at_start, "outer") == 0);
+    CHECK(strcmp(seen.in_child, "inner") == 0);
+    CHECK(strcmp(seen.after_child, "inner") == 0);
+    CHECK(strcmp(weir_local_get(&tenant), "outer") == 0);
+    CHECK(weir_submit_key(NULL, seen.ex, "plain", look, &plain, NULL) == 0);
+    CHECK(weir_executor_drain(seen.ex, WEIR_FOREVER) == 0);
+    CHECK(strcmp(plain, "outer") == 0); /* and not what the other task had set */
+    weir_local_clear();
+    CHECK(weir_local_get(&tenant) == NULL);
+    weir_executor_free(seen.ex);
+    CHECK(dropped == 1);
+}
+
+static void test_locals_travel_with_tasks_and_end_with_them(void **state)
+{
+    (void)state;
+    explore(300, WEIR_SIM_OPTIONS(.seed = 1), locals);
+}
+
+/* ---- descriptors --------------------------------------------------------------------------------- */
+
+static int nap(void **value, void *arg)
+{
+    (void)value;
+    return weir_sleep(weir_now() + *(int64_t *)arg);
+}
+
+static void descriptor(void *arg)
+{
+    weir_executor *ex;
+    weir_task *task;
+    weir_time start = weir_now();
+    int64_t ns = 5 * MS;
+    int fd, late;
+    (void)arg;
+    CHECK(weir_executor_new(&ex, WEIR_POLICY(.workers = 1), NULL) == 0);
+    CHECK(weir_submit_key(&task, ex, "g", nap, &ns, NULL) == 0);
+    fd = weir_task_fd(task);
+    CHECK(fd >= 0);
+    CHECK(weir_fd_wait(fd, WEIR_READ, start + 4 * MS) == WEIR_ETIMEDOUT);
+    CHECK(weir_fd_wait(fd, WEIR_READ, WEIR_FOREVER) > 0);
+    CHECK(weir_now() == start + 5 * MS);
+    late = weir_task_fd(task); /* settled already: readable at once */
+    CHECK(weir_fd_wait(late, WEIR_READ, WEIR_NOW_OR_NEVER) > 0);
+    weir_sim_close(fd);
+    weir_sim_close(late);
+    weir_task_unref(task);
+    weir_executor_free(ex);
+}
+
+static void test_a_tasks_descriptor_becomes_readable_when_it_settles(void **state)
+{
+    (void)state;
+    explore(200, WEIR_SIM_OPTIONS(.seed = 1), descriptor);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_waiting_for_a_task_that_needs_the_waiters_permit_is_refused),
+        cmocka_unit_test(test_a_nested_wait_with_room_goes_through_on_one_worker),
+        cmocka_unit_test(test_of_two_that_wait_for_each_others_groups_one_is_refused),
+        cmocka_unit_test(test_a_circle_through_the_executors_limit_is_found),
+        cmocka_unit_test(test_locals_travel_with_tasks_and_end_with_them),
+        cmocka_unit_test(test_a_tasks_descriptor_becomes_readable_when_it_settles),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

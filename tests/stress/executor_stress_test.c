@@ -1,0 +1,195 @@
+/* The executor on real threads: limits hold, nothing is lost, whatever happens at the same time.
+ * SPDX-License-Identifier: MIT */
+#include "support/check.h"
+#include "support/seed.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <weir.h>
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+enum { TASKS = 4000, ROUNDS = 20 };
+#else
+enum { TASKS = 40000, ROUNDS = 100 };
+#endif
+enum { GROUPS = 8, SUBMITTERS = 3, LIMIT = 3, GLOBAL = 10 };
+
+struct gauge {
+    _Atomic int now;
+    _Atomic int ran;
+};
+
+struct load {
+    weir_executor *ex;
+    struct gauge gauge[GROUPS], all;
+    _Atomic uint64_t settled, submitted;
+    unsigned seed;
+};
+
+struct one {
+    struct load *load;
+    int group;
+    unsigned luck;
+};
+
+static int body(void **value, void *arg)
+{
+    struct one *one = arg;
+    struct gauge *gauge = &one->load->gauge[one->group];
+
+    (void)value;
+    CHECK(atomic_fetch_add(&gauge->now, 1) < LIMIT);
+    CHECK(atomic_fetch_add(&one->load->all.now, 1) < GLOBAL);
+    if (one->luck % 4 == 0)
+        weir_sleep(weir_in_us(one->luck % 300));
+    else if (one->luck % 4 == 1)
+        weir_yield();
+    atomic_fetch_sub(&one->load->all.now, 1);
+    atomic_fetch_sub(&gauge->now, 1);
+    atomic_fetch_add(&gauge->ran, 1);
+    return one->luck % 7 == 0 ? -1 : 0;
+}
+
+static void settled(weir_task *task, const weir_result *result, void *arg)
+{
+    struct one *one = arg;
+
+    (void)task;
+    CHECK(result->outcome != WEIR_UNSETTLED);
+    CHECK(result->queued_at <= result->started_at && result->started_at <= result->ended_at);
+    atomic_fetch_add(&one->load->settled, 1);
+    /* A cancelled body may still run, so `one` is freed with the load. */
+}
+
+static struct one *ones;
+static _Atomic int next_one;
+
+static _Atomic unsigned submitters;
+
+static void *submitter(void *arg)
+{
+    struct load *load = arg;
+    unsigned luck = load->seed + 7919 * atomic_fetch_add(&submitters, 1);
+    weir_task *handle = NULL;
+    char key[8];
+
+    for (int i = 0; i < TASKS / SUBMITTERS; i++) {
+        struct one *one = &ones[atomic_fetch_add(&next_one, 1)];
+        *one = (struct one){ load, (int)(rand_r(&luck) % GROUPS), (unsigned)rand_r(&luck) };
+        snprintf(key, sizeof(key), "g%d", one->group);
+        CHECK(weir_submit_key(&handle, load->ex, key, body, one,
+                              WEIR_TASK(.on_done = settled, .on_done_arg = one)) == 0);
+        atomic_fetch_add(&load->submitted, 1);
+        if (one->luck % 16 == 0)
+            weir_task_cancel(handle);
+        else if (one->luck % 64 == 1)
+            CHECK(weir_task_wait(NULL, handle, WEIR_FOREVER) == 0);
+        weir_task_unref(handle);
+    }
+    return NULL;
+}
+
+static void *meddler(void *arg)
+{
+    struct load *load = arg;
+    unsigned luck = load->seed * 31;
+
+    while (atomic_load(&load->submitted) < TASKS / SUBMITTERS * SUBMITTERS) {
+        weir_executor_stats stats = { .size = sizeof(stats) };
+        weir_group *group;
+        char key[8];
+        snprintf(key, sizeof(key), "g%d", (int)(rand_r(&luck) % GROUPS));
+        CHECK(weir_group_get(&group, load->ex, key) == 0);
+        switch (rand_r(&luck) % 5) {
+        case 0:
+            weir_group_pause(group);
+            weir_group_resume(group);
+            break;
+        case 1:
+            CHECK(weir_group_resize(group, 1 + rand_r(&luck) % LIMIT, 0, 0) == 0);
+            break;
+        case 2:
+            CHECK(weir_group_evict(load->ex, key, WEIR_CARRY_OVER) == 0);
+            break;
+        case 3:
+            CHECK(weir_group_cool_down(group, weir_in_us(rand_r(&luck) % 200)) == 0);
+            break;
+        default:
+            CHECK(weir_executor_stats_get(&stats, load->ex) == 0);
+            break;
+        }
+        weir_sleep(weir_in_us(200));
+    }
+    return NULL;
+}
+
+static void test_limits_hold_and_nothing_is_lost_while_everything_changes(void)
+{
+    struct load load = { .seed = (unsigned)seed };
+    weir_executor_stats stats = { .size = sizeof(stats) };
+    pthread_t thread[SUBMITTERS + 1];
+    int ran = 0;
+
+    ones = calloc(TASKS, sizeof(*ones));
+    next_one = 0;
+    assert_int_equal(
+        weir_executor_new(&load.ex,
+                          WEIR_POLICY(.workers = 3, .group_limit = LIMIT, .inflight_max = GLOBAL,
+                                      .rejection = WEIR_DISCARD),
+                          NULL),
+        0);
+    for (int i = 0; i < SUBMITTERS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, submitter, &load), 0);
+    assert_int_equal(pthread_create(&thread[SUBMITTERS], NULL, meddler, &load), 0);
+    for (int i = 0; i <= SUBMITTERS; i++)
+        pthread_join(thread[i], NULL);
+    assert_int_equal(weir_executor_drain(load.ex, weir_in_s(60)), 0);
+    assert_int_equal(load.settled, load.submitted);
+    assert_int_equal(weir_executor_stats_get(&stats, load.ex), 0);
+    assert_int_equal(stats.submitted, load.submitted);
+    assert_int_equal(stats.submitted,
+                     stats.succeeded + stats.failed + stats.cancelled + stats.rejected);
+    for (int i = 0; i < GROUPS; i++)
+        ran += load.gauge[i].ran;
+    assert_true(ran > 0);
+    weir_executor_free(load.ex);
+    free(ones);
+}
+
+static int quick(void **value, void *arg)
+{
+    (void)value;
+    atomic_fetch_add((_Atomic int *)arg, 1);
+    return 0;
+}
+
+static void test_executors_come_and_go_under_load(void)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        weir_executor *ex;
+        weir_task *kept[20];
+        _Atomic int ran = 0;
+        assert_int_equal(weir_executor_new(&ex, WEIR_POLICY(.workers = 2, .group_limit = 2), NULL),
+                         0);
+        for (int i = 0; i < 20; i++)
+            assert_int_equal(weir_submit_key(&kept[i], ex, i % 2 ? "a" : "b", quick, &ran, NULL),
+                             0);
+        weir_executor_free(ex);
+        for (int i = 0; i < 20; i++) { /* handles outlive it */
+            assert_true(weir_task_done(kept[i]));
+            weir_task_unref(kept[i]);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_limits_hold_and_nothing_is_lost_while_everything_changes),
+        TEST(test_executors_come_and_go_under_load),
+    };
+    seed_init();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
