@@ -12,12 +12,14 @@ all:
 
 run: all
 	@build/release/examples/tour
+	@build/release/examples/groups
 
 test:
 	@tools/deps test
 	@tools/test
 
 bench: all
+	@bench/peers/build
 	@build/release/weir-bench $(if $(ONLY),--only $(ONLY)) --json build/bench.jsonl
 
 check:
@@ -47,9 +49,10 @@ clean:
 
 help:
 	@echo 'make             build the libraries, examples and benchmark (build/release)'
-	@echo 'make run         run the tour'
+	@echo 'make run         run the tour and the executor's examples'
 	@echo 'make test        every suite, also under sanitizers, valgrind, qemu and spin'
-	@echo 'make bench       measure; ONLY=name for one benchmark'
+	@echo 'make bench       measure, next to the other systems that are installed (tools/deps bench gets them);'
+	@echo '                 ONLY=name for one workload'
 	@echo 'make check       format, static analysis, include arrows, headers, exports'
 	@echo 'make install     PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make format      rewrite sources as .clang-format says'

@@ -23,6 +23,7 @@ enum {
 
 #define BENCH_WEIR      "weir"
 #define BENCH_REFERENCE "reference" /* what the machine itself can do, to compare with */
+#define BENCH_BEST_PEER "best peer" /* in a target: the one of the other systems with the least */
 
 /* ---- workloads ------------------------------------------------------------------------------- */
 
@@ -36,14 +37,17 @@ struct bench_workload {
     const char *name;
     const char *what;                   /* one line for --list */
     void (*run)(struct bench_out *out); /* one run, in a fresh process */
+    const char *const *command; /* or, if there is no run: a program that prints the figures */
 };
 
-/* A median of weir's that should not be above a limit. */
+/* A median of weir's that should not be above a limit. The limit is a number, or a multiple of a median
+ * from the same runs; if that one is missing, there is no verdict. */
 struct bench_target {
     const char *workload;
     const char *metric;
     double at_most;
-    const char *below; /* or: must be below this metric of the reference, and at_most is not used */
+    const char *whose; /* at_most is a factor: of this system's; NULL: it is the limit itself */
+    const char *of;    /* ... median of this metric; NULL: of the same                        */
 };
 
 /* Both end with an entry without a name. */
@@ -55,6 +59,11 @@ void bench_spawn(struct bench_out *out);
 void bench_sleepers(struct bench_out *out);
 void bench_timers(struct bench_out *out);
 void bench_idle(struct bench_out *out);
+void bench_w1(struct bench_out *out);
+void bench_w2(struct bench_out *out);
+void bench_w3(struct bench_out *out);
+void bench_w3b(struct bench_out *out);
+void bench_w8(struct bench_out *out);
 
 /* ---- for workloads --------------------------------------------------------------------------- */
 
@@ -72,8 +81,14 @@ void bench_apart(struct bench_out *out, void (*part)(struct bench_out *out));
 
 weir_runtime *bench_runtime(const weir_runtime_options *opt);
 
-/* Bytes of memory this process has in use. */
+weir_executor *bench_executor(const weir_policy *policy);
+
+/* The first `count` of groups that are named by number. */
+void bench_groups(weir_group **out, size_t count, weir_executor *ex);
+
+/* Bytes of memory this process has in use, and had at most. */
 double bench_rss(void);
+double bench_peak(void);
 
 /* Sorts the values. The mean of the middle two if their count is even; 0 if there are none. */
 double bench_median(double *values, size_t count);
@@ -100,9 +115,19 @@ struct bench_results {
  * Answers how many there were, or -1 after showing the first line that makes no sense. */
 int bench_results_join(struct bench_results *results, char *text);
 
-/* Runs a workload once in a child process and joins its figures. False, after saying so: the child
+/* Runs a workload once, in a child process and joins its figures. False, after saying so: the child
  * crashed or hung, and none were joined; or it told nothing that makes sense. */
 bool bench_run(struct bench_results *results, const struct bench_workload *workload);
+
+/* ---- peers ----------------------------------------------------------------------------------- */
+
+/* Looks for the programs of other systems in build/peers, next to the directory of this one, and says
+ * which are missing for the workload (NULL: for any). Without this call there are none. */
+void bench_peers_find(const char *workload);
+
+/* Runs every program that was found for the workload, once each. One that fails is reported and left out
+ * from then on: it is not ours to mend. */
+void bench_peers_run(struct bench_results *results, const char *workload);
 
 /* ---- report ---------------------------------------------------------------------------------- */
 

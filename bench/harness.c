@@ -3,6 +3,7 @@
 #include "bench.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,6 +48,35 @@ weir_runtime *bench_runtime(const weir_runtime_options *opt)
 
     bench_must(weir_runtime_new(&rt, opt), "weir_runtime_new");
     return rt;
+}
+
+weir_executor *bench_executor(const weir_policy *policy)
+{
+    weir_executor *ex;
+    weir_message message;
+
+    if (weir_executor_new(&ex, policy, &message))
+        bench_die("weir_executor_new: %s", message.text);
+    return ex;
+}
+
+void bench_groups(weir_group **out, size_t count, weir_executor *ex)
+{
+    char key[32];
+
+    for (size_t i = 0; i < count; i++) {
+        snprintf(key, sizeof(key), "g%zu", i);
+        bench_must(weir_group_get(&out[i], ex, key), "weir_group_get");
+    }
+}
+
+double bench_peak(void)
+{
+    struct rusage usage;
+
+    if (getrusage(RUSAGE_SELF, &usage))
+        bench_die("getrusage does not work");
+    return (double)usage.ru_maxrss * 1024;
 }
 
 double bench_rss(void)
@@ -211,19 +242,34 @@ void bench_apart(struct bench_out *out, void (*part)(struct bench_out *out))
         _exit(1);
 }
 
-/* Starts a child and answers where its words come from, or -1. Another program would be started in
- * the same way, with its standard output in place of out.to. */
+/* In the child: becomes the other program, whose figures go to `fd`. What else it says is not for us. */
+_Noreturn static void child_become(const char *const *command, int fd)
+{
+    int nothing = open("/dev/null", O_RDWR);
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (dup2(fd, STDOUT_FILENO) < 0 || dup2(nothing, STDIN_FILENO) < 0)
+        bench_die("dup2: %s", strerror(errno));
+    dup2(nothing, STDERR_FILENO);
+    execv(command[0], (char *const *)command);
+    _exit(127);
+}
+
+/* Starts a child and answers where its words come from, or -1. */
 static int child_start(pid_t *pid, const struct bench_workload *workload)
 {
     int fds[2];
 
-    if (pipe(fds))
+    if (pipe2(fds, O_CLOEXEC))
         return -1;
     fflush(NULL); /* or the child would say again what we have said */
     *pid = fork();
     if (*pid == 0) {
-        struct bench_out out = { .workload = workload->name, .to = fdopen(fds[1], "w") };
+        struct bench_out out = { .workload = workload->name };
+        if (!workload->run)
+            child_become(workload->command, fds[1]);
         close(fds[0]);
+        out.to = fdopen(fds[1], "w");
         if (!out.to)
             bench_die("fdopen: %s", strerror(errno));
         child_main(&out, workload->run);

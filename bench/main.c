@@ -14,12 +14,12 @@ struct choice {
     const struct bench_workload *only; /* NULL: all */
     const char *json;                  /* NULL: none is written */
     long runs;
-    bool list;
+    bool list, peers;
 };
 
 static void usage(FILE *to)
 {
-    fprintf(to, "usage: weir-bench [--only NAME] [--runs N] [--json FILE] [--list]\n");
+    fprintf(to, "usage: weir-bench [--only NAME] [--runs N] [--json FILE] [--no-peers] [--list]\n");
 }
 
 static void list_workloads(FILE *to)
@@ -56,11 +56,15 @@ static long runs_read(const char *text)
 static struct choice choice_read(int argc, char **argv)
 {
     static const struct option options[] = {
-        { "only", required_argument, NULL, 'o' }, { "runs", required_argument, NULL, 'r' },
-        { "json", required_argument, NULL, 'j' }, { "list", no_argument, NULL, 'l' },
-        { "help", no_argument, NULL, 'h' },       { NULL, 0, NULL, 0 },
+        { "only", required_argument, NULL, 'o' },
+        { "runs", required_argument, NULL, 'r' },
+        { "json", required_argument, NULL, 'j' },
+        { "no-peers", no_argument, NULL, 'n' },
+        { "list", no_argument, NULL, 'l' },
+        { "help", no_argument, NULL, 'h' },
+        { NULL, 0, NULL, 0 },
     };
-    struct choice choice = { .runs = RUNS_DEFAULT };
+    struct choice choice = { .runs = RUNS_DEFAULT, .peers = true };
     int c;
 
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -73,6 +77,9 @@ static struct choice choice_read(int argc, char **argv)
             break;
         case 'j':
             choice.json = optarg;
+            break;
+        case 'n':
+            choice.peers = false;
             break;
         case 'l':
             choice.list = true;
@@ -115,7 +122,7 @@ static void progress(const char *name, long run, long runs)
         fprintf(stderr, "%s %ld/%ld", name, run, runs);
 }
 
-/* Every workload once, then every workload again: a minute in which the machine is busy with something
+/* Every workload once, with the other systems' right after it, then every workload again: a minute in which the machine is busy with something
  * else then spoils one run of each, which a median forgives, and not all runs of one. A workload that
  * failed is not tried again, since it might take its full minute each time. */
 static bool run_all(struct bench_results *results, const struct choice *choice)
@@ -131,6 +138,7 @@ static bool run_all(struct bench_results *results, const struct choice *choice)
             progress(w->name, run, choice->runs);
             failed[i] = !bench_run(results, w);
             good = good && !failed[i];
+            bench_peers_run(results, w->name);
         }
     progress(NULL, 0, 0);
     return good;
@@ -149,6 +157,8 @@ int main(int argc, char **argv)
     }
     if (choice.json && !json_writable(choice.json))
         return FAILED;
+    if (choice.peers)
+        bench_peers_find(choice.only ? choice.only->name : NULL);
     good = run_all(&results, &choice);
     bench_table_print(&results);
     if (choice.json) {

@@ -32,16 +32,28 @@ static void number_print(char *out, size_t size, double value)
     snprintf(out, size, "%.*f", value >= 1000 ? 0 : value >= 100 ? 1 : value >= 1 ? 2 : 3, value);
 }
 
-static const struct bench_figure *reference_find(const struct bench_results *results,
-                                                 const char *workload, const char *metric)
+static bool is_whose(const struct bench_figure *figure, const char *whose)
 {
+    if (strcmp(whose, BENCH_BEST_PEER) != 0)
+        return strcmp(figure->system, whose) == 0;
+    return strcmp(figure->system, BENCH_WEIR) != 0 && strcmp(figure->system, BENCH_REFERENCE) != 0;
+}
+
+/* What the target compares with; NULL if nobody measured it. */
+static const struct bench_figure *rival_find(const struct bench_results *results,
+                                             const struct bench_target *target)
+{
+    const char *metric = target->of ? target->of : target->metric;
+    const struct bench_figure *best = NULL;
+
     for (size_t i = 0; i < results->count; i++) {
         const struct bench_figure *figure = &results->figure[i];
-        if (strcmp(figure->system, BENCH_REFERENCE) == 0 &&
-            strcmp(figure->workload, workload) == 0 && strcmp(figure->metric, metric) == 0)
-            return figure;
+        if (strcmp(figure->workload, target->workload) == 0 &&
+            strcmp(figure->metric, metric) == 0 && is_whose(figure, target->whose) &&
+            (!best || figure_median(figure) < figure_median(best)))
+            best = figure;
     }
-    return NULL;
+    return best;
 }
 
 static const struct bench_target *target_find(const struct bench_figure *figure)
@@ -54,30 +66,46 @@ static const struct bench_target *target_find(const struct bench_figure *figure)
     return NULL;
 }
 
+/* " (0.7 x go-workers)": whose, if another system's; or what, if our own. */
+static void factor_print(char *out, size_t size, const struct bench_target *target,
+                         const struct bench_figure *rival)
+{
+    const char *name = target->of ? rival->metric : rival->system;
+
+    if (target->at_most == 1)
+        snprintf(out, size, "  (%s)", name);
+    else
+        snprintf(out, size, "  (%g x %s)", target->at_most, name);
+}
+
 /* "<= 2.00  ok", or nothing where there is no target. */
 static void verdict_print(char *out, size_t size, const struct bench_results *results,
                           const struct bench_figure *figure)
 {
     const struct bench_target *target = target_find(figure);
-    const struct bench_figure *reference = NULL;
-    double median = figure_median(figure), limit;
-    char number[32];
-    bool ok;
+    const struct bench_figure *rival;
+    char number[32], factor[64] = "";
+    double limit;
 
     out[0] = '\0';
-    if (target && target->below)
-        reference = reference_find(results, figure->workload, target->below);
-    if (!target || (target->below && !reference))
+    if (!target)
         return;
-    limit = reference ? figure_median(reference) : target->at_most;
-    ok = reference ? median < limit : median <= limit;
+    limit = target->at_most;
+    if (target->whose) {
+        rival = rival_find(results, target);
+        if (!rival)
+            return;
+        limit *= figure_median(rival);
+        factor_print(factor, sizeof(factor), target, rival);
+    }
     number_print(number, sizeof(number), limit);
-    snprintf(out, size, "%2s %-6s  %s", reference ? "<" : "<=", number, ok ? "ok" : "MISSED");
+    snprintf(out, size, "<= %-6s  %s%s", number, figure_median(figure) <= limit ? "ok" : "MISSED",
+             factor);
 }
 
 static void row_print(const char *const column[7])
 {
-    printf("%-10s %-10s %-18s %10s %10s %5s", column[0], column[1], column[2], column[3], column[4],
+    printf("%-10s %-14s %-20s %10s %10s %5s", column[0], column[1], column[2], column[3], column[4],
            column[5]);
     printf("%s%s\n", column[6][0] ? "  " : "", column[6]);
 }
@@ -88,7 +116,7 @@ void bench_table_print(const struct bench_results *results)
         (const char *[]){ "workload", "system", "metric", "median", "best", "runs", "target" });
     for (size_t i = 0; i < results->count; i++) {
         const struct bench_figure *figure = &results->figure[i];
-        char median[32], best[32], runs[32], verdict[64];
+        char median[32], best[32], runs[32], verdict[128];
         number_print(median, sizeof(median), figure_median(figure));
         number_print(best, sizeof(best), figure_best(figure));
         snprintf(runs, sizeof(runs), "%zu", figure->runs);

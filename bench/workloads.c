@@ -3,20 +3,32 @@
 #include "bench.h"
 
 const struct bench_workload bench_workloads[] = {
-    { "switch", "two tasks wake each other, on one worker and across two", bench_switch },
-    { "spawn", "a million empty bodies, spawned by one thread", bench_spawn },
-    { "sleepers", "100,000 bodies asleep at once", bench_sleepers },
-    { "timers", "a million timers armed, then cancelled in another order", bench_timers },
-    { "idle", "a runtime with nothing to do", bench_idle },
-    { NULL, NULL, NULL },
+    { "switch", "two tasks wake each other, on one worker and across two", .run = bench_switch },
+    { "spawn", "a million empty bodies, spawned by one thread", .run = bench_spawn },
+    { "sleepers", "100,000 bodies asleep at once", .run = bench_sleepers },
+    { "timers", "a million timers armed, then cancelled in another order", .run = bench_timers },
+    { "idle", "a runtime with nothing to do", .run = bench_idle },
+    { "w1", "a million empty tasks over 64 groups of limit 4", .run = bench_w1 },
+    { "w2", "a million tasks that wait behind a limit of 1", .run = bench_w2 },
+    { "w3", "a quiet group next to one that floods the executor with CPU work", .run = bench_w3 },
+    { "w3b", "the same, but the flood blocks in the kernel", .run = bench_w3b },
+    { "w8", "a million groups", .run = bench_w8 },
+    { .name = NULL },
 };
 
 const struct bench_target bench_targets[] = {
     { "switch", "same_worker_ratio", .at_most = 2 },
-    { "spawn", "spawn_finish_ns", .below = "futex_wake_ns" },
+    { "spawn", "spawn_finish_ns", .at_most = 1, .whose = BENCH_REFERENCE, .of = "futex_wake_ns" },
     { "sleepers", "wall_s", .at_most = 1.15 },
     { "sleepers", "bytes_each", .at_most = 4400 },
     /* Nothing at all, but for the process that measures it. */
     { "idle", "cpu_percent", .at_most = 0.05 },
-    { NULL, NULL, 0, NULL },
+    { "w1", "ns_per_task", .at_most = 0.7, .whose = BENCH_BEST_PEER },
+    { "w1", "ns_per_task_2", .at_most = 1, .whose = BENCH_WEIR, .of = "ns_per_task" },
+    { "w2", "bytes_each", .at_most = 64 },
+    { "w3", "p99_us", .at_most = 1, .whose = "tbb-arena" },
+    { "w3", "max_us", .at_most = 1000 },
+    { "w8", "ns_per_task_1m", .at_most = 2, .whose = BENCH_WEIR, .of = "ns_per_task_1" },
+    { "w8", "bytes_per_idle_group", .at_most = 256 },
+    { .workload = NULL },
 };

@@ -1,0 +1,98 @@
+/* w1: what a task costs from submit to end: a million empty ones over 64 groups, submitted by one thread
+ * and by two. Results, times and reasons are kept, as they always are; nobody asks for a handle.
+ * SPDX-License-Identifier: MIT */
+#include "bench.h"
+
+#include <pthread.h>
+
+enum {
+    TASKS = 1000000,
+    GROUPS = 64,
+    LIMIT = 4,
+    WARM_UPS = 1, /* rounds that do not count: peers have a heap to grow, too */
+    ROUNDS = 3,
+};
+
+struct submitter {
+    weir_group **group;
+    int tasks;
+    int first; /* group to begin with */
+};
+
+static int empty(void **value, void *arg)
+{
+    (void)value;
+    (void)arg;
+    return 0;
+}
+
+static void *submit(void *submitter_arg)
+{
+    struct submitter *s = submitter_arg;
+
+    for (int i = 0; i < s->tasks; i++)
+        bench_must(weir_submit(NULL, s->group[(s->first + i) % GROUPS], empty, NULL, NULL),
+                   "weir_submit");
+    return NULL;
+}
+
+/* All tasks, from as many threads as there are submitters. Answers the time for one. */
+static double round_ns(weir_executor *ex, struct submitter *submitter, int count)
+{
+    pthread_t thread[2];
+    weir_time begin = weir_now();
+
+    for (int i = 1; i < count; i++)
+        if (pthread_create(&thread[i], NULL, submit, &submitter[i]))
+            bench_die("no thread to submit from");
+    submit(&submitter[0]);
+    for (int i = 1; i < count; i++)
+        pthread_join(thread[i], NULL);
+    bench_must(weir_executor_drain(ex, WEIR_FOREVER), "weir_executor_drain");
+    return (double)(weir_now() - begin) / TASKS;
+}
+
+static void check_counts(weir_executor *ex)
+{
+    weir_executor_stats stats = { .size = sizeof(stats) };
+
+    bench_must(weir_executor_stats_get(&stats, ex), "weir_executor_stats_get");
+    if (stats.succeeded != (uint64_t)(WARM_UPS + ROUNDS) * TASKS)
+        bench_die("w1: %llu tasks succeeded", (unsigned long long)stats.succeeded);
+}
+
+static double ns_per_task(int submitters)
+{
+    weir_executor *ex = bench_executor(WEIR_POLICY(.group_limit = LIMIT));
+    weir_group *group[GROUPS];
+    struct submitter submitter[2];
+    double ns[ROUNDS];
+
+    bench_groups(group, GROUPS, ex);
+    for (int i = 0; i < submitters; i++)
+        submitter[i] = (struct submitter){ group, TASKS / submitters, GROUPS / submitters * i };
+    for (int i = 0; i < WARM_UPS; i++)
+        round_ns(ex, submitter, submitters);
+    for (int i = 0; i < ROUNDS; i++)
+        ns[i] = round_ns(ex, submitter, submitters);
+    check_counts(ex);
+    weir_executor_free(ex);
+    return bench_median(ns, ROUNDS);
+}
+
+static void measure_two(struct bench_out *out)
+{
+    bench_put(out, BENCH_WEIR, "ns_per_task_2", ns_per_task(2));
+}
+
+static void measure_one(struct bench_out *out)
+{
+    bench_put(out, BENCH_WEIR, "ns_per_task", ns_per_task(1));
+    bench_put(out, BENCH_WEIR, "peak_mb", bench_peak() / (1 << 20));
+}
+
+void bench_w1(struct bench_out *out)
+{
+    bench_apart(out, measure_one);
+    bench_apart(out, measure_two);
+}
