@@ -30,7 +30,7 @@
 enum { PATTERN = 0xdd, GUARDS_MAX = 2 };
 
 struct block {           /* stands before the memory it describes, a multiple of 16 bytes long */
-    struct wr_list node; /* in `live` or `held`; unlinked if allocated outside of a run */
+    struct wr_list node; /* in `live`; unlinked if allocated outside of a run, or freed */
     uint64_t state;      /* LIVE, FREED */
     uint64_t number;     /* of the allocation in its run, from 1 */
     size_t size;
@@ -44,8 +44,8 @@ struct map {
 };
 
 static struct wr_list live = { &live, &live };
-static struct wr_list held = { &held, &held };
-static unsigned held_count;
+static struct block *held[HELD_MAX + 1]; /* a ring: the oldest is at held_first */
+static unsigned held_first, held_count;
 static struct map *maps;
 static size_t map_count, map_room;
 
@@ -85,14 +85,15 @@ void *wr_os_alloc(size_t size)
  */
 static uint64_t held_drop(void)
 {
-    struct block *block = WR_CONTAINER(held.next, struct block, node);
+    struct block *block = held[held_first];
     const unsigned char *memory = (const unsigned char *)(block + 1);
     uint64_t spoilt = block->state != FREED ? block->number : 0;
 
     for (size_t i = 0; i < block->size && !spoilt; i++)
         if (memory[i] != PATTERN)
             spoilt = block->number;
-    wr_list_remove(&block->node);
+    held[held_first] = NULL;
+    held_first = (held_first + 1) % (HELD_MAX + 1);
     held_count--;
     free(block);
     return spoilt;
@@ -123,7 +124,7 @@ void wr_os_free(void *memory)
     memset(memory, PATTERN, block->size);
     block->state = FREED;
     wr_list_remove(&block->node);
-    wr_list_append(&held, &block->node);
+    held[(held_first + held_count) % (HELD_MAX + 1)] = block;
     held_count++;
     held_check(wr_sim.current ? HELD_MAX : 0);
 }
@@ -133,9 +134,11 @@ void wr_os_free(void *memory)
 static void map_add(char *memory, size_t size)
 {
     if (map_count == map_room) {
-        map_room = map_room ? 2 * map_room : 64;
-        maps = realloc(maps, map_room * sizeof(*maps));
-        WR_ASSERT(maps != NULL);
+        size_t room = map_room ? 2 * map_room : 64;
+        struct map *larger = realloc(maps, room * sizeof(*maps));
+        WR_ASSERT(larger != NULL);
+        maps = larger;
+        map_room = room;
     }
     maps[map_count++] = (struct map){ memory, size };
 }
