@@ -30,9 +30,9 @@ struct wr_sums {
     uint32_t
         carried; /* permits that tasks of an evicted generation still hold: charged here, counted there */
     uint32_t queued;
-    uint64_t queued_cost;
     uint16_t closed; /* reasons why it starts nothing for now, bits of enum wr_closed */
     bool counted;
+    uint64_t queued_cost;
 };
 
 enum wr_closed { WR_PAUSED = 1, WR_COOLING = 2, WR_OUT_OF_PACE = 4 };

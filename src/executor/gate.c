@@ -12,23 +12,27 @@
 
 static struct wr_gate *gate_of(struct weir_group *group)
 {
-    if (group->gate)
-        return group->gate;
-    group->gate = wr_os_alloc(sizeof(*group->gate));
-    if (group->gate) {
-        group->gate->group = group;
-        wr_timer_init(&group->gate->timer);
+    struct wr_rare *rare = wr_group_rare(group);
+
+    if (!rare || rare->gate)
+        return rare ? rare->gate : NULL;
+    rare->gate = wr_os_alloc(sizeof(*rare->gate));
+    if (rare->gate) {
+        rare->gate->group = group;
+        wr_timer_init(&rare->gate->timer);
     }
-    return group->gate;
+    return rare->gate;
 }
 
 void wr_gate_free(struct weir_group *group)
 {
-    if (!group->gate)
+    struct wr_gate *gate = wr_group_gate(group);
+
+    if (!gate)
         return;
-    wr_clock_forget(group->executor, group->gate);
-    wr_os_free(group->gate);
-    group->gate = NULL;
+    wr_clock_forget(group->executor, gate);
+    wr_os_free(gate);
+    group->rare->gate = NULL;
 }
 
 static weir_time paced_until(const struct wr_gate *gate)
@@ -38,7 +42,7 @@ static weir_time paced_until(const struct wr_gate *gate)
 
 weir_time wr_gate_opens_at(const struct weir_group *group)
 {
-    const struct wr_gate *gate = group->gate;
+    const struct wr_gate *gate = wr_group_gate(group);
     uint16_t closed = group->sums.closed;
     weir_time opens = 0;
 
@@ -54,7 +58,7 @@ weir_time wr_gate_opens_at(const struct weir_group *group)
 /* Brings `closed` in line with the time, and the clock with `closed`. Under the group's lock. */
 static void settle_gate(struct weir_group *group, weir_time now)
 {
-    struct wr_gate *gate = group->gate;
+    struct wr_gate *gate = wr_group_gate(group);
     uint16_t closed = group->sums.closed & WR_PAUSED;
     weir_time wake = WEIR_FOREVER;
 
@@ -75,7 +79,7 @@ static void settle_gate(struct weir_group *group, weir_time now)
 
 void wr_gate_started(struct weir_group *group, weir_time now)
 {
-    struct wr_gate *gate = group->gate;
+    struct wr_gate *gate = wr_group_gate(group);
 
     if (!gate->pace_interval)
         return;
@@ -173,7 +177,7 @@ int weir_group_cool_down(weir_group *handle, weir_time until)
 
     if (rc)
         return rc;
-    group->gate->cool_until = until;
+    wr_group_gate(group)->cool_until = until;
     done_with_gate(group);
     return 0;
 }
@@ -194,9 +198,9 @@ int weir_group_pace(weir_group *handle, int64_t starts, int64_t period_ns, int64
     rc = with_gate(&group, handle);
     if (rc)
         return rc;
-    group->gate->pace_interval = interval;
-    group->gate->pace_slack = slack;
-    group->gate->pace_next = 0;
+    wr_group_gate(group)->pace_interval = interval;
+    wr_group_gate(group)->pace_slack = slack;
+    wr_group_gate(group)->pace_next = 0;
     done_with_gate(group);
     return 0;
 }

@@ -25,7 +25,7 @@ static struct weir_group *group_new(struct weir_executor *ex, const char *key, s
     wr_list_init(&group->queue);
     wr_list_init(&group->ring_link);
     group->executor = ex;
-    group->hash = hash;
+    group->hash = (uint32_t)hash;
     group->idle_since = wr_os_now_coarse();
     memcpy(group->key, key, length + 1);
     return group;
@@ -94,11 +94,10 @@ static void group_delete(struct weir_group *group)
     close_books(group);
     wr_unlock(&ex->table.lock);
     wr_gate_free(group);
-    if (group->heir)
-        wr_group_unpin(group->heir);
+    if (wr_group_heir(group))
+        wr_group_unpin(wr_group_heir(group));
     wr_task_unused_return(group, 0);
-    wr_os_free(group->levels);
-    wr_os_free(group->refusals);
+    wr_os_free(group->rare);
     wr_os_free(group);
     wr_executor_unref(ex);
 }
@@ -260,20 +259,26 @@ void wr_group_forget_kept(struct weir_executor *ex)
 
 /* ---- the queue ------------------------------------------------------------------------------- */
 
+struct wr_rare *wr_group_rare(struct weir_group *group)
+{
+    if (!group->rare) {
+        group->rare = wr_os_alloc(sizeof(*group->rare));
+        for (int i = 0; group->rare && i < WR_LEVELS; i++)
+            wr_list_init(&group->rare->levels[i]);
+    }
+    return group->rare;
+}
+
 struct weir_task *wr_group_first(struct weir_group *group)
 {
-    struct wr_list *list = &group->queue;
+    struct wr_list *queue = &group->queue;
 
-    if (group->levels) {
-        for (int level = 0; level < WR_LEVELS; level++) {
-            struct wr_list *queue = level == WR_LEVEL_NORMAL ? list : &group->levels[level];
-            if (!wr_list_empty(queue)) {
-                list = queue;
-                break;
-            }
-        }
+    for (int level = 0; group->rare && level < WR_LEVELS; level++) {
+        queue = wr_group_level(group, level);
+        if (!wr_list_empty(queue))
+            break;
     }
-    return wr_list_empty(list) ? NULL : WR_CONTAINER(list->next, struct weir_task, link);
+    return wr_list_empty(queue) ? NULL : WR_CONTAINER(queue->next, struct weir_task, link);
 }
 
 bool wr_group_is_ready(struct weir_group *group)
@@ -323,17 +328,15 @@ bool wr_group_refresh(struct weir_group *group)
 
 void wr_group_refuse_count(struct weir_group *group, weir_reason reason)
 {
-    if (!group->refusals)
-        group->refusals = wr_os_alloc(sizeof(*group->refusals));
-    if (group->refusals) /* without memory one is not counted; it is told all the same */
-        group->refusals->by[reason]++;
+    if (wr_group_rare(group)) /* without memory one is not counted; it is told all the same */
+        group->rare->refused[reason]++;
 }
 
 /* ---- permits --- */
 
 static void discharge_heir(struct weir_group *group, uint32_t cost)
 {
-    struct weir_group *heir = group->heir, *next;
+    struct weir_group *heir = wr_group_heir(group), *next;
     bool wake = false;
 
     for (; heir; heir = next) { /* which may have been evicted itself, and have charged its own */
@@ -341,7 +344,7 @@ static void discharge_heir(struct weir_group *group, uint32_t cost)
         WR_ASSERT(heir->sums.carried >= cost);
         wr_carry(&heir->sums, &group->executor->root, heir->sums.carried - cost);
         wake |= wr_group_refresh(heir);
-        next = heir->heir;
+        next = wr_group_heir(heir);
         wr_unlock(&heir->lock);
     }
     if (wake)
@@ -370,9 +373,7 @@ static uint32_t highest_cost(struct weir_group *group)
     if (group->sums.queued_cost == group->sums.queued)
         return highest; /* nobody needs more than one */
     for (int level = 0; level < WR_LEVELS; level++) {
-        struct wr_list *queue = level == WR_LEVEL_NORMAL ? &group->queue
-                                : group->levels          ? &group->levels[level]
-                                                         : NULL;
+        struct wr_list *queue = wr_group_level(group, level);
         if (!queue)
             continue;
         wr_list_each(node, queue) {
@@ -470,15 +471,21 @@ static int carry_over(struct weir_executor *ex, const char *key, int flags)
     size_t length = strlen(key);
     uint64_t hash = wr_table_hash(&ex->table, key, length);
     struct weir_group *heir = group_new(ex, key, length, hash), *old;
+    bool memory = true;
 
     if (!heir)
         return WEIR_ENOMEM;
     wr_lock(&ex->table.lock);
     old = wr_load(&ex->closed, acquire) ? NULL : wr_table_get(&ex->table, hash, key);
-    if (!old) {
+    if (old) {
+        wr_lock(&old->lock);
+        memory = wr_group_rare(old) != NULL; /* where the heir is kept */
+        wr_unlock(&old->lock);
+    }
+    if (!old || !memory) {
         wr_unlock(&ex->table.lock);
         wr_os_free(heir);
-        return 0;
+        return memory ? 0 : WEIR_ENOMEM;
     }
     wr_group_detach(old);
     heir->generation = ex->table.generation++;
@@ -486,7 +493,7 @@ static int carry_over(struct weir_executor *ex, const char *key, int flags)
     wr_set_counted(&heir->sums, &ex->root, ex->table.counted);
     wr_lock(&old->lock);
     heir->sums.carried = old->sums.inflight + old->sums.carried;
-    old->heir = heir;
+    old->rare->heir = heir;
     wr_unlock(&old->lock);
     wr_add(&ex->references, 1, relaxed);
     wr_add(&ex->evicted, 1, relaxed);

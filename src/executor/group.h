@@ -34,39 +34,60 @@ struct wr_gate {
 struct weir_group {
     struct wr_lock lock;
     bool in_ring, evicted, unresolved;
-    bool kept;               /* handed out by weir_group_get: stays until the executor goes     */
-    _Atomic bool cancel_all; /* its running bodies are asked to end                             */
+    bool kept;               /* handed out by weir_group_get: stays until the executor goes    */
+    _Atomic bool cancel_all; /* its running bodies are asked to end                            */
     uint16_t weight;
-    uint16_t turn_left;       /* tasks it may still start in its present turn                     */
-    uint32_t bodies, pending; /* tasks that execute, and that are settled later                   */
+    uint16_t turn_left;       /* tasks it may still start in its present turn                   */
+    uint32_t bodies, pending; /* tasks that execute, and that are settled later                 */
     struct wr_sums sums;
-    struct wr_list queue;       /* tasks of WEIR_NORMAL priority                                  */
-    struct wr_list *levels;     /* queues of the others, by level; NULL until used                */
-    _Atomic uint32_t ring_cost; /* of its first task when it entered the ring                     */
+    struct wr_list queue;     /* tasks of WEIR_NORMAL priority                                  */
     struct wr_list ring_link; /* in the ring, under its lock; once evicted, in executor->retired */
     struct weir_executor *executor;
-    struct weir_task *freed;  /* records that ran out, to become `unused` when that is empty     */
+    struct weir_task *freed;  /* records that ran out, to become `unused` when that is empty    */
     struct weir_task *unused; /* records at hand                                                */
     uint32_t unused_count;
     uint32_t records;
-    uint32_t telling; /* settled tasks whose listeners and callbacks are still being told */
+    _Atomic uint32_t ring_cost; /* of its first task when it entered the ring                   */
+    uint32_t telling;           /* settled tasks whose listeners and callbacks are being told     */
 
     uint64_t submitted, started, succeeded;
     uint32_t failed, cancelled, peak, pins;
     int64_t waited_ns, ran_ns;
-    struct wr_refusals *refusals; /* rejections by reason; NULL: none yet                       */
-    struct wr_gate *gate;
-    struct weir_group *heir; /* the next generation, pinned, if it was charged for our permits  */
-    uint32_t generation;
-    struct weir_group *table_next;
-    uint64_t hash;
     weir_time idle_since; /* when its last task left; 0: it has some                        */
+    struct wr_rare *rare; /* NULL until needed                                              */
+    struct weir_group *table_next;
+    uint32_t hash, generation;
     char key[];
 };
 
-struct wr_refusals {
-    uint32_t by[WEIR_REASON_CANCELLED + 1];
+/* What only some groups need. */
+struct wr_rare {
+    struct wr_list levels[WR_LEVELS]; /* queues of other priorities than WEIR_NORMAL            */
+    uint32_t refused[WEIR_REASON_CANCELLED + 1];
+    struct wr_gate *gate;
+    struct weir_group *heir; /* the next generation, pinned, if it was charged for our permits  */
 };
+
+/* Made if need be; NULL without memory. Under the lock. */
+struct wr_rare *wr_group_rare(struct weir_group *group);
+
+static inline struct wr_gate *wr_group_gate(const struct weir_group *group)
+{
+    return group->rare ? group->rare->gate : NULL;
+}
+
+static inline struct weir_group *wr_group_heir(const struct weir_group *group)
+{
+    return group->rare ? group->rare->heir : NULL;
+}
+
+/* The queue of a priority level; NULL if nothing ever stood there. */
+static inline struct wr_list *wr_group_level(struct weir_group *group, int level)
+{
+    if (level == WR_LEVEL_NORMAL)
+        return &group->queue;
+    return group->rare ? &group->rare->levels[level] : NULL;
+}
 
 /* Finds or makes the group; answers it with a pin. */
 int wr_group_find(struct weir_group **out, struct weir_executor *ex, const char *key);

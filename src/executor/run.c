@@ -50,7 +50,7 @@ static void begin(struct weir_group *group, struct weir_task *task, struct turn 
     group->waited_ns += now - task->queued_at;
     if (group->bodies > group->peak)
         group->peak = group->bodies;
-    if (group->gate)
+    if (wr_group_gate(group))
         wr_gate_started(group, now);
 }
 
@@ -175,8 +175,8 @@ static struct weir_task *pass_on(struct weir_group *group, struct turn *turn, ui
     struct wr_root *root = &group->executor->root;
     struct weir_task *next = group->sums.queued && !group->evicted ? wr_group_first(group) : NULL;
 
-    if (next && !group->gate && wr_task_cost(next) == cost && turn_lasts(turn, group, chain) &&
-        wr_hand_over(&group->sums, root, cost)) {
+    if (next && !wr_group_gate(group) && wr_task_cost(next) == cost &&
+        turn_lasts(turn, group, chain) && wr_hand_over(&group->sums, root, cost)) {
         turn->tasks++;
         group->turn_left -= group->turn_left > 0;
         begin(group, next, turn);

@@ -14,8 +14,8 @@ uint64_t wr_group_rejected(const struct weir_group *group)
 {
     uint64_t sum = 0;
 
-    for (int i = 0; group->refusals && i <= WEIR_REASON_CANCELLED; i++)
-        sum += group->refusals->by[i];
+    for (int i = 0; group->rare && i <= WEIR_REASON_CANCELLED; i++)
+        sum += group->rare->refused[i];
     return sum;
 }
 
@@ -42,8 +42,8 @@ static void group_snapshot(weir_group_stats *s, const struct weir_group *group)
         .paused = (group->sums.closed & WR_PAUSED) != 0,
         .generation = group->generation,
     };
-    for (int i = 0; group->refusals && i <= WEIR_REASON_CANCELLED; i++)
-        s->rejected_by[i] = group->refusals->by[i];
+    for (int i = 0; group->rare && i <= WEIR_REASON_CANCELLED; i++)
+        s->rejected_by[i] = group->rare->refused[i];
 }
 
 int weir_group_stats_get(weir_group_stats *out, weir_executor *ex, const char *key)

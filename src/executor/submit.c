@@ -69,14 +69,9 @@ static int entry_init(struct entry *entry, weir_fn *fn, void *arg, const weir_ta
 /* The queue of a level; NULL without memory for it. */
 static struct wr_list *queue_of(struct weir_group *group, uint8_t level)
 {
-    if (level == WR_LEVEL_NORMAL)
-        return &group->queue;
-    if (!group->levels) {
-        group->levels = wr_os_alloc(WR_LEVELS * sizeof(group->levels[0]));
-        for (int i = 0; group->levels && i < WR_LEVELS; i++)
-            wr_list_init(&group->levels[i]);
-    }
-    return group->levels ? &group->levels[level] : NULL;
+    if (level != WR_LEVEL_NORMAL && !wr_group_rare(group))
+        return NULL;
+    return wr_group_level(group, level);
 }
 
 /* Makes the record. Under the lock. */

@@ -83,7 +83,7 @@ struct weir_group *wr_table_get(struct wr_table *table, uint64_t hash, const cha
 {
     struct weir_group *group = *bucket_of(table, hash);
 
-    while (group && (group->hash != hash || strcmp(group->key, key) != 0))
+    while (group && (group->hash != (uint32_t)hash || strcmp(group->key, key) != 0))
         group = group->table_next;
     return group;
 }

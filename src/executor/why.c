@@ -37,9 +37,7 @@ static uint64_t count_ahead(struct weir_group *group, const struct weir_task *ta
     uint64_t ahead = 0;
 
     for (uint8_t l = 0; l <= level; l++) {
-        struct wr_list *queue = l == WR_LEVEL_NORMAL ? &group->queue
-                                : group->levels      ? &group->levels[l]
-                                                     : NULL;
+        struct wr_list *queue = wr_group_level(group, l);
         if (!queue)
             continue;
         wr_list_each(node, queue) {
