@@ -36,7 +36,8 @@ typedef enum weir_rejection {
  * stands there afterwards is the task's result. Non-zero: rejected, with that error. */
 typedef int weir_rejection_fn(weir_result *result, weir_task *task, weir_reason reason, void *arg);
 
-/* Told of each step of each task, without any lock held, so it may call anything. Each may be NULL.
+/* Told of each step of each task, without any lock held, so it may call anything, but not wait for the task it
+ * is told of, nor drain, shut down or free the executor: these wait for it to return. Each may be NULL.
  * Exactly one of completed and rejected is the last word on a task; rejected only announces a body
  * that WEIR_CALLER_RUNS then runs. */
 typedef struct weir_listener {
@@ -69,7 +70,8 @@ typedef struct weir_policy { /* zero in any field asks for its default; all of i
     const weir_group_policy *groups; /* by name; they win over limit_for                     */
     size_t group_count;
     /* Asked once for each new group that is not among those, outside all locks. Below 1 counts as 1; a
-     * non-zero answer means no opinion, and group_limit is taken. */
+     * non-zero answer means no opinion, and group_limit is taken. It must not use the key it is asked
+     * about. */
     int (*limit_for)(int64_t *limit, const char *key, void *arg);
     void *limit_arg;
     weir_rejection rejection; /* default: WEIR_ABORT                                         */
@@ -97,7 +99,8 @@ int weir_executor_shutdown(weir_executor *ex, weir_time deadline) WEIR_PARKS;
 /* Waits until no accepted task is left, without closing. As above. */
 int weir_executor_drain(weir_executor *ex, weir_time deadline) WEIR_PARKS;
 
-/* Closes, waits for running bodies and for pending tasks to be settled, and frees. Handles of tasks stay valid,
+/* Closes, waits for running bodies and for pending tasks to be settled (not for bodies that WEIR_CALLER_RUNS
+ * has others run), and frees. Handles of tasks stay valid,
  * those of groups do not. Not to be called by a task of this executor. NULL is fine. */
 void weir_executor_free(weir_executor *ex) WEIR_PARKS;
 

@@ -5,7 +5,8 @@
  * count as stuck; a wait is not if what it waits for can move on: it runs and waits for nobody, or waits in
  * a way that is not stuck, or waits for permits of which somebody holds some who is not stuck. When no more
  * can be freed in this way, those left are stuck for good. The wait that closes the circle is the one
- * that is refused.
+ * that is refused. (A circle that is closed otherwise, say by a costly task that goes ahead of an awaited one
+ * later, is not found.)
  *
  * Lock order: the list's lock, then a group's. Only waits inside of tasks pay for any of this.
  * SPDX-License-Identifier: MIT */
@@ -45,20 +46,35 @@ static uint64_t stuck_permits(struct wr_nested_waits *all, const struct weir_gro
     return sum;
 }
 
-/* Whether a task that waits for permits may get them yet. Under its group's lock. */
+/* Whether the head of the ring is owed more of the executor's permits than there are, and so keeps all
+ * others waiting. */
+static bool ring_is_blocked(struct weir_executor *ex)
+{
+    uint32_t needed = wr_load(&ex->ring.needed, relaxed);
+
+    return needed &&
+           wr_load(&ex->root.held, seq_cst) + needed > wr_load(&ex->root.inflight_max, relaxed);
+}
+
+/* Whether a task that waits for permits may get them yet: the first in line must, before it can. Under its
+ * group's lock. */
 static bool may_start(struct wr_nested_waits *all, struct weir_task *task)
 {
     struct weir_group *group = task->group;
-    struct wr_root *root = &group->executor->root;
+    struct weir_executor *ex = group->executor;
 
-    switch (wr_blocked_by(&group->sums, root, wr_task_cost(task))) {
+    if (group->sums.carried)
+        return true; /* an evicted generation holds some; whether it is stuck is not looked at */
+    switch (wr_blocked_by(&group->sums, &ex->root, wr_task_cost(wr_group_first(group)))) {
     case WEIR_REASON_GROUP_LIMIT:
         return group->sums.running > stuck_permits(all, group);
     case WEIR_REASON_GROUP_INFLIGHT:
         return group->sums.inflight > stuck_permits(all, group);
     case WEIR_REASON_GLOBAL_INFLIGHT:
-        return wr_load(&root->held, seq_cst) > stuck_permits(all, NULL);
-    default: /* free, or closed by somebody who can open it */
+        return wr_load(&ex->root.held, seq_cst) > stuck_permits(all, NULL);
+    case WEIR_REASON_NONE:
+        return !ring_is_blocked(ex) || wr_load(&ex->root.held, seq_cst) > stuck_permits(all, NULL);
+    default: /* closed by somebody who can open it */
         return true;
     }
 }
@@ -80,12 +96,22 @@ static bool can_move(struct wr_nested_waits *all, struct weir_task *task)
     return can;
 }
 
+/* Its waiter was asked to end, or will not wait for ever. */
+static bool will_end_by_itself(const struct wr_nested_wait *wait)
+{
+    const struct weir_group *group = wait->waiter->group;
+
+    return wait->bounded || wr_task_outcome(wait->waiter) != WEIR_UNSETTLED ||
+           wr_load(&group->cancel_all, relaxed) ||
+           wr_load(&group->executor->cancel_before, relaxed) == WEIR_FOREVER;
+}
+
 static void free_all_that_can_move(struct wr_nested_waits *all)
 {
     bool changed;
 
     wr_list_each(node, &all->waits)
-        wait_at(node)->stuck = true;
+        wait_at(node)->stuck = !will_end_by_itself(wait_at(node));
     do {
         changed = false;
         wr_list_each(node, &all->waits) {
@@ -162,13 +188,14 @@ static void say_cycle(weir_message *message, struct wr_nested_waits *all,
 /* ---- entering and leaving --------------------------------------------------------------------- */
 
 int wr_nested_wait_enter(struct wr_nested_wait *wait, struct weir_task *waiter,
-                         struct weir_task *awaited, weir_message *message)
+                         struct weir_task *awaited, weir_time deadline, weir_message *message)
 {
     struct wr_nested_waits *all = &waiter->group->executor->nested;
     int rc = 0;
 
     wait->waiter = waiter;
     wait->awaited = awaited;
+    wait->bounded = false; /* nothing but its deadline would end it: better to say so at once */
     wr_lock(&all->lock);
     wr_list_append(&all->waits, &wait->link);
     free_all_that_can_move(all);
@@ -178,6 +205,7 @@ int wr_nested_wait_enter(struct wr_nested_wait *wait, struct weir_task *waiter,
             say_cycle(message, all, wait);
         wr_list_remove(&wait->link);
     }
+    wait->bounded = deadline != WEIR_FOREVER;
     wr_unlock(&all->lock);
     return rc;
 }

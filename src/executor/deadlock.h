@@ -15,6 +15,7 @@ struct wr_nested_wait {
     struct weir_task *waiter, *awaited;
     bool stuck; /* so far as is known: see deadlock.c */
     bool visited;
+    bool bounded; /* it has a deadline */
 };
 
 struct wr_nested_waits {
@@ -24,7 +25,7 @@ struct wr_nested_waits {
 
 /* Enters the wait, or answers WEIR_EDEADLK, with the cycle in words in *message (may be NULL). */
 int wr_nested_wait_enter(struct wr_nested_wait *wait, struct weir_task *waiter,
-                         struct weir_task *awaited, weir_message *message);
+                         struct weir_task *awaited, weir_time deadline, weir_message *message);
 void wr_nested_wait_leave(struct wr_nested_wait *wait);
 
 #endif

@@ -85,7 +85,8 @@ void wr_gate_started(struct weir_group *group, weir_time now)
         return;
     if (gate->pace_next < now)
         gate->pace_next = now;
-    gate->pace_next += gate->pace_interval;
+    if (__builtin_add_overflow(gate->pace_next, gate->pace_interval, &gate->pace_next))
+        gate->pace_next = WEIR_FOREVER;
     settle_gate(group, now);
 }
 
@@ -123,7 +124,7 @@ static void set_paused(struct weir_group *group, bool paused)
 
 void weir_group_pause(weir_group *handle)
 {
-    struct weir_group *group = wr_group_current(handle);
+    struct weir_group *group = handle ? wr_group_current(handle) : NULL;
 
     if (group) {
         set_paused(group, true);
@@ -133,7 +134,7 @@ void weir_group_pause(weir_group *handle)
 
 void weir_group_resume(weir_group *handle)
 {
-    struct weir_group *group = wr_group_current(handle);
+    struct weir_group *group = handle ? wr_group_current(handle) : NULL;
 
     if (group) {
         set_paused(group, false);

@@ -83,30 +83,51 @@ static void close_books(struct weir_group *group)
     gone->rejected += wr_group_rejected(group);
 }
 
-/* No task, no pin, not in the table. */
+/* Nobody has it, and nobody can get it any more. Under the lock. */
+static bool is_dead(const struct weir_group *group)
+{
+    /* A worker that has just taken it from the ring will look at it, and reap it then. */
+    return group->evicted && !group->kept && !group->in_ring && group->records == 0 &&
+           group->pins == 0;
+}
+
+/* Gives a pin back; true if that was the last thing that kept the group. */
+static bool unpin(struct weir_group *group)
+{
+    bool dead;
+
+    wr_lock(&group->lock);
+    WR_ASSERT(group->pins > 0);
+    group->pins--;
+    dead = is_dead(group);
+    wr_unlock(&group->lock);
+    return dead;
+}
+
+/* Frees a dead group; and its heirs, if it was the last to keep them, in a loop: there may be many. */
 static void group_delete(struct weir_group *group)
 {
-    struct weir_executor *ex = group->executor;
+    while (group) {
+        struct weir_executor *ex = group->executor;
+        struct weir_group *heir = wr_group_heir(group);
 
-    WR_ASSERT(!group->in_ring && group->sums.queued == 0 && group->sums.inflight == 0);
-    wr_lock(&ex->table.lock);
-    wr_list_remove(&group->ring_link); /* it was among the retired */
-    close_books(group);
-    wr_unlock(&ex->table.lock);
-    wr_gate_free(group);
-    if (wr_group_heir(group))
-        wr_group_unpin(wr_group_heir(group));
-    wr_task_unused_return(group, 0);
-    wr_os_free(group->rare);
-    wr_os_free(group);
-    wr_executor_unref(ex);
+        WR_ASSERT(!group->in_ring && group->sums.queued == 0 && group->sums.inflight == 0);
+        wr_lock(&ex->table.lock);
+        wr_list_remove(&group->ring_link); /* it was among the retired */
+        close_books(group);
+        wr_unlock(&ex->table.lock);
+        wr_gate_free(group);
+        wr_task_unused_return(group, 0);
+        wr_os_free(group->rare);
+        wr_os_free(group);
+        group = heir && unpin(heir) ? heir : NULL;
+        wr_executor_unref(ex);
+    }
 }
 
 void wr_group_unlock_and_reap(struct weir_group *group)
 {
-    /* A worker that has just taken it from the ring will look at it, and reap it then. */
-    bool dead = group->evicted && !group->kept && !group->in_ring && group->records == 0 &&
-                group->pins == 0;
+    bool dead = is_dead(group);
 
     wr_unlock(&group->lock);
     if (dead)
@@ -115,10 +136,8 @@ void wr_group_unlock_and_reap(struct weir_group *group)
 
 void wr_group_unpin(struct weir_group *group)
 {
-    wr_lock(&group->lock);
-    WR_ASSERT(group->pins > 0);
-    group->pins--;
-    wr_group_unlock_and_reap(group);
+    if (unpin(group))
+        group_delete(group);
 }
 
 const char *weir_group_key(const weir_group *group)
@@ -246,10 +265,14 @@ void wr_group_forget_kept(struct weir_executor *ex)
         struct weir_group *group = WR_CONTAINER(retired.next, struct weir_group, ring_link);
         wr_list_remove(&group->ring_link);
         wr_list_append(&ex->retired, &group->ring_link); /* handles of its tasks may keep it */
+        bool kept;
         wr_lock(&group->lock);
+        kept = group->kept; /* any other is reaped by its last holder, who may be about to */
         group->kept = false;
-        group->pins++;
+        group->pins += kept;
         wr_unlock(&group->lock);
+        if (!kept)
+            continue;
         wr_unlock(&ex->table.lock);
         wr_group_unpin(group);
         wr_lock(&ex->table.lock);
@@ -489,18 +512,22 @@ static int carry_over(struct weir_executor *ex, const char *key, int flags)
     }
     wr_group_detach(old);
     heir->generation = ex->table.generation++;
-    heir->pins = 1;
     wr_set_counted(&heir->sums, &ex->root, ex->table.counted);
     wr_lock(&old->lock);
     heir->sums.carried = old->sums.inflight + old->sums.carried;
-    old->rare->heir = heir;
+    heir->pins = heir->sums.carried > 0; /* by the old one, until it is gone */
+    if (heir->pins)
+        old->rare->heir = heir;
     wr_unlock(&old->lock);
+    heir->pins++; /* by us */
     wr_add(&ex->references, 1, relaxed);
     wr_add(&ex->evicted, 1, relaxed);
     wr_table_put(&ex->table, heir);
     wr_unlock(&ex->table.lock);
+    wr_group_retire(old, WEIR_REASON_EVICTED,
+                    flags); /* before the user is asked, who may take long */
     resolve(heir);
-    wr_group_retire(old, WEIR_REASON_EVICTED, flags);
+    wr_group_unpin(heir);
     return 0;
 }
 

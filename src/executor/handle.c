@@ -64,7 +64,7 @@ static int wait_nested(weir_task *self, weir_task *task, weir_time deadline, wei
 
     if (weir_task_done(task))
         return 0;
-    rc = wr_nested_wait_enter(&nested, self, task, why);
+    rc = wr_nested_wait_enter(&nested, self, task, deadline, why);
     if (rc)
         return rc;
     rc = wait_until_told(task, deadline, true);

@@ -12,6 +12,7 @@
 #include <weir/error.h>
 
 enum { WEIGHT_MAX = 1000 };
+static const int64_t IDLE_EVICT_MS_MAX = 31536000000;
 
 uint32_t wr_limit_from(int64_t limit)
 {
@@ -113,9 +114,9 @@ static void check_policy(struct check *check, struct wr_policy *policy)
     check_limit(check, NULL, "group_limit", &given->group_limit, 1);
     check_limit(check, NULL, "group_inflight_max", &given->group_inflight_max, WEIR_NO_LIMIT);
     check_queue(check, NULL, "group_queue_max", &given->group_queue_max, WEIR_NO_LIMIT);
-    if (given->idle_evict_ms < 0)
+    if (given->idle_evict_ms < 0 || given->idle_evict_ms > IDLE_EVICT_MS_MAX)
         complain(check, NULL, "idle_evict_ms", given->idle_evict_ms,
-                 "use 1 or more, or 0 for never");
+                 "use 1 to 31536000000 (a year), or 0 for never");
     if ((unsigned)given->rejection > WEIR_BLOCK)
         complain(check, NULL, "rejection", given->rejection, "use one of enum weir_rejection");
     if (given->group_count && !given->groups)

@@ -88,6 +88,7 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
     begin(group, task, turn);
     wr_group_refresh(group);
     wr_unlock(&group->lock);
+    wr_room_made(ex);
     return task;
 }
 
@@ -183,7 +184,9 @@ static struct weir_task *pass_on(struct weir_group *group, struct turn *turn, ui
         return next;
     }
     wr_group_finish(group, cost);
-    wr_group_refresh(group);
+    /* This worker may have ready fibers to run before it pulls. */
+    if (wr_group_refresh(group) || wr_load(&group->executor->ring.count, relaxed))
+        wr_runtime_wake(group->executor->runtime);
     return NULL;
 }
 
@@ -247,6 +250,7 @@ static struct weir_task *finish(struct weir_task *task, int error, void *value, 
 static void pend(struct weir_task *task)
 {
     struct weir_group *group = task->group;
+    struct weir_executor *ex = group->executor; /* once it is pending, anybody may end it */
     bool settled, wake;
 
     wr_lock(&group->lock);
@@ -264,8 +268,8 @@ static void pend(struct weir_task *task)
     wake = wr_group_refresh(group);
     wr_unlock(&group->lock);
     if (wake)
-        wr_runtime_wake(group->executor->runtime);
-    wr_room_made(group->executor);
+        wr_runtime_wake(ex->runtime);
+    wr_room_made(ex);
     if (settled)
         wr_task_told(task);
 }

@@ -220,7 +220,9 @@ static void turn_away(struct weir_task *task, weir_reason reason)
         policy->listener.rejected(task, reason, policy->listener.arg);
     if (policy->rejection_fn) {
         rc = policy->rejection_fn(&result, task, reason, policy->rejection_arg);
-        if (rc || result.outcome == WEIR_UNSETTLED) {
+        if ((unsigned)result.reason > WEIR_REASON_CANCELLED)
+            result.reason = reason;
+        if (rc || result.outcome == WEIR_UNSETTLED || (unsigned)result.outcome > WEIR_REJECTED) {
             result.outcome = WEIR_REJECTED;
             result.error = rc ? rc : WEIR_EREJECTED;
         }
