@@ -20,7 +20,8 @@ const char *weir_group_key(const weir_group *group);
 
 /* Changes limits while the group runs; 0 leaves one as it is. Raising starts waiting tasks at once,
  * lowering takes effect as tasks end; waiting tasks stay, also beyond a lowered queue_max.
- * WEIR_EINVAL: negative (but WEIR_NO_QUEUE), or below the cost of a task that waits. */
+ * WEIR_EINVAL: negative (but WEIR_NO_QUEUE), or below the cost of a task that waits. These calls also
+ * answer WEIR_ECLOSED if the executor is closed. */
 int weir_group_resize(weir_group *group, int64_t limit, int64_t inflight_max, int64_t queue_max);
 int weir_group_set_weight(weir_group *group, int64_t weight);
 

@@ -99,7 +99,7 @@ typedef struct weir_work {
 
 /* Submits all, waits for all: result[i] belongs to work[i], whatever became of it. Values come to the
  * caller. If the calling task is cancelled, what is left is cancelled too and WEIR_ECANCELED answered;
- * results are complete all the same. */
+ * likewise WEIR_EDEADLK, if waiting for one could never end. Results are complete all the same. */
 int weir_execute_all(weir_result *result, weir_executor *ex, const weir_work *work,
                      size_t count) WEIR_PARKS;
 
@@ -126,8 +126,9 @@ bool weir_task_cancel(weir_task *task);
  * dropped. */
 int weir_task_settle(weir_task *task, int error, void *value);
 
-/* Has done(task, result, arg) called once, when the task has settled and its permits are back: by the
- * thread that settles it, or right here if it has. Any number of times. WEIR_ENOMEM. */
+/* Has done(task, result, arg) called once, when the task has settled and its permits are back (those of a
+ * body that was cancelled while it ran return when it does): by the thread that settles it, or right here
+ * if it has. Any number of times. What holds for a listener holds for `done`. WEIR_ENOMEM. */
 int weir_task_on_done(weir_task *task,
                       void (*done)(weir_task *task, const weir_result *result, void *arg),
                       void *arg);
