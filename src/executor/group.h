@@ -89,6 +89,12 @@ static inline struct wr_list *wr_group_level(struct weir_group *group, int level
     return group->rare ? &group->rare->levels[level] : NULL;
 }
 
+/* A group that nobody knows yet, without limits; and: asks the policy for them, which may ask the user, so
+ * without any lock. NULL without memory. */
+struct weir_group *wr_group_new(struct weir_executor *ex, const char *key, size_t length,
+                                uint64_t hash);
+void wr_group_resolve(struct weir_group *group);
+
 /* Finds or makes the group; answers it with a pin. */
 int wr_group_find(struct weir_group **out, struct weir_executor *ex, const char *key);
 
