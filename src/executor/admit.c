@@ -146,8 +146,7 @@ void wr_unreserve(struct wr_root *root, uint32_t *reserved)
     *reserved = 0;
 }
 
-weir_reason wr_start_reserved(struct wr_sums *s, struct wr_root *root, uint32_t cost,
-                              uint32_t *reserved)
+weir_reason wr_start(struct wr_sums *s, struct wr_root *root, uint32_t cost, uint32_t *reserved)
 {
     if (s->closed || (uint64_t)s->running + s->carried + cost > s->limit ||
         (uint64_t)s->inflight + s->carried + cost > s->inflight_max)
@@ -166,13 +165,6 @@ weir_reason wr_start_reserved(struct wr_sums *s, struct wr_root *root, uint32_t 
     s->inflight += cost;
     reclaim(s, root, before);
     return WEIR_REASON_NONE;
-}
-
-weir_reason wr_start(struct wr_sums *s, struct wr_root *root, uint32_t cost)
-{
-    uint32_t none = 0;
-
-    return wr_start_reserved(s, root, cost, &none);
 }
 
 void wr_withdraw(struct wr_sums *s, struct wr_root *root, uint32_t cost)

@@ -49,14 +49,10 @@ bool wr_can_ever(const struct wr_sums *s, const struct wr_root *root, uint32_t c
 /* One more wants in: takes a place and answers NONE, or takes nothing and answers why not. */
 weir_reason wr_admit(struct wr_sums *s, struct wr_root *root, uint32_t cost);
 
-/* The first in the queue, of that cost, wants to start: takes its permits and its place's end, and
- * answers NONE; or takes nothing and answers what is in the way. */
-weir_reason wr_start(struct wr_sums *s, struct wr_root *root, uint32_t cost);
-
-/* The same with permits of the executor's that the caller has reserved before it knew for whom; those not
- * needed stay in *reserved. */
-weir_reason wr_start_reserved(struct wr_sums *s, struct wr_root *root, uint32_t cost,
-                              uint32_t *reserved);
+/* The first in the queue, of that cost, wants to start: takes its permits and its place's end, and answers NONE;
+ * or takes nothing and answers what is in the way. Permits of the executor's that the caller has reserved
+ * before are used first; those not needed stay in *reserved. */
+weir_reason wr_start(struct wr_sums *s, struct wr_root *root, uint32_t cost, uint32_t *reserved);
 
 /* Brings *reserved up to `cost` permits of the executor's, if its limit is finite. False: there are not
  * enough, and nothing changed. */

@@ -13,6 +13,14 @@
 
 #define NONE WEIR_REASON_NONE
 
+/* Without permits in hand. */
+static weir_reason start_unreserved(struct wr_sums *s, struct wr_root *root, uint32_t cost)
+{
+    uint32_t none = 0;
+
+    return wr_start(s, root, cost, &none);
+}
+
 static struct wr_sums group(uint32_t limit, uint32_t inflight_max, uint32_t queue_max)
 {
     return (struct wr_sums){ .limit = limit, .inflight_max = inflight_max, .queue_max = queue_max };
@@ -50,13 +58,13 @@ static void test_a_closed_gate_leaves_nothing_free(void **state)
     wr_set_closed(&s, &root, WR_PAUSED);
     assert_int_equal(wr_free(&s), 0);
     assert_int_equal(wr_admit(&s, &root, 1), NONE);
-    assert_int_equal(wr_start(&s, &root, 1), WEIR_REASON_PAUSED);
+    assert_int_equal(start_unreserved(&s, &root, 1), WEIR_REASON_PAUSED);
     wr_set_closed(&s, &root, WR_COOLING | WR_OUT_OF_PACE);
     assert_int_equal(wr_blocked_by(&s, &root, 1), WEIR_REASON_COOLING_DOWN);
     wr_set_closed(&s, &root, WR_OUT_OF_PACE);
     assert_int_equal(wr_blocked_by(&s, &root, 1), WEIR_REASON_PACED);
     wr_set_closed(&s, &root, 0);
-    assert_int_equal(wr_start(&s, &root, 1), NONE);
+    assert_int_equal(start_unreserved(&s, &root, 1), NONE);
 }
 
 static void test_claims_are_what_flies_and_what_could(void **state)
@@ -67,7 +75,7 @@ static void test_claims_are_what_flies_and_what_could(void **state)
     for (int i = 0; i < 5; i++)
         assert_int_equal(wr_admit(&s, &root, 1), NONE);
     assert_int_equal(wr_claims(&s), 3);
-    assert_int_equal(wr_start(&s, &root, 1), NONE);
+    assert_int_equal(start_unreserved(&s, &root, 1), NONE);
     assert_int_equal(wr_claims(&s), 3); /* one flies, two are ready */
     wr_pend(&s, &root, 1);
     assert_int_equal(wr_claims(&s), 4); /* one is pending, three are ready */
@@ -95,7 +103,7 @@ static int fill(struct wr_sums *s, struct wr_root *root, bool start)
     while (in < 1000 && wr_admit(s, root, 1) == NONE) {
         in++;
         if (start)
-            wr_start(s, root, 1);
+            start_unreserved(s, root, 1);
     }
     return in;
 }
@@ -154,14 +162,14 @@ static void test_start_takes_all_permits_or_none(void **state)
     wr_set_counted(&a, &root, true);
     wr_set_counted(&b, &root, true);
     assert_int_equal(wr_admit(&a, &root, 1), NONE);
-    assert_int_equal(wr_start(&a, &root, 1), NONE);
+    assert_int_equal(start_unreserved(&a, &root, 1), NONE);
     assert_int_equal(wr_admit(&b, &root, 2), NONE);
     before = b;
-    assert_int_equal(wr_start(&b, &root, 2), WEIR_REASON_GLOBAL_INFLIGHT);
+    assert_int_equal(start_unreserved(&b, &root, 2), WEIR_REASON_GLOBAL_INFLIGHT);
     assert_memory_equal(&b, &before, sizeof(b));
     assert_int_equal(wr_load(&root.held, relaxed), 1);
     wr_finish(&a, &root, 1);
-    assert_int_equal(wr_start(&b, &root, 2), NONE);
+    assert_int_equal(start_unreserved(&b, &root, 2), NONE);
     assert_int_equal(wr_load(&root.held, relaxed), 2);
 }
 
@@ -187,15 +195,15 @@ static void test_a_pending_task_gives_its_place_among_the_running(void **state)
     wr_set_counted(&s, &root, true);
     for (int i = 0; i < 3; i++)
         assert_int_equal(wr_admit(&s, &root, 1), NONE);
-    assert_int_equal(wr_start(&s, &root, 1), NONE);
-    assert_int_equal(wr_start(&s, &root, 1), WEIR_REASON_GROUP_LIMIT);
+    assert_int_equal(start_unreserved(&s, &root, 1), NONE);
+    assert_int_equal(start_unreserved(&s, &root, 1), WEIR_REASON_GROUP_LIMIT);
     wr_pend(&s, &root, 1);
-    assert_int_equal(wr_start(&s, &root, 1), NONE);
+    assert_int_equal(start_unreserved(&s, &root, 1), NONE);
     wr_pend(&s, &root, 1);
-    assert_int_equal(wr_start(&s, &root, 1), WEIR_REASON_GROUP_INFLIGHT);
+    assert_int_equal(start_unreserved(&s, &root, 1), WEIR_REASON_GROUP_INFLIGHT);
     wr_settle_pending(&s, &root, 1);
     assert_int_equal(wr_load(&root.held, relaxed), 1);
-    assert_int_equal(wr_start(&s, &root, 1), NONE);
+    assert_int_equal(start_unreserved(&s, &root, 1), NONE);
 }
 
 static void test_a_reserved_permit_is_used_or_given_back(void **state)
@@ -210,13 +218,13 @@ static void test_a_reserved_permit_is_used_or_given_back(void **state)
     assert_true(wr_reserve(&root, 1, &second));
     assert_false(wr_reserve(&root, 1, &third));
     assert_int_equal(third, 0);
-    assert_int_equal(wr_start_reserved(&s, &root, 2, &first), WEIR_REASON_GLOBAL_INFLIGHT);
+    assert_int_equal(wr_start(&s, &root, 2, &first), WEIR_REASON_GLOBAL_INFLIGHT);
     assert_int_equal(first, 1); /* still in hand */
     assert_false(wr_reserve(&root, 2, &first));
     wr_unreserve(&root, &second);
     assert_true(wr_reserve(&root, 2, &first));
     assert_int_equal(first, 2);
-    assert_int_equal(wr_start_reserved(&s, &root, 2, &first), NONE);
+    assert_int_equal(wr_start(&s, &root, 2, &first), NONE);
     assert_int_equal(first, 0);
     assert_int_equal(wr_load(&root.held, relaxed), 2);
     assert_true(wr_reserve(&unlimited, 1, &third));
@@ -244,8 +252,8 @@ static void test_permits_are_handed_over_unless_a_limit_was_lowered(void **state
     wr_set_counted(&s, &root, true);
     for (int i = 0; i < 6; i++)
         assert_int_equal(wr_admit(&s, &root, 1), NONE);
-    assert_int_equal(wr_start(&s, &root, 1), NONE);
-    assert_int_equal(wr_start(&s, &root, 1), NONE);
+    assert_int_equal(start_unreserved(&s, &root, 1), NONE);
+    assert_int_equal(start_unreserved(&s, &root, 1), NONE);
     assert_true(wr_hand_over(&s, &root, 1));
     assert_int_equal(s.running, 2);
     assert_int_equal(s.queued, 3);
@@ -284,7 +292,7 @@ static void test_joining_and_leaving_the_executors_sums(void **state)
     (void)state;
     for (int i = 0; i < 5; i++)
         assert_int_equal(wr_admit(&s, &root, 1), NONE);
-    assert_int_equal(wr_start(&s, &root, 1), NONE);
+    assert_int_equal(start_unreserved(&s, &root, 1), NONE);
     assert_int_equal(wr_load(&root.held, relaxed), 0);
     for (int twice = 0; twice < 2; twice++) {
         wr_set_counted(&s, &root, true);
@@ -564,13 +572,13 @@ static void start(struct run *r, int g)
         return;
     expected = model_blocked_by(&r->model, g, r->model.task[i].cost);
     if (below(r, 2)) {
-        said = wr_start(&r->s[g], &r->root, (uint32_t)r->model.task[i].cost);
+        said = start_unreserved(&r->s[g], &r->root, (uint32_t)r->model.task[i].cost);
     } else { /* the same, as workers do it */
         uint32_t reserved = 0;
         uint32_t wanted = below(r, 2) ? 1 : (uint32_t)r->model.task[i].cost;
         if (!wr_reserve(&r->root, wanted, &reserved))
             MUST(r, expected != NONE);
-        said = wr_start_reserved(&r->s[g], &r->root, (uint32_t)r->model.task[i].cost, &reserved);
+        said = wr_start(&r->s[g], &r->root, (uint32_t)r->model.task[i].cost, &reserved);
         wr_unreserve(&r->root, &reserved);
     }
     STEP(r, "start %d: %d", i, said);

@@ -66,7 +66,7 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
     group->in_ring = false;
     task = group->evicted ? NULL : wr_group_first(group); /* what waits there is being refused */
     if (task)
-        reason = wr_start_reserved(&group->sums, &ex->root, wr_task_cost(task), reserved);
+        reason = wr_start(&group->sums, &ex->root, wr_task_cost(task), reserved);
     if (reason == WEIR_REASON_GLOBAL_INFLIGHT) {
         group->in_ring = true; /* and first: it is owed the next permit */
         wr_store(&group->ring_cost, wr_task_cost(task), relaxed);
