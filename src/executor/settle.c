@@ -136,7 +136,8 @@ bool wr_task_decide(struct weir_task *task, weir_outcome outcome, int error, wei
     if (ended_at < started_at)
         ended_at = started_at;
     task->error = error;
-    task->started_at = started_at;
+    if (task->started_at != started_at) /* a begun body may be reading its own (run.c, cancelled) */
+        task->started_at = started_at;
     task->ended_at = ended_at;
     wr_add(&task->word, (uint32_t)outcome << WR_OUTCOME_SHIFT | (uint32_t)reason << WR_REASON_SHIFT,
            release);

@@ -184,11 +184,40 @@ static void test_executors_come_and_go_under_load(void)
     }
 }
 
+static int until_cancelled(void **value, void *arg)
+{
+    (void)value;
+    atomic_store((_Atomic int *)arg, 1);
+    while (!weir_cancelled())
+        weir_yield();
+    return 0;
+}
+
+static void test_a_body_asks_whether_it_is_cancelled_while_it_is_being_cancelled(void)
+{
+    weir_executor *ex;
+
+    assert_int_equal(weir_executor_new(&ex, WEIR_POLICY(.workers = 2), NULL), 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        weir_task *task;
+        _Atomic int begun = 0;
+        assert_int_equal(weir_submit_key(&task, ex, "a", until_cancelled, &begun, NULL), 0);
+        while (!atomic_load(&begun))
+            weir_yield();
+        assert_true(weir_task_cancel(task));
+        assert_int_equal(weir_executor_drain(ex, weir_in_s(60)),
+                         0); /* `begun` is ours until then */
+        weir_task_unref(task);
+    }
+    weir_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_limits_hold_and_nothing_is_lost_while_everything_changes),
         TEST(test_executors_come_and_go_under_load),
+        TEST(test_a_body_asks_whether_it_is_cancelled_while_it_is_being_cancelled),
     };
     seed_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
