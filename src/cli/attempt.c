@@ -1,0 +1,390 @@
+/* One attempt at a job: starts the command, reads what it writes, ends it when its time is up.
+ * SPDX-License-Identifier: MIT */
+#include "cli/child.h"
+#include "cli/map.h"
+#include "cli/printer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { COOL_FD = 3, FLOWS = 2, PROCESS = 2 }; /* events carry the number of a flow, or PROCESS */
+
+struct attempt {
+    struct job *job;
+    struct map *map;
+    struct slot *slot;
+    uint32_t number; /* of the slot */
+    struct child child;
+    int input; /* the command's standard input; ours to close unless it is the common null */
+    int theirs[FLOWS];  /* what the command writes to                      */
+    int ours[FLOWS];    /* where we read that; -1: closed, or a file       */
+    int cool[2];        /* a pipe for --cool-code; -1: none                */
+    bool sentenced;     /* its group was told to end                       */
+    bool lost;          /* we could not keep its output                    */
+    weir_time deadline; /* TERM then, or KILL if it is sentenced          */
+};
+
+static void close_if(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* ---- descriptors --------------------------------------------------------------------------------- */
+
+static int open_file(const struct map *map, uint64_t seq, const char *suffix)
+{
+    char name[40];
+
+    snprintf(name, sizeof(name), "%llu.%s", (unsigned long long)seq, suffix);
+    return openat(map->directory_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+}
+
+/* The record as a file without a name, to be read from its beginning. */
+static int open_record(const struct record *record)
+{
+    int fd = memfd_create("weir-record", MFD_CLOEXEC);
+    size_t done = 0;
+
+    while (fd >= 0 && done < record->length) {
+        ssize_t n = write(fd, record->text + done, record->length - done);
+        if (n < 0 && errno != EINTR) {
+            close(fd);
+            return -1;
+        }
+        done += n < 0 ? 0 : (size_t)n;
+    }
+    if (fd >= 0)
+        lseek(fd, 0, SEEK_SET);
+    return fd;
+}
+
+/* False with errno. */
+static bool open_all(struct attempt *a)
+{
+    static const char *const suffix[FLOWS] = { "out", "err" };
+    int fds[2];
+
+    if (a->map->opt->to_stdin && (a->input = open_record(&a->job->input)) < 0)
+        return false;
+    for (int i = 0; i < FLOWS; i++) {
+        if (a->map->opt->output == OUTPUT_FILES) {
+            a->theirs[i] = open_file(a->map, a->job->seq, suffix[i]);
+            if (a->theirs[i] < 0)
+                return false;
+            continue;
+        }
+        if (pipe2(fds, O_CLOEXEC) < 0)
+            return false;
+        a->ours[i] = fds[0];
+        a->theirs[i] = fds[1];
+    }
+    return a->map->opt->cool_code < 0 || pipe2(a->cool, O_CLOEXEC | O_NONBLOCK) == 0;
+}
+
+static void close_theirs(struct attempt *a)
+{
+    for (int i = 0; i < FLOWS; i++)
+        close_if(&a->theirs[i]);
+    close_if(&a->cool[1]);
+    if (a->input != a->map->null_fd)
+        close_if(&a->input);
+}
+
+/* Out of the set by name: a child of another thread that is between fork and exec may still hold a copy, which
+ * would keep it there after close. */
+static void drop(struct attempt *a, int *fd)
+{
+    if (*fd < 0)
+        return;
+    epoll_ctl(a->slot->epoll, EPOLL_CTL_DEL, *fd, NULL);
+    close_if(fd);
+}
+
+static bool add(struct attempt *a, int fd, uint32_t number)
+{
+    struct epoll_event event = { .events = EPOLLIN, .data.u32 = number };
+
+    return fd < 0 || epoll_ctl(a->slot->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+static bool watch_all(struct attempt *a)
+{
+    if (a->slot->epoll < 0)
+        a->slot->epoll = epoll_create1(EPOLL_CLOEXEC);
+    return a->slot->epoll >= 0 && add(a, a->ours[0], 0) && add(a, a->ours[1], 1) &&
+           add(a, a->child.fd, PROCESS);
+}
+
+/* ---- environment --------------------------------------------------------------------------------- */
+
+enum { OUR_VARIABLES = 5 };
+
+/* Our environment and what the command may want to know, in one allocation; NULL without memory. */
+static char **make_environment(const struct attempt *a)
+{
+    const struct map *map = a->map;
+    const char *key = weir_task_key(weir_task_self());
+    size_t count = map->environment_count, text = strlen(key) + 160;
+    char **env = malloc((count + OUR_VARIABLES + 1) * sizeof(*env) + text), *at;
+
+    if (!env)
+        return NULL;
+    at = (char *)(env + count + OUR_VARIABLES + 1);
+    memcpy(env, map->environment, count * sizeof(*env));
+#define SET(...)                                   \
+    do {                                           \
+        env[count++] = at;                         \
+        at += snprintf(at, text, __VA_ARGS__) + 1; \
+    } while (0)
+    SET("WEIR_KEY=%s", key);
+    SET("WEIR_SEQ=%llu", (unsigned long long)a->job->seq);
+    SET("WEIR_SLOT=%u", a->number);
+    SET("WEIR_ATTEMPT=%lld", (long long)a->job->attempts);
+    if (a->cool[1] >= 0)
+        SET("WEIR_COOL_FD=%d", COOL_FD);
+#undef SET
+    env[count] = NULL;
+    return env;
+}
+
+/* ---- what it writes ------------------------------------------------------------------------------ */
+
+/* Ends the command's whole group; KILL if TERM was sent before. */
+static void end_group(struct attempt *a, int signal)
+{
+    a->sentenced = true;
+    slots_signal(a->map->slots, a->slot, signal);
+}
+
+static void keep(struct attempt *a, int flow, const char *text, size_t length)
+{
+    int rc;
+
+    if (a->lost)
+        return;
+    if (a->map->opt->output == OUTPUT_LINES)
+        rc = printer_lines(a->map->printer, a->job, flow, text, length);
+    else
+        rc = spooled_add(&a->job->stream[flow], a->map->spool, text, length);
+    if (!rc)
+        return;
+    a->lost = true;
+    a->deadline = weir_in_ns(a->map->opt->grace_ns);
+    map_say(a->map, "task %llu: its output cannot be kept in %s: %s; ending it",
+            (unsigned long long)a->job->seq, a->map->opt->temporary, strerror(-rc));
+    end_group(a, SIGTERM);
+}
+
+/* Reads once, at most `size` bytes; false: nothing more will come. */
+static bool read_flow(struct attempt *a, int flow, size_t size)
+{
+    /* Not a thread's for longer than this call, which does not park. */
+    static _Thread_local char buffer[SPOOL_PIECE];
+    ssize_t n = read(a->ours[flow], buffer, size < sizeof(buffer) ? size : sizeof(buffer));
+
+    if (n > 0)
+        keep(a, flow, buffer, (size_t)n);
+    return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
+}
+
+/* The command has ended; what it wrote is in the pipes. Others that it left behind may hold them open and
+ * write more, so what is there now is all we take. */
+static void drain(struct attempt *a)
+{
+    for (int i = 0; i < FLOWS; i++) {
+        int left = 0;
+        if (a->ours[i] >= 0 && ioctl(a->ours[i], FIONREAD, &left) < 0)
+            left = 0;
+        while (left > 0 && read_flow(a, i, (size_t)left))
+            left -= left < SPOOL_PIECE ? left : SPOOL_PIECE;
+    }
+}
+
+/* ---- until it has ended -------------------------------------------------------------------------- */
+
+/* Its time is up; answers how long to wait for the effect. */
+static weir_time overdue(struct attempt *a)
+{
+    bool warned = a->sentenced;
+
+    a->job->outcome = OUTCOME_TIMED_OUT;
+    end_group(a, warned ? SIGKILL : SIGTERM);
+    return warned ? WEIR_FOREVER : weir_in_ns(a->map->opt->grace_ns);
+}
+
+/* Looks once at what is ready; answers how much it was. *runs: the command has not ended. */
+static int serve_once(struct attempt *a, bool *runs)
+{
+    struct epoll_event event[FLOWS + 1];
+    int n = epoll_wait(a->slot->epoll, event, FLOWS + 1, 0);
+
+    for (int i = 0; i < n; i++) {
+        uint32_t number = event[i].data.u32;
+        if (number == PROCESS)
+            *runs = false;
+        else if (a->ours[number] >= 0 && !read_flow(a, (int)number, SPOOL_PIECE))
+            drop(a, &a->ours[number]);
+    }
+    return n;
+}
+
+/* Serves what is ready. False: the command has ended. A process closes its pipes just before it is gone, so it
+ * is worth looking again before going to sleep over it. */
+static bool serve(struct attempt *a)
+{
+    bool runs = true;
+
+    while (serve_once(a, &runs) > 0 && runs && a->ours[0] < 0 && a->ours[1] < 0)
+        ;
+    return runs;
+}
+
+static void wait_for_end(struct attempt *a)
+{
+    int64_t timeout = a->map->opt->timeout_ns;
+    int rc;
+
+    a->deadline = timeout ? a->job->started_at + timeout : WEIR_FOREVER;
+    for (;;) {
+        rc = 0;
+        if (a->map->opt->output == OUTPUT_LINES && printer_is_full(a->map->printer))
+            rc = weir_fd_wait(printer_room_fd(a->map->printer), WEIR_READ, a->deadline);
+        if (rc >= 0)
+            rc = weir_fd_wait(a->slot->epoll, WEIR_READ, a->deadline);
+        if (rc == WEIR_ETIMEDOUT)
+            a->deadline = overdue(a);
+        else if (!serve(a))
+            return;
+    }
+}
+
+/* What the command said about how long its group should pause, or the option's. */
+static int64_t cool_time(struct attempt *a)
+{
+    char text[64];
+    ssize_t n = read(a->cool[0], text, sizeof(text) - 1);
+    int64_t ns;
+
+    if (n <= 0)
+        return a->map->opt->cool_ns;
+    text[n] = 0;
+    text[strcspn(text, "\n")] = 0;
+    if (quantity_duration(&ns, text))
+        return ns;
+    map_say(a->map, "task %llu: \"%s\" on descriptor %d is no duration (30s, 5m); taking %llds",
+            (unsigned long long)a->job->seq, text, COOL_FD,
+            (long long)(a->map->opt->cool_ns / 1000000000));
+    return a->map->opt->cool_ns;
+}
+
+static void judge(struct attempt *a, int64_t *cool_ns)
+{
+    struct job *job = a->job;
+    int status = job->status;
+
+    if (a->lost)
+        job->outcome = OUTCOME_OUTPUT_LOST;
+    else if (job->outcome == OUTCOME_TIMED_OUT)
+        return;
+    else if (status == 0)
+        job->outcome = OUTCOME_DONE;
+    else if (WIFSIGNALED(status) && atomic_load(&a->map->phase) == MAP_ENDING)
+        job->outcome = OUTCOME_HALTED;
+    else
+        job->outcome = OUTCOME_FAILED;
+    if (a->cool[0] >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == a->map->opt->cool_code)
+        *cool_ns = cool_time(a);
+}
+
+static void see_it_through(struct attempt *a, int64_t *cool_ns)
+{
+    bool ending;
+
+    a->job->outcome = OUTCOME_DONE;
+    if (!watch_all(a)) {
+        map_say(a->map, "task %llu: cannot watch it: %s; ending it",
+                (unsigned long long)a->job->seq, strerror(errno));
+        a->lost = true;
+        end_group(a, SIGKILL);
+    } else {
+        if (atomic_load(&a->map->phase) == MAP_ENDING)
+            end_group(a, SIGTERM); /* it was started while the others were being told */
+        wait_for_end(a);
+        drain(a);
+    }
+    ending = a->sentenced || atomic_load(&a->map->phase) == MAP_ENDING;
+    epoll_ctl(a->slot->epoll, EPOLL_CTL_DEL, a->child.fd, NULL);
+    slots_ended(a->map->slots, a->slot, ending);
+    a->job->status = child_reap(&a->child);
+    a->job->ended_at = weir_now();
+    judge(a, cool_ns);
+}
+
+/* ---- start --------------------------------------------------------------------------------------- */
+
+static int start(struct attempt *a)
+{
+    char **env;
+    int rc;
+
+    if (!open_all(a))
+        return -errno;
+    env = make_environment(a);
+    if (!env)
+        return -ENOMEM;
+    rc = child_start(&a->child, &(struct child_plan){
+                                    .file = a->map->resolved ? a->map->resolved : a->job->argv[0],
+                                    .argv = a->job->argv,
+                                    .envp = env,
+                                    .directory = a->job->directory,
+                                    .input = a->input,
+                                    .output = a->theirs[0],
+                                    .error = a->theirs[1],
+                                    .extra = a->cool[1],
+                                    .group = &a->slot->group,
+                                });
+    free(env);
+    return rc;
+}
+
+void attempt_run(struct job *job, int64_t *cool_ns)
+{
+    struct map *map = job->map;
+    struct attempt a = {
+        .job = job,
+        .map = map,
+        .input = map->null_fd,
+        .theirs = { -1, -1 },
+        .ours = { -1, -1 },
+        .cool = { -1, -1 },
+        .child = { .fd = -1 },
+    };
+    int rc;
+
+    *cool_ns = -1;
+    a.slot = slots_take(map->slots, &a.number);
+    job->started_at = weir_now();
+    rc = start(&a);
+    close_theirs(&a);
+    if (rc) {
+        job->outcome = OUTCOME_CANNOT_RUN;
+        job->exec_error = -rc;
+        job->ended_at = weir_now();
+    } else {
+        see_it_through(&a, cool_ns);
+    }
+    for (int i = 0; i < FLOWS; i++)
+        drop(&a, &a.ours[i]);
+    close_if(&a.cool[0]);
+    slots_give(map->slots, a.slot);
+}

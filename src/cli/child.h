@@ -1,0 +1,40 @@
+/* Child processes: each in its own process group, started without copying us.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_CLI_CHILD_H
+#define WR_CLI_CHILD_H
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+struct child_plan {
+    const char
+        *file; /* what to execute; looked for in PATH if it has no slash                      */
+    char **argv, **envp;
+    const char
+        *directory; /* NULL: ours                                                             */
+    int input, output,
+        error;            /* become its descriptors 0, 1 and 2                                    */
+    int extra;            /* becomes its descriptor 3; -1: none                                  */
+    _Atomic pid_t *group; /* the child writes its process group here before anything can be lost */
+};
+
+struct child {
+    pid_t pid;
+    int fd; /* a pidfd: readable when it has ended */
+};
+
+/* What is done once: remembers the signal mask that children get, which is the caller's. Before any signal
+ * is blocked. */
+void child_setup(void);
+
+/* Starts it. 0, or a negated errno: of exec (what the child could not do is our error, too) or of what came
+ * before. It gets SIGKILL if the calling thread ends; a task that waits for it keeps its thread. */
+int child_start(struct child *child, const struct child_plan *plan);
+
+/* The status of a child that has ended, as from waitpid(2); closes fd. */
+int child_reap(struct child *child);
+
+/* The file that execvp(3) would run: a path to be freed, or NULL with errno (ENOENT, EACCES). */
+char *child_find(const char *command);
+
+#endif

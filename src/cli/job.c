@@ -1,0 +1,257 @@
+/* A job from its submission to its end: attempts, retries, cooling down.
+ * SPDX-License-Identifier: MIT */
+#include "cli/map.h"
+#include "cli/printer.h"
+#include "cli/results.h"
+#include "cli/tally.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { COOLED_MAX = 100 }; /* times one job may send its group to cool down */
+
+const char *outcome_name(enum outcome outcome)
+{
+    static const char *const name[] = {
+#define OUTCOME_NAME(name, label) [OUTCOME_##name] = label,
+        OUTCOMES(OUTCOME_NAME)
+#undef OUTCOME_NAME
+    };
+
+    return name[outcome];
+}
+
+/* ---- the body ------------------------------------------------------------------------------------ */
+
+/* --delay: starts are at least so far apart. Nobody else could start meanwhile, so it may be waited for here,
+ * with permits held. */
+static void wait_for_delay(struct map *map)
+{
+    weir_time now = weir_now(), turn = atomic_load(&map->next_start), next;
+
+    if (!map->opt->delay_ns)
+        return;
+    do {
+        next = (turn > now ? turn : now) + map->opt->delay_ns;
+    } while (!atomic_compare_exchange_weak(&map->next_start, &turn, next));
+    weir_sleep(next - map->opt->delay_ns);
+}
+
+/* How long to wait before attempt number n + 1. */
+static int64_t backoff(const struct map_options *opt, int64_t n)
+{
+    int64_t ns = opt->backoff_ns;
+
+    while (--n > 0 && ns < opt->backoff_max_ns)
+        ns *= 2;
+    return ns < opt->backoff_max_ns ? ns : opt->backoff_max_ns;
+}
+
+/* A failed attempt: is there another? */
+static bool try_again(struct job *job, int64_t cool_ns)
+{
+    const struct map_options *opt = job->map->opt;
+
+    if (atomic_load(&job->map->phase) != MAP_RUNNING || !outcome_is_failure(job->outcome))
+        return false;
+    if (cool_ns >= 0 && job->cooled < COOLED_MAX) {
+        job->cooled++;
+        return true;
+    }
+    if (job->outcome == OUTCOME_CANNOT_RUN || job->attempts - job->cooled > opt->retries)
+        return false;
+    job->retry_at = weir_in_ns(backoff(opt, job->attempts - job->cooled));
+    return true;
+}
+
+static void forget_output(struct job *job)
+{
+    for (int i = 0; i < 2; i++)
+        spooled_fini(&job->stream[i], job->map->spool);
+}
+
+/* An attempt that failed amid a line ends it, or the next one's first line would be joined to it. */
+static void end_lines(struct job *job)
+{
+    for (int i = 0; i < 2; i++)
+        if (!spooled_is_empty(&job->stream[i]))
+            printer_lines(job->map->printer, job, i, "\n", 1);
+}
+
+static void cool_group(struct job *job, int64_t cool_ns)
+{
+    weir_time until = weir_in_ns(cool_ns);
+    weir_group *group;
+
+    if (weir_group_get(&group, job->map->executor, weir_task_key(weir_task_self())) == 0)
+        weir_group_cool_down(group, until);
+    tally_cools(job, until);
+}
+
+static int body(void **value, void *arg)
+{
+    struct job *job = arg;
+    int64_t cool_ns;
+
+    (void)value;
+    tally_moves(job, JOB_RUNS);
+    wait_for_delay(job->map);
+    job->again = false;
+    if (atomic_load(&job->map->phase) != MAP_RUNNING)
+        return 0; /* with the outcome it had */
+    job->attempts++;
+    job->retry_at = 0;
+    attempt_run(job, &cool_ns);
+    if (cool_ns >= 0)
+        cool_group(job, cool_ns);
+    job->again = try_again(job, cool_ns);
+    if (job->again && job->map->opt->output == OUTPUT_GROUPED)
+        forget_output(job); /* what the last attempt writes is what counts */
+    else if (job->again && job->map->opt->output == OUTPUT_LINES)
+        end_lines(job);
+    return job->outcome == OUTCOME_DONE ? 0 : -1;
+}
+
+/* ---- around it ----------------------------------------------------------------------------------- */
+
+/* Its permits are given back by now. */
+static void settled(weir_task *task, const weir_result *result, void *arg)
+{
+    struct job *job = arg;
+
+    (void)task;
+    if (result->outcome == WEIR_REJECTED || result->outcome == WEIR_CANCELLED) {
+        job_end(job);
+    } else if (!job->again) {
+        job_end(job);
+    } else if (!job->retry_at) {
+        job_submit(job); /* its group cools down, and it waits there */
+    } else {
+        tally_moves(job, JOB_RETRIES);
+        retries_add(job->map->retries, job);
+        front_wake(job->map);
+    }
+}
+
+void job_submit(struct job *job)
+{
+    const weir_task_options *opt = WEIR_TASK(.on_done = settled, .on_done_arg = job);
+    int rc;
+
+    if (!job->queued_at)
+        job->queued_at = weir_now();
+    tally_submits(job);
+    if (job->tally->group)
+        rc = weir_submit(NULL, job->tally->group, body, job, opt);
+    else
+        rc = weir_submit_key(NULL, job->map->executor, job->tally->key, body, job, opt);
+    if (!rc)
+        return;
+    if (rc != WEIR_ECLOSED) {
+        atomic_store(&job->map->wrong, true);
+        map_say(job->map, "task %llu: %s", (unsigned long long)job->seq, weir_strerror(rc));
+    }
+    job_end(job);
+}
+
+/* ---- its end ------------------------------------------------------------------------------------- */
+
+/* The first failure, for the last words of the run. */
+static void describe(struct job *job, char *text, size_t size)
+{
+    int n = snprintf(text, size, "task %llu", (unsigned long long)job->seq);
+
+    if (job->tally && job->tally->key[0] && (size_t)n < size)
+        n += snprintf(text + n, size - (size_t)n, " of %.60s", job->tally->key);
+    if ((size_t)n >= size)
+        return;
+    if (job->outcome == OUTCOME_TIMED_OUT)
+        snprintf(text + n, size - (size_t)n, " ran out of time");
+    else if (job->outcome != OUTCOME_FAILED)
+        snprintf(text + n, size - (size_t)n, ": %s", outcome_name(job->outcome));
+    else if (WIFSIGNALED(job->status))
+        snprintf(text + n, size - (size_t)n, " was ended by signal %d", WTERMSIG(job->status));
+    else
+        snprintf(text + n, size - (size_t)n, " exited with %d", WEXITSTATUS(job->status));
+}
+
+/* What could not be run; or the directory, if that is why. */
+static const char *obstacle(const struct job *job)
+{
+    struct stat st;
+
+    if (!job->directory || (stat(job->directory, &st) == 0 && S_ISDIR(st.st_mode) &&
+                            access(job->directory, X_OK) == 0))
+        return job->argv[0];
+    return job->directory;
+}
+
+static void count_failure(struct job *job)
+{
+    struct map *map = job->map;
+    bool told = false;
+
+    atomic_fetch_add(&map->failed, 1);
+    if (atomic_compare_exchange_strong(&map->first_told, &told, true))
+        describe(job, map->first_failure, sizeof(map->first_failure));
+    if (job->outcome == OUTCOME_CANNOT_RUN)
+        map_say(map, "task %llu: %.200s: %s", (unsigned long long)job->seq, obstacle(job),
+                strerror(job->exec_error));
+}
+
+/* Asks the front to halt, if failures are as many as that. */
+static void judge(struct map *map)
+{
+    int asked = halt_judge(&map->opt->halt, atomic_load(&map->failed), atomic_load(&map->ended));
+    int before = atomic_load(&map->asked);
+
+    while (asked > before && !atomic_compare_exchange_weak(&map->asked, &before, asked))
+        ;
+    if (asked > before)
+        front_wake(map);
+}
+
+void job_end(struct job *job)
+{
+    struct map *map = job->map;
+
+    if (!job->ended_at)
+        job->ended_at = weir_now();
+    if (job->outcome == OUTCOME_NOT_RUN) {
+        atomic_fetch_add(&map->not_run, 1);
+    } else {
+        atomic_fetch_add(&map->ended, 1);
+        if (outcome_is_failure(job->outcome))
+            count_failure(job);
+        judge(map);
+    }
+    if (map->results)
+        results_add(map->results, job);
+    if (job->tally)
+        tally_moves(job, job->outcome == OUTCOME_NOT_RUN ? JOB_NOT_RUN : JOB_ENDED);
+    if (map->opt->keep_order || !spooled_is_empty(&job->stream[0]) ||
+        !spooled_is_empty(&job->stream[1])) {
+        printer_job(map->printer, job);
+        return;
+    }
+    job_free(job);
+}
+
+void job_free(struct job *job)
+{
+    struct map *map = job->map;
+    size_t weight = job->weight;
+
+    forget_output(job);
+    if (job->tally)
+        tally_leaves(job);
+    record_fini(&job->input);
+    free(job->argv);
+    free(job->directory);
+    free(job->tag);
+    free(job);
+    window_leave(map, weight);
+}

@@ -1,0 +1,403 @@
+/* The printer: a queue of outputs and messages, and the piece that is being written.
+ * SPDX-License-Identifier: MIT */
+#include "cli/printer.h"
+
+#include "base/assert.h"
+#include "base/lock.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LINES_MAX = 1 << 20 }; /* bytes of text that wait at most before commands have to */
+
+/* Text on its way; the bytes follow. */
+struct text {
+    struct wr_list link;
+    int fd;
+    size_t length;
+    char bytes[];
+};
+
+/* The lock is for what others bring: jobs, texts, held, and next_seq with --keep-order. The rest is the
+ * front's. */
+struct printer {
+    struct map *map;
+    struct wr_lock lock;
+    struct wr_list jobs;  /* ended, not printed yet; with --keep-order sorted by number           */
+    struct wr_list texts; /* lines and messages                                                  */
+    size_t held;          /* bytes in texts                                                      */
+    bool full;            /* room_fd is not readable                                             */
+    int room_fd;
+    uint64_t next_seq; /* --keep-order: the job to be printed next                              */
+
+    struct job *job; /* being printed */
+    int flow;
+    size_t position; /* in its stream */
+    bool line_starts[2];
+    char *piece; /* what is being written, to fd: `left` bytes from `at`       */
+    char raw[SPOOL_PIECE];
+    size_t piece_size, at, left;
+    int fd;
+    bool broken[3], is_pipe[3], is_terminal[3]; /* by descriptor */
+    bool in_line;
+};
+
+static void look_at(struct printer *printer, int fd)
+{
+    struct stat st;
+
+    printer->is_terminal[fd] = isatty(fd);
+    printer->is_pipe[fd] = fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
+int printer_new(struct printer **out, struct map *map)
+{
+    struct printer *printer = calloc(1, sizeof(*printer));
+
+    if (!printer)
+        return WEIR_ENOMEM;
+    printer->map = map;
+    printer->next_seq = 1;
+    wr_list_init(&printer->jobs);
+    wr_list_init(&printer->texts);
+    look_at(printer, 1);
+    look_at(printer, 2);
+    printer->room_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (printer->room_fd < 0) {
+        free(printer);
+        return -errno;
+    }
+    *out = printer;
+    return 0;
+}
+
+void printer_free(struct printer *printer)
+{
+    if (!printer)
+        return;
+    wr_list_each_safe(link, &printer->texts)
+        free(WR_CONTAINER(link, struct text, link));
+    close(printer->room_fd);
+    free(printer->piece);
+    free(printer);
+}
+
+/* ---- what others bring --------------------------------------------------------------------------- */
+
+static struct job *job_of(struct wr_list *link)
+{
+    return WR_CONTAINER(link, struct job, link);
+}
+
+void printer_job(struct printer *printer, struct job *job)
+{
+    struct map *map = job->map;
+    bool next;
+    struct wr_list *at;
+
+    wr_lock(&printer->lock);
+    at = printer->jobs.prev;
+    while (map->opt->keep_order && at != &printer->jobs && job_of(at)->seq > job->seq)
+        at = at->prev;
+    wr_list_append(at->next, &job->link);
+    next = !map->opt->keep_order || job->seq == printer->next_seq;
+    wr_unlock(&printer->lock);
+    if (next)
+        front_wake(map);
+}
+
+static void set_full(struct printer *printer, bool full)
+{
+    uint64_t value = 1;
+    ssize_t n;
+
+    if (full == printer->full)
+        return;
+    printer->full = full;
+    n = full ? read(printer->room_fd, &value, sizeof(value))
+             : write(printer->room_fd, &value, sizeof(value));
+    (void)n; /* neither can fail: it is readable exactly while not full */
+}
+
+static void add_text(struct printer *printer, struct text *text)
+{
+    wr_lock(&printer->lock);
+    wr_list_append(&printer->texts, &text->link);
+    printer->held += text->length;
+    set_full(printer, printer->held > LINES_MAX);
+    wr_unlock(&printer->lock);
+    front_wake(printer->map);
+}
+
+void printer_text(struct printer *printer, int fd, const char *bytes, size_t length)
+{
+    struct text *text = malloc(sizeof(*text) + length);
+
+    if (!text)
+        return; /* there is no better place to say so */
+    text->fd = fd;
+    text->length = length;
+    memcpy(text->bytes, bytes, length);
+    add_text(printer, text);
+}
+
+int printer_room_fd(const struct printer *printer)
+{
+    return printer->room_fd;
+}
+
+bool printer_is_full(struct printer *printer)
+{
+    bool full;
+
+    wr_lock(&printer->lock);
+    full = printer->full;
+    wr_unlock(&printer->lock);
+    return full;
+}
+
+/* ---- tags ---------------------------------------------------------------------------------------- */
+
+static size_t count_lines(const char *text, size_t length)
+{
+    size_t lines = 0;
+
+    for (const char *end = text + length; (text = memchr(text, '\n', (size_t)(end - text))); text++)
+        lines++;
+    return lines;
+}
+
+/* The most bytes that tag_lines makes of so many. */
+static size_t tagged_size(const char *tag, const char *text, size_t length)
+{
+    return length + (tag ? (count_lines(text, length) + 1) * (strlen(tag) + 1) : 0);
+}
+
+/* Copies text, with the tag and a tab before each line. *line_starts: whether the next byte begins one. */
+static size_t tag_lines(char *out, const char *tag, const char *text, size_t length,
+                        bool *line_starts)
+{
+    const char *end = text + length;
+    char *at = out;
+
+    while (text < end) {
+        const char *line_end = memchr(text, '\n', (size_t)(end - text));
+        size_t n = (size_t)((line_end ? line_end + 1 : end) - text);
+        if (tag && *line_starts) {
+            at = stpcpy(at, tag);
+            *at++ = '\t';
+        }
+        memcpy(at, text, n);
+        at += n;
+        text += n;
+        *line_starts = line_end != NULL;
+    }
+    return (size_t)(at - out);
+}
+
+/* ---- lines as they come -------------------------------------------------------------------------- */
+
+/* Prints what the stream has kept and `length` bytes more. */
+static int print_lines(struct printer *printer, struct job *job, int flow, const char *bytes,
+                       size_t length)
+{
+    struct spooled *kept = &job->stream[flow];
+    struct text *text;
+    bool line_starts = true;
+
+    text =
+        malloc(sizeof(*text) + tagged_size(job->tag, kept->tail ? kept->tail : "", kept->length) +
+               tagged_size(job->tag, bytes, length));
+    if (!text)
+        return -ENOMEM;
+    text->fd = flow + 1;
+    text->length =
+        tag_lines(text->bytes, job->tag, kept->tail ? kept->tail : "", kept->length, &line_starts);
+    text->length += tag_lines(text->bytes + text->length, job->tag, bytes, length, &line_starts);
+    kept->length = 0;
+    add_text(printer, text);
+    return 0;
+}
+
+int printer_lines(struct printer *printer, struct job *job, int flow, const char *text,
+                  size_t length)
+{
+    const char *last = memrchr(text, '\n', length);
+    size_t whole = last ? (size_t)(last + 1 - text) : 0;
+    struct spooled *kept = &job->stream[flow];
+    int rc = 0;
+
+    /* A line beyond what we keep in memory is printed in parts. */
+    if (!whole && kept->length + length > SPOOL_PIECE)
+        whole = length;
+    if (whole)
+        rc = print_lines(printer, job, flow, text, whole);
+    if (!rc && length > whole)
+        rc = spooled_add(kept, printer->map->spool, text + whole, length - whole);
+    return rc;
+}
+
+/* ---- the front's part ---------------------------------------------------------------------------- */
+
+static bool reserve_piece(struct printer *printer, size_t size)
+{
+    char *larger;
+
+    if (size <= printer->piece_size)
+        return true;
+    larger = realloc(printer->piece, size);
+    if (!larger)
+        return false;
+    printer->piece = larger;
+    printer->piece_size = size;
+    return true;
+}
+
+/* Loads a text; false if there is none. */
+static bool load_text(struct printer *printer)
+{
+    struct text *text = NULL;
+
+    wr_lock(&printer->lock);
+    if (!wr_list_empty(&printer->texts)) {
+        text = WR_CONTAINER(printer->texts.next, struct text, link);
+        wr_list_remove(&text->link);
+        printer->held -= text->length;
+        set_full(printer, printer->held > LINES_MAX);
+    }
+    wr_unlock(&printer->lock);
+    if (!text)
+        return false;
+    printer->fd = text->fd;
+    printer->at = printer->left = 0;
+    if (reserve_piece(printer, text->length)) {
+        memcpy(printer->piece, text->bytes, text->length);
+        printer->left = text->length;
+    }
+    free(text);
+    return true;
+}
+
+/* The next job in line, if its turn has come. */
+static struct job *next_job(struct printer *printer)
+{
+    struct job *job = NULL;
+
+    wr_lock(&printer->lock);
+    if (!wr_list_empty(&printer->jobs)) {
+        job = job_of(printer->jobs.next);
+        if (printer->map->opt->keep_order && job->seq != printer->next_seq)
+            job = NULL;
+    }
+    if (job) {
+        wr_list_remove(&job->link);
+        printer->next_seq++;
+    }
+    wr_unlock(&printer->lock);
+    return job;
+}
+
+static void lost(struct printer *printer, int error)
+{
+    char text[200];
+    int n = snprintf(text, sizeof(text), "weir: task %llu: its output is lost: %s\n",
+                     (unsigned long long)printer->job->seq, strerror(error));
+
+    atomic_store(&printer->map->wrong, true);
+    printer_text(printer, 2, text, (size_t)n);
+}
+
+/* Loads the job's next piece; false: it has no more, and is gone. */
+static bool load_piece(struct printer *printer)
+{
+    struct job *job = printer->job;
+
+    for (; printer->flow < 2; printer->flow++, printer->position = 0) {
+        struct spooled *stream = &job->stream[printer->flow];
+        int64_t n = spooled_read(stream, printer->map->spool, printer->raw, &printer->position);
+        if (n > 0 && !reserve_piece(printer, tagged_size(job->tag, printer->raw, (size_t)n)))
+            n = -ENOMEM;
+        if (n < 0)
+            lost(printer, (int)-n);
+        if (n <= 0)
+            continue;
+        printer->fd = printer->flow + 1;
+        printer->at = 0;
+        printer->left = tag_lines(printer->piece, job->tag, printer->raw, (size_t)n,
+                                  &printer->line_starts[printer->flow]);
+        return true;
+    }
+    printer->job = NULL;
+    job_free(job);
+    return false;
+}
+
+int printer_pending(struct printer *printer)
+{
+    while (!printer->left || printer->broken[printer->fd]) {
+        printer->left = 0;
+        if (printer->job) {
+            load_piece(printer);
+            continue;
+        }
+        if (load_text(printer))
+            continue;
+        printer->job = next_job(printer);
+        if (!printer->job)
+            return -1;
+        printer->flow = 0;
+        printer->position = 0;
+        printer->line_starts[0] = printer->line_starts[1] = true;
+    }
+    return printer->fd;
+}
+
+/* A pipe that polls as writable takes so much without making us wait. */
+static size_t at_once(const struct printer *printer)
+{
+    return printer->is_pipe[printer->fd] && printer->left > PIPE_BUF ? PIPE_BUF : printer->left;
+}
+
+int printer_write(struct printer *printer)
+{
+    int fd = printer->fd;
+    ssize_t n = write(fd, printer->piece + printer->at, at_once(printer));
+
+    if (n < 0) {
+        if (errno == EINTR || errno == EAGAIN)
+            return 0;
+        printer->broken[fd] = true;
+        return -errno;
+    }
+    if (n > 0 && printer->is_terminal[fd])
+        printer->in_line = printer->piece[printer->at + (size_t)n - 1] != '\n';
+    printer->at += (size_t)n;
+    printer->left -= (size_t)n;
+    return 0;
+}
+
+bool printer_in_line(const struct printer *printer)
+{
+    return printer->in_line;
+}
+
+void printer_line_ended(struct printer *printer)
+{
+    printer->in_line = false;
+}
+
+bool printer_may_wait(const struct printer *printer)
+{
+    return printer->is_pipe[printer->fd];
+}
+
+bool printer_writes_to_terminal(const struct printer *printer)
+{
+    return printer->is_terminal[printer->fd];
+}

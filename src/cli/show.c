@@ -1,0 +1,298 @@
+/* What is shown while we run: gathers counts into a picture, and says when to draw it.
+ * SPDX-License-Identifier: MIT */
+#include "cli/front.h"
+
+#include "base/assert.h"
+#include "cli/printer.h"
+#include "cli/tally.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ROWS_MAX = 200, WHY_MAX = 12, WHY_SIZE = 320, STATE_SIZE = 40 };
+
+/* A picture in the making. */
+struct picture {
+    struct show *show;
+    struct view view;
+    size_t rows, active,
+        idle_rows; /* how many fit; groups with jobs; rows left for those without */
+    double share;  /* what a new reading counts in smoothed rates                */
+    weir_time now;
+    int64_t eta_ns;
+    struct view_group group[ROWS_MAX];
+    char state[ROWS_MAX][STATE_SIZE];
+    char *key[ROWS_MAX];
+    const char *why[WHY_MAX];
+    char why_text[WHY_MAX][WHY_SIZE];
+};
+
+int show_open(struct show *show, struct map *map)
+{
+    enum progress_mode mode = map->opt->progress;
+    bool always = mode == PROGRESS_ALWAYS;
+
+    *show = (struct show){ .map = map, .began = weir_now() };
+    show->smoothed_at = show->began;
+    if (mode == PROGRESS_NEVER)
+        return 0;
+    show->live = term_is_live(2);
+    show->plain = !show->live;
+    if (show->live)
+        show->period_ns = 100 * INT64_C(1000000);
+    else
+        show->period_ns = (always ? 1 : 10) * INT64_C(1000000000);
+    /* Nothing at all for what is over at once, but what is asked for comes. */
+    show->next = show->began + (show->live ? show->period_ns / 2 : show->period_ns);
+    return show->live ? term_open(&show->term, 2) : 0;
+}
+
+/* ---- the picture --------------------------------------------------------------------------------- */
+
+static bool is_active(const struct tally *tally)
+{
+    return tally->in[JOB_WAITS] + tally->in[JOB_RUNS] + tally->in[JOB_RETRIES] > 0;
+}
+
+static double smooth(double old, uint64_t more, double seconds, double share)
+{
+    return seconds > 0 ? old + share * ((double)more / seconds - old) : old;
+}
+
+/* At the end, what a whole run's average was says more than what happened lately. */
+static double average(const struct picture *p, uint64_t ended)
+{
+    return p->view.elapsed_ns > 0 ? (double)ended * 1e9 / (double)p->view.elapsed_ns : 0;
+}
+
+/* First look: rates, and how many groups are active. */
+static void count(struct tally *tally, void *arg)
+{
+    struct picture *p = arg;
+    uint64_t ended = tally->in[JOB_ENDED];
+    uint64_t left = tally->in[JOB_WAITS] + tally->in[JOB_RUNS] + tally->in[JOB_RETRIES];
+    double seconds = (double)(p->now - p->show->smoothed_at) / 1e9;
+
+    tally->per_second = smooth(tally->per_second, ended - tally->ended_before, seconds, p->share);
+    tally->ended_before = ended;
+    if (p->show->closing)
+        tally->per_second = average(p, ended);
+    p->active += is_active(tally);
+    /* A group that goes on as it did so far; the slowest decides. */
+    if (ended && left) {
+        int64_t eta = (int64_t)((double)left / (double)ended * (double)(p->now - tally->since));
+        p->eta_ns = eta > p->eta_ns ? eta : p->eta_ns;
+    }
+    p->view.total.running += tally->in[JOB_RUNS];
+    p->view.total.waiting += tally->in[JOB_WAITS] + tally->in[JOB_RETRIES];
+}
+
+static const char *state_of(const struct picture *p, const struct tally *tally, char *text)
+{
+    char duration[16];
+
+    if (tally->cools_until > p->now) {
+        quantity_show_duration(duration, tally->cools_until - p->now);
+        snprintf(text, STATE_SIZE, "cooling down %s", duration);
+        return text;
+    }
+    if (tally->in[JOB_RETRIES]) {
+        snprintf(text, STATE_SIZE, "%llu to retry", (unsigned long long)tally->in[JOB_RETRIES]);
+        return text;
+    }
+    return tally->paced && tally->in[JOB_WAITS] ? "paced" : NULL;
+}
+
+/* Second look: those that are shown. */
+static void take(struct tally *tally, void *arg)
+{
+    struct picture *p = arg;
+    size_t i = p->view.count;
+    bool active = is_active(tally);
+
+    if (!active && p->idle_rows == 0)
+        return;
+    if (i == p->rows) {
+        p->view.others += active;
+        return;
+    }
+    p->idle_rows -= !active;
+    p->key[i] = strdup(tally->key); /* the tally may be gone when the picture is drawn */
+    p->group[i] = (struct view_group){
+        .key = p->key[i] ? p->key[i] : "",
+        .done = tally->in[JOB_ENDED],
+        .failed = tally->failed,
+        .running = tally->in[JOB_RUNS],
+        .waiting = tally->in[JOB_WAITS] + tally->in[JOB_RETRIES],
+        .per_second = tally->per_second,
+        .limit = tally->limit,
+        .state = state_of(p, tally, p->state[i]),
+    };
+    p->view.count++;
+}
+
+/* The first that waits in a group can say why. */
+static void ask_why(struct tally *tally, void *arg)
+{
+    struct picture *p = arg;
+    size_t i = p->view.why_count;
+    weir_why why = { .size = sizeof(why) };
+    struct job *job;
+    int n;
+
+    if (i == WHY_MAX || wr_list_empty(&tally->jobs))
+        return;
+    job = WR_CONTAINER(tally->jobs.next, struct job, link);
+    if (weir_task_why(&why, job->task) < 0)
+        return;
+    n = snprintf(p->why_text[i], WHY_SIZE,
+                 "%.60s: %llu wait; task %llu: ", tally->key[0] ? tally->key : "(none)",
+                 (unsigned long long)tally->in[JOB_WAITS], (unsigned long long)job->seq);
+    weir_why_text(p->why_text[i] + n, (size_t)(WHY_SIZE - n), &why);
+    p->why[i] = p->why_text[i];
+    p->view.why_count++;
+}
+
+static void expect(struct picture *p)
+{
+    struct map *map = p->show->map;
+    uint64_t read = atomic_load(&map->read), bytes = atomic_load(&map->input_bytes);
+    bool over;
+
+    pthread_mutex_lock(&map->window_lock);
+    over = map->input_over;
+    pthread_mutex_unlock(&map->window_lock);
+    if (over) {
+        p->view.expected = read;
+    } else if (map->input_size > 0 && bytes > 0) {
+        p->view.expected = (uint64_t)((double)read * (double)map->input_size / (double)bytes);
+        p->view.expected_is_estimate = true;
+    }
+}
+
+static void estimate(struct picture *p)
+{
+    struct view *view = &p->view;
+    uint64_t done = view->total.done;
+
+    view->eta_ns = -1;
+    if (!view->expected || !done || done > view->expected || p->show->closing)
+        return;
+    view->eta_ns =
+        (int64_t)((double)(view->expected - done) / (double)done * (double)view->elapsed_ns);
+    if (!view->expected_is_estimate && p->eta_ns > view->eta_ns)
+        view->eta_ns = p->eta_ns;
+    view->eta_ns = (view->eta_ns / 1000000000 + 1) * 1000000000; /* whole seconds, and never none */
+}
+
+static void gather(struct picture *p, const char *phase)
+{
+    struct show *show = p->show;
+    struct map *map = show->map;
+    double seconds = (double)(p->now - show->smoothed_at) / 1e9;
+    uint64_t ended = atomic_load(&map->ended);
+
+    p->share = seconds / (seconds + 3); /* three seconds fade a reading to half */
+    p->view.grouped = map->opt->group_by != NULL;
+    p->view.groups = p->group;
+    p->view.phase = phase;
+    p->view.elapsed_ns = p->now - show->began;
+    p->view.total.done = ended;
+    p->view.total.failed = atomic_load(&map->failed);
+    show->per_second = smooth(show->per_second, ended - show->ended_before, seconds, p->share);
+    show->ended_before = ended;
+    p->view.total.per_second = show->closing ? average(p, ended) : show->per_second;
+    tallies_each(map->tallies, count, p);
+    show->smoothed_at = p->now;
+    expect(p);
+    estimate(p);
+    p->idle_rows = p->rows > p->active ? p->rows - p->active : 0;
+    tallies_each(map->tallies, take, p);
+    if (show->with_why) {
+        p->view.why = p->why;
+        tallies_each(map->tallies, ask_why, p);
+    }
+}
+
+static size_t rows_of(const struct show *show)
+{
+    int rows = show->live ? show->term.look.height - 4 : 0;
+
+    return rows < 1 ? 1 : rows > ROWS_MAX ? ROWS_MAX : (size_t)rows;
+}
+
+static void draw(struct show *show, const struct view *view)
+{
+    ssize_t n;
+
+    if (show->live) {
+        view_render(&show->text, view, &show->term.look);
+        if (printer_in_line(show->map->printer)) {
+            n = write(2, "\n", 1);
+            (void)n;
+            printer_line_ended(show->map->printer);
+        }
+        term_draw(&show->term, &show->text);
+        return;
+    }
+    view_render_plain(&show->text, view);
+    if (show->closing)
+        fwrite(show->text.text, 1, show->text.length, stderr);
+    else
+        printer_text(show->map->printer, 2, show->text.text, show->text.length);
+}
+
+/* Whoever asked for lines gets one at the end as well. */
+static bool last_line(const struct show *show)
+{
+    return show->closing && show->map->opt->progress == PROGRESS_ALWAYS;
+}
+
+void show_update(struct show *show, bool regardless, const char *phase)
+{
+    weir_time now = weir_now();
+    struct picture *p;
+
+    if (!show->live && !show->plain)
+        return;
+    if (now < show->next && !(regardless && show->live) && !last_line(show))
+        return;
+    p = calloc(1, sizeof(*p));
+    if (!p)
+        return;
+    show->next = now + show->period_ns;
+    p->show = show;
+    p->now = now;
+    p->rows = rows_of(show);
+    gather(p, phase);
+    draw(show, &p->view);
+    for (size_t i = 0; i < p->view.count; i++)
+        free(p->key[i]);
+    free(p);
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------ */
+
+void show_make_way(struct show *show)
+{
+    if (show->live)
+        term_clear(&show->term);
+}
+
+void show_key(struct show *show, int key)
+{
+    if (key == 'w' || key == 'W')
+        show->with_why = !show->with_why;
+}
+
+void show_close(struct show *show)
+{
+    show->closing = true;
+    show->with_why = false;
+    show->term.look.keys = false;
+    show_update(show, true, NULL);
+    if (show->live)
+        term_close(&show->term);
+    free(show->text.text);
+}

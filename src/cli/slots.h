@@ -1,0 +1,41 @@
+/* Slots: the numbers of running commands, from 1, and their process groups, so that none is left behind.
+ *
+ * The table lies in memory shared with a small process of ours, the guardian, which does nothing until we are
+ * gone; then it kills the groups that stand there. So also `kill -9` of weir leaves no command running.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_CLI_SLOTS_H
+#define WR_CLI_SLOTS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { SLOTS_MAX = 10000 };
+
+struct slot {
+    _Atomic pid_t group; /* 0: nothing runs here. Cleared before the leader is reaped: the number
+                            belongs to it until then                                             */
+    int epoll;           /* a set of descriptors, kept from command to command; -1: none yet     */
+};
+
+struct slots;
+
+/* Before any thread is started, since it forks. 0, or a negated errno. */
+int slots_new(struct slots **out, uint32_t count);
+
+/* The lowest free slot; there are as many as may run at once. *number is from 1. */
+struct slot *slots_take(struct slots *slots, uint32_t *number);
+void slots_give(struct slots *slots, struct slot *slot);
+
+/* The command in this slot has ended and is about to be reaped; `sweep`: what else is in its group is
+ * killed. */
+void slots_ended(struct slots *slots, struct slot *slot, bool sweep);
+
+/* Sends a signal to the group of one slot, or of all. */
+void slots_signal(struct slots *slots, struct slot *slot, int signal);
+void slots_signal_all(struct slots *slots, int signal);
+
+void slots_free(struct slots *slots);
+
+#endif

@@ -1,0 +1,203 @@
+/* Counts per group, for the display and for what waits and why.
+ * SPDX-License-Identifier: MIT */
+#include "cli/tally.h"
+
+#include "base/assert.h"
+#include "base/lock.h"
+
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TALLIES_MAX = 10000 }; /* beyond this, groups without jobs are forgotten */
+
+struct tallies {
+    struct map *map;
+    struct wr_lock lock;
+    void *tree;          /* by key, of tsearch(3) */
+    struct wr_list list; /* in the order of appearance */
+    size_t count;
+};
+
+/* The job that this thread is about to submit. */
+static _Thread_local struct job *submitting;
+
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(((const struct tally *)a)->key, ((const struct tally *)b)->key);
+}
+
+int tallies_new(struct tallies **out, struct map *map)
+{
+    *out = calloc(1, sizeof(**out));
+    if (!*out)
+        return WEIR_ENOMEM;
+    (*out)->map = map;
+    wr_list_init(&(*out)->list);
+    return 0;
+}
+
+static void forget(struct tallies *tallies, struct tally *tally)
+{
+    tdelete(tally, &tallies->tree, by_key);
+    wr_list_remove(&tally->link);
+    tallies->count--;
+    free(tally->key);
+    free(tally);
+}
+
+void tallies_free(struct tallies *tallies)
+{
+    if (!tallies)
+        return;
+    while (!wr_list_empty(&tallies->list))
+        forget(tallies, WR_CONTAINER(tallies->list.next, struct tally, link));
+    free(tallies);
+}
+
+/* Makes room by forgetting the oldest group that has no jobs and nothing of its own. */
+static void forget_one(struct tallies *tallies)
+{
+    wr_list_each(link, &tallies->list) {
+        struct tally *tally = WR_CONTAINER(link, struct tally, link);
+        if (!tally->references && !tally->group) {
+            forget(tallies, tally);
+            return;
+        }
+    }
+}
+
+/* Rates and weights are set once per group; limits are asked for by the executor (cmd_map.c). */
+static void set_up(struct tallies *tallies, struct tally *tally)
+{
+    const struct rules *rules = &tallies->map->opt->rules;
+    const struct rule *limit = rules_find(rules, RULE_LIMIT, tally->key);
+    const struct rule *rate = rules_find(rules, RULE_RATE, tally->key);
+    const struct rule *weight = rules_find(rules, RULE_WEIGHT, tally->key);
+
+    tally->limit = limit ? limit->count : tallies->map->opt->per_group;
+    tally->paced = rate != NULL;
+    if (!rate && !weight)
+        return;
+    if (weir_group_get(&tally->group, tallies->map->executor, tally->key))
+        return; /* closed: nothing will start anyway */
+    if (rate)
+        weir_group_pace(tally->group, rate->rate.count, rate->rate.period_ns, rate->rate.burst);
+    if (weight)
+        weir_group_set_weight(tally->group, weight->count);
+}
+
+static struct tally *make(struct tallies *tallies, const char *key)
+{
+    struct tally *tally = calloc(1, sizeof(*tally));
+
+    if (tally)
+        tally->key = strdup(key);
+    if (!tally || !tally->key || !tsearch(tally, &tallies->tree, by_key)) {
+        if (tally)
+            free(tally->key);
+        free(tally);
+        return NULL;
+    }
+    tally->since = weir_now();
+    wr_list_init(&tally->jobs);
+    wr_list_append(&tallies->list, &tally->link);
+    tallies->count++;
+    return tally;
+}
+
+struct tally *tally_get(struct tallies *tallies, const char *key)
+{
+    struct tally probe = { .key = (char *)key }, **found, *tally;
+    bool fresh = false;
+
+    wr_lock(&tallies->lock);
+    found = tfind(&probe, &tallies->tree, by_key);
+    tally = found ? *found : NULL;
+    if (!tally) {
+        if (tallies->count >= TALLIES_MAX)
+            forget_one(tallies);
+        tally = make(tallies, key);
+        fresh = tally != NULL;
+    }
+    if (tally)
+        tally->references++;
+    wr_unlock(&tallies->lock);
+    if (fresh) /* only the reader makes them, so nobody else looks at it yet */
+        set_up(tallies, tally);
+    return tally;
+}
+
+/* ---- what a job does ----------------------------------------------------------------------------- */
+
+void tally_submits(struct job *job)
+{
+    submitting = job;
+}
+
+/* Under the lock; answers the task that nobody will ask any more. */
+static weir_task *move(struct job *job, enum job_state to)
+{
+    struct tally *tally = job->tally;
+    weir_task *task = job->task;
+
+    if (job->state == JOB_WAITS)
+        wr_list_remove(&job->link);
+    if (job->state != JOB_NEW)
+        tally->in[job->state]--;
+    job->state = to;
+    tally->in[to]++;
+    job->task = NULL;
+    return task;
+}
+
+void tally_moves(struct job *job, enum job_state to)
+{
+    struct tallies *tallies = job->map->tallies;
+    weir_task *task;
+
+    wr_lock(&tallies->lock);
+    task = move(job, to);
+    if (to == JOB_ENDED && outcome_is_failure(job->outcome))
+        job->tally->failed++;
+    wr_unlock(&tallies->lock);
+    weir_task_unref(task);
+}
+
+void tally_submitted(weir_task *task, void *arg)
+{
+    struct tallies *tallies = arg;
+    struct job *job = submitting;
+
+    wr_lock(&tallies->lock);
+    move(job, JOB_WAITS);
+    job->task = weir_task_ref(task);
+    wr_list_append(&job->tally->jobs, &job->link);
+    wr_unlock(&tallies->lock);
+}
+
+void tally_cools(struct job *job, weir_time until)
+{
+    struct tallies *tallies = job->map->tallies;
+
+    wr_lock(&tallies->lock);
+    job->tally->cools_until = until;
+    wr_unlock(&tallies->lock);
+}
+
+void tally_leaves(struct job *job)
+{
+    struct tallies *tallies = job->map->tallies;
+
+    wr_lock(&tallies->lock);
+    job->tally->references--;
+    wr_unlock(&tallies->lock);
+}
+
+void tallies_each(struct tallies *tallies, void (*see)(struct tally *tally, void *arg), void *arg)
+{
+    wr_lock(&tallies->lock);
+    wr_list_each(link, &tallies->list)
+        see(WR_CONTAINER(link, struct tally, link), arg);
+    wr_unlock(&tallies->lock);
+}

@@ -1,0 +1,46 @@
+/* Counts per group, for the display and for what waits and why.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_CLI_TALLY_H
+#define WR_CLI_TALLY_H
+
+#include "cli/map.h"
+
+/* Under the tallies' lock. Each job under way is in exactly one state:
+ *     jobs in states WAITS, RUNS, RETRIES == in[WAITS] + in[RUNS] + in[RETRIES]
+ *     length of `jobs` == in[WAITS]                                                              */
+struct tally {
+    char *key;
+    weir_group *group; /* of those with a rate or weight of their own; else NULL                */
+    uint64_t in[JOB_STATES];
+    uint64_t failed;     /* of in[JOB_ENDED] */
+    struct wr_list jobs; /* those that wait, in order of submission                             */
+    int64_t limit;       /* 0: none of its own                                                  */
+    bool paced;
+    weir_time since; /* it appeared */
+    weir_time cools_until;
+    double per_second; /* smoothed, and what it was smoothed from: the front's                  */
+    uint64_t ended_before;
+    struct wr_list link; /* in the order of appearance                                          */
+    uint64_t references; /* jobs under way                                                      */
+};
+
+int tallies_new(struct tallies **out, struct map *map);
+void tallies_free(struct tallies *tallies);
+
+/* The group of that key with a reference for one job; NULL without memory. The key is copied. */
+struct tally *tally_get(struct tallies *tallies, const char *key);
+
+/* tally_submits goes before a job's submission, which is announced to tally_submitted, the executor's
+ * listener: from then on the job waits, and its tally may ask its task why. */
+void tally_submits(struct job *job);
+void tally_submitted(weir_task *task, void *arg);
+
+/* The job goes from its state to that one. */
+void tally_moves(struct job *job, enum job_state to);
+void tally_cools(struct job *job, weir_time until);
+void tally_leaves(struct job *job); /* gives the reference back: the tally may be gone after this */
+
+/* Calls `see` for each group in the order of appearance, under the lock. */
+void tallies_each(struct tallies *tallies, void (*see)(struct tally *tally, void *arg), void *arg);
+
+#endif
