@@ -11,8 +11,7 @@ all:
 	@cmake --build --preset release
 
 run: all
-	@build/release/examples/tour
-	@build/release/examples/groups
+	@examples/watch
 
 test:
 	@tools/deps test
@@ -49,7 +48,7 @@ clean:
 
 help:
 	@echo 'make             build the libraries, examples and benchmark (build/release)'
-	@echo 'make run         run the tour and the executor's examples'
+	@echo 'make run         watch weir map at work for twenty seconds'
 	@echo 'make test        every suite, also under sanitizers, valgrind, qemu and spin'
 	@echo 'make bench       measure, next to the other systems that are installed (tools/deps bench gets them);'
 	@echo '                 ONLY=name for one workload'

@@ -63,6 +63,7 @@ void bench_w1(struct bench_out *out);
 void bench_w2(struct bench_out *out);
 void bench_w3(struct bench_out *out);
 void bench_w3b(struct bench_out *out);
+void bench_w7(struct bench_out *out);
 void bench_w8(struct bench_out *out);
 
 /* ---- for workloads --------------------------------------------------------------------------- */

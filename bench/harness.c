@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { HANG_S = 60, SAID_MAX = 64 << 10 };
+enum { HANG_S = 180, SAID_MAX = 64 << 10 };
 
 /* ---- for workloads --------------------------------------------------------------------------- */
 
