@@ -58,8 +58,6 @@ if(CMOCKA_INCLUDE_DIR AND CMOCKA_LIBRARY)
     file(GLOB support_sources CONFIGURE_DEPENDS tests/support/*.c)
     add_library(test-support STATIC ${support_sources})
     target_include_directories(test-support PRIVATE tests include ${CMOCKA_INCLUDE_DIR})
-    target_compile_definitions(test-support PUBLIC WEIR_COMMAND="$<TARGET_FILE:weir-command>")
-    add_dependencies(test-support weir-command)
     target_compile_definitions(test-support PUBLIC
         WEIR_COMMAND="$<TARGET_FILE:weir-command>" MAP_CHILD="$<TARGET_FILE:map-child>")
     add_dependencies(test-support weir-command map-child)

@@ -141,8 +141,8 @@ static const struct opt options[] = {
       "Begin each line with TEXT and a tab. Default: the group's key, or {} without groups.",
       OPT_TEXT, NULL },
     { LINE_BUFFER, 0, "line-buffer", NULL,
-      "Print whole lines as they come, instead of each command's output in one piece when it has "
-      "ended.",
+      "Print whole lines as they come (those beyond 64 KiB in parts), instead of each command's "
+      "output in one piece when it has ended.",
       OPT_TEXT, NULL },
     { FILES, 0, "files", "DIR",
       "Write outputs to DIR/SEQ.out and DIR/SEQ.err instead; DIR is made if need be.",
@@ -352,6 +352,19 @@ static int set_input_option(struct parsed *p, int id, const struct opt_reader *r
     }
 }
 
+/* What is wrong with a rule, with the option in front. */
+static int add_rule(struct rules *rules, enum rule_kind kind, const struct opt_reader *reader,
+                    weir_message *message)
+{
+    weir_message why = { "" };
+    int rc = rules_add(rules, kind, reader->value, &why);
+
+    if (rc)
+        snprintf(message->text, sizeof(message->text), "--%s %.400s", reader->found->name,
+                 why.text);
+    return rc;
+}
+
 static int set_limit_option(struct map_options *opt, int id, const struct opt_reader *reader,
                             weir_message *message)
 {
@@ -364,11 +377,11 @@ static int set_limit_option(struct map_options *opt, int id, const struct opt_re
     case PER_GROUP:
         return count(&opt->per_group, reader, message, 1, SLOTS_MAX);
     case LIMIT:
-        return rules_add(&opt->rules, RULE_LIMIT, reader->value, message);
+        return add_rule(&opt->rules, RULE_LIMIT, reader, message);
     case RATE:
-        return rules_add(&opt->rules, RULE_RATE, reader->value, message);
+        return add_rule(&opt->rules, RULE_RATE, reader, message);
     case WEIGHT:
-        return rules_add(&opt->rules, RULE_WEIGHT, reader->value, message);
+        return add_rule(&opt->rules, RULE_WEIGHT, reader, message);
     default:
         return count(&opt->max_wait, reader, message, 0, 1000000);
     }

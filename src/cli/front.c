@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "cli/front.h"
 
+#include "cli/glyph.h"
 #include "cli/printer.h"
 #include "cli/results.h"
 #include "cli/tally.h"
@@ -10,6 +11,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
@@ -52,6 +54,25 @@ static void clear_wakes(struct map *map)
     atomic_store(&map->woken, false);
 }
 
+/* Names and records may hold anything; a terminal is sent text alone. */
+static void clean(char *text, size_t size)
+{
+    const char *at;
+    struct glyph glyph;
+    size_t length = 0;
+    char *copy;
+
+    if (!isatty(2) || !(copy = strdup(text)))
+        return;
+    at = copy;
+    while (glyph_next(&glyph, &at, MB_CUR_MAX > 1) && length + glyph.length < size) {
+        memcpy(text + length, glyph.bytes, glyph.length);
+        length += glyph.length;
+    }
+    text[length] = 0;
+    free(copy);
+}
+
 void map_say(struct map *map, const char *format, ...)
 {
     char text[1024] = "weir: ";
@@ -64,6 +85,7 @@ void map_say(struct map *map, const char *format, ...)
     va_end(args);
     if (n < 0)
         return;
+    clean(text, sizeof(text) - 1);
     length = strlen(text);
     text[length++] = '\n';
     printer_text(map->printer, 2, text, length);
@@ -71,19 +93,16 @@ void map_say(struct map *map, const char *format, ...)
 
 /* ---- phases -------------------------------------------------------------------------------------- */
 
-/* Starts nothing more. What waits has not run; what was to be tried again has failed. */
+/* Starts nothing more. What waits has not run; what was to be tried again has failed (see the loop). */
 static void stop_starting(struct front *front)
 {
     struct map *map = front->map;
     int running = MAP_RUNNING;
-    struct job *job;
 
     if (!atomic_compare_exchange_strong(&map->phase, &running, MAP_DRAINING))
         return;
     intake_stop(map);
     weir_executor_close(map->executor, WEIR_LEAVE_RUNNING);
-    while ((job = retries_any(map->retries)))
-        job_end(job);
     front->redraw = true;
 }
 
@@ -106,13 +125,25 @@ static void kill_running(struct front *front)
     front->kill_at = weir_in_s(1); /* one may have been between fork and exec */
 }
 
-/* Ctrl-Z: the commands stop as well, then we do. */
+/* What a signal of ours does to others. */
+static void act_as_usual(int signal)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    raise(signal);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+/* Ctrl-Z: the commands stop as well, then we do; but not where no shell could make us go on. */
 static void suspend(struct front *front)
 {
     slots_signal_all(front->map->slots, SIGSTOP);
     if (front->show.live)
         term_suspend(&front->show.term);
-    raise(SIGSTOP);
+    act_as_usual(SIGTSTP);
     if (front->show.live)
         term_resume(&front->show.term);
     slots_signal_all(front->map->slots, SIGCONT);
@@ -127,8 +158,13 @@ static void interrupt(struct front *front)
         stop_starting(front);
     else if (front->interrupts == 2)
         end_running(front);
-    else
+    else {
         kill_running(front);
+        if (printer_pending(front->map->printer) >= 0) { /* nobody may be there to read it */
+            atomic_store(&front->map->wrong, true);
+            printer_give_up(front->map->printer);
+        }
+    }
 }
 
 static void take_signals(struct front *front)
@@ -147,6 +183,11 @@ static void take_signals(struct front *front)
             break;
         case SIGTSTP:
             suspend(front);
+            break;
+        case SIGQUIT:
+            if (front->show.live)
+                term_suspend(&front->show.term);
+            act_as_usual(SIGQUIT); /* our end; the guardian does the rest */
             break;
         default:
             if (front->show.live)
@@ -226,14 +267,21 @@ static void flush_results(struct front *front)
 
 /* ---- the loop ------------------------------------------------------------------------------------ */
 
+/* Submits those that are due; answers when to look again. Once nothing more is started, all have failed, also
+ * those that come from commands which end only now. */
 static weir_time submit_retries(struct map *map)
 {
     struct job *job;
     weir_time next;
 
-    while ((job = retries_due(map->retries, weir_now(), &next)))
-        job_submit(job);
-    return next;
+    if (atomic_load(&map->phase) == MAP_RUNNING) {
+        while ((job = retries_due(map->retries, weir_now(), &next)))
+            job_submit(job);
+        return next;
+    }
+    while ((job = retries_any(map->retries)))
+        job_end(job);
+    return WEIR_FOREVER;
 }
 
 static const char *phase_text(struct front *front)
@@ -292,6 +340,8 @@ static void sleep_until_work(struct front *front, weir_time next)
         clear_wakes(front->map);
     if (polled[SIGNALS].revents)
         take_signals(front);
+    if (polled[KEYS].revents & (POLLHUP | POLLERR))
+        term_suspend(&front->show.term); /* it is gone, so no key will come */
     while (polled[KEYS].revents && (key = term_key(&front->show.term))) {
         show_key(&front->show, key);
         front->redraw = true;
@@ -324,14 +374,24 @@ static void loop(struct front *front)
     }
 }
 
+/* Not those that we were started to ignore (nohup): blocked ones would come all the same. */
+void front_signals(sigset_t *set)
+{
+    static const int ours[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH };
+    struct sigaction action;
+
+    sigemptyset(set);
+    for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++) {
+        if (sigaction(ours[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(set, ours[i]);
+    }
+}
+
 static int open_signals(void)
 {
-    static const int ours[] = { SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH };
     sigset_t set;
 
-    sigemptyset(&set);
-    for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
-        sigaddset(&set, ours[i]);
+    front_signals(&set);
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
@@ -340,7 +400,8 @@ static int exit_status(const struct map *map)
 {
     uint64_t failed = atomic_load(&map->failed);
 
-    if (atomic_load(&map->wrong) || (atomic_load(&map->interrupted) && atomic_load(&map->not_run)))
+    if (atomic_load(&map->wrong) || (atomic_load(&map->interrupted) &&
+                                     (atomic_load(&map->not_run) || !atomic_load(&map->all_read))))
         return 255;
     return failed > 100 ? 101 : (int)failed;
 }
@@ -352,6 +413,7 @@ static void last_words(struct front *front)
 
     if (front->quiet_end)
         return;
+    clean(map->first_failure, sizeof(map->first_failure));
     if (failed)
         fprintf(stderr, "weir: %llu of %llu failed; the first: %s\n", (unsigned long long)failed,
                 (unsigned long long)atomic_load(&map->ended), map->first_failure);

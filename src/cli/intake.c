@@ -1,9 +1,11 @@
 /* The reader's thread: from records to jobs, as many as may be under way.
  * SPDX-License-Identifier: MIT */
 #include "cli/map.h"
+#include "cli/printer.h"
 #include "cli/reader.h"
 #include "cli/tally.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -142,6 +144,7 @@ static bool take_one(struct map *map)
             atomic_store(&map->wrong, true);
             map_say(map, "%s", message.text[0] ? message.text : weir_strerror(rc));
         }
+        atomic_store(&map->all_read, rc == 0);
         return false;
     }
     atomic_store(&map->input_bytes, reader_bytes(map->reader));
@@ -160,12 +163,24 @@ static bool take_one(struct map *map)
     return true;
 }
 
+/* Records that make no command leave the window at once, but what is said about them waits to be printed. */
+static void wait_for_printer(struct map *map)
+{
+    struct pollfd polled[] = {
+        { .fd = printer_room_fd(map->printer), .events = POLLIN },
+        { .fd = map->stop_fd, .events = POLLIN },
+    };
+
+    while (printer_is_full(map->printer) && !polled[1].revents)
+        poll(polled, 2, -1);
+}
+
 static void *run(void *arg)
 {
     struct map *map = arg;
 
     while (window_wait(map) && take_one(map))
-        ;
+        wait_for_printer(map);
     pthread_mutex_lock(&map->window_lock);
     map->input_over = true;
     pthread_mutex_unlock(&map->window_lock);

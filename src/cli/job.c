@@ -37,7 +37,7 @@ static void wait_for_delay(struct map *map)
     do {
         next = (turn > now ? turn : now) + map->opt->delay_ns;
     } while (!atomic_compare_exchange_weak(&map->next_start, &turn, next));
-    weir_sleep(next - map->opt->delay_ns);
+    weir_fd_wait(map->stop_fd, WEIR_READ, next - map->opt->delay_ns); /* or until we stop */
 }
 
 /* How long to wait before attempt number n + 1. */
@@ -91,6 +91,8 @@ static void cool_group(struct job *job, int64_t cool_ns)
     tally_cools(job, until);
 }
 
+static void count_end(struct job *job);
+
 static int body(void **value, void *arg)
 {
     struct job *job = arg;
@@ -100,7 +102,7 @@ static int body(void **value, void *arg)
     tally_moves(job, JOB_RUNS);
     wait_for_delay(job->map);
     job->again = false;
-    if (atomic_load(&job->map->phase) != MAP_RUNNING)
+    if (atomic_load(&job->map->phase) != MAP_RUNNING || atomic_load(&job->map->asked))
         return 0; /* with the outcome it had */
     job->attempts++;
     job->retry_at = 0;
@@ -110,8 +112,10 @@ static int body(void **value, void *arg)
     job->again = try_again(job, cool_ns);
     if (job->again && job->map->opt->output == OUTPUT_GROUPED)
         forget_output(job); /* what the last attempt writes is what counts */
-    else if (job->again && job->map->opt->output == OUTPUT_LINES)
+    else if (job->map->opt->output == OUTPUT_LINES)
         end_lines(job);
+    if (!job->again) /* with permits held: what failures ask for is known before the next one starts */
+        count_end(job);
     return job->outcome == OUTCOME_DONE ? 0 : -1;
 }
 
@@ -214,20 +218,31 @@ static void judge(struct map *map)
         front_wake(map);
 }
 
+/* Once per job. */
+static void count_end(struct job *job)
+{
+    struct map *map = job->map;
+
+    if (job->counted)
+        return;
+    job->counted = true;
+    if (job->outcome == OUTCOME_NOT_RUN) {
+        atomic_fetch_add(&map->not_run, 1);
+        return;
+    }
+    atomic_fetch_add(&map->ended, 1);
+    if (outcome_is_failure(job->outcome))
+        count_failure(job);
+    judge(map);
+}
+
 void job_end(struct job *job)
 {
     struct map *map = job->map;
 
     if (!job->ended_at)
         job->ended_at = weir_now();
-    if (job->outcome == OUTCOME_NOT_RUN) {
-        atomic_fetch_add(&map->not_run, 1);
-    } else {
-        atomic_fetch_add(&map->ended, 1);
-        if (outcome_is_failure(job->outcome))
-            count_failure(job);
-        judge(map);
-    }
+    count_end(job);
     if (map->results)
         results_add(map->results, job);
     if (job->tally)

@@ -45,6 +45,8 @@ static int open_input(struct map *map)
         return wrong(name, errno);
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
         map->input_size = st.st_size;
+    if (!name && isatty(0))
+        fputs("weir: reading records from the terminal; Ctrl-D ends them\n", stderr);
     map->input_fd = fd;
     rc = reader_new(&map->reader, fd, name ? name : "standard input", map->opt->separator,
                     &map->syntax, map->stop_fd);
@@ -179,16 +181,10 @@ static void block_signals(void)
     sigset_t set;
 
     child_setup();
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
-    sigaddset(&set, SIGTSTP);
-    sigaddset(&set, SIGWINCH);
+    front_signals(&set);
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD,
-           SIG_DFL); /* whoever started us may ignore it, and then no exit status reaches us */
+    signal(SIGCHLD, SIG_DFL); /* ignored, as we may inherit it, no exit status would reach us */
 }
 
 static int open_files(struct map *map)

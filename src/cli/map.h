@@ -25,6 +25,7 @@
 #include "cli/template.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <weir.h>
@@ -104,6 +105,7 @@ struct job {
     int status;     /* as from waitpid; -1: it never ran */
     int exec_error; /* an errno: why it cannot run      */
     bool again;     /* run it once more                  */
+    bool counted;   /* among those that have ended */
     struct spooled stream[2];
 };
 
@@ -156,6 +158,7 @@ struct map {
     uint64_t under_way;
     size_t under_way_bytes;
     bool input_over;
+    _Atomic bool all_read;        /* the input's end was reached                          */
     _Atomic uint64_t read;        /* jobs made so far                                     */
     _Atomic uint64_t input_bytes; /* of the input consumed                                */
     int64_t input_size;           /* of a regular file; 0: not known                      */
@@ -214,6 +217,8 @@ void retries_free(struct retries *retries);
 
 /* Runs until everything is done; answers the exit status. */
 int front_run(struct map *map);
+/* Those that come to the front; the others are what they are. */
+void front_signals(sigset_t *set);
 void front_wake(struct map *map);
 
 /* Says something on standard error, without disturbing the display. From any thread. */

@@ -234,7 +234,7 @@ int printer_lines(struct printer *printer, struct job *job, int flow, const char
     int rc = 0;
 
     /* A line beyond what we keep in memory is printed in parts. */
-    if (!whole && kept->length + length > SPOOL_PIECE)
+    if (!whole && !spooled_fits(kept, printer->map->spool, length))
         whole = length;
     if (whole)
         rc = print_lines(printer, job, flow, text, whole);
@@ -370,6 +370,8 @@ int printer_write(struct printer *printer)
     ssize_t n = write(fd, printer->piece + printer->at, at_once(printer));
 
     if (n < 0) {
+        if (errno == EAGAIN)
+            printer->is_pipe[fd] = true; /* somebody made it non-blocking: poll it from now on */
         if (errno == EINTR || errno == EAGAIN)
             return 0;
         printer->broken[fd] = true;
@@ -390,6 +392,11 @@ bool printer_in_line(const struct printer *printer)
 void printer_line_ended(struct printer *printer)
 {
     printer->in_line = false;
+}
+
+void printer_give_up(struct printer *printer)
+{
+    printer->broken[1] = printer->broken[2] = true;
 }
 
 bool printer_may_wait(const struct printer *printer)

@@ -43,4 +43,7 @@ void printer_line_ended(struct printer *printer);
 bool printer_may_wait(const struct printer *printer);
 bool printer_writes_to_terminal(const struct printer *printer);
 
+/* Drops what is not written yet, and whatever comes. */
+void printer_give_up(struct printer *printer);
+
 #endif

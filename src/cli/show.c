@@ -37,7 +37,8 @@ int show_open(struct show *show, struct map *map)
     show->smoothed_at = show->began;
     if (mode == PROGRESS_NEVER)
         return 0;
-    show->live = term_is_live(2);
+    /* Whoever types records into the terminal needs its echo and its lines. */
+    show->live = term_is_live(2) && (map->opt->input || !isatty(0));
     show->plain = !show->live;
     if (show->live)
         show->period_ns = 100 * INT64_C(1000000);

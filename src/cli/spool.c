@@ -175,12 +175,17 @@ static void release_tail(struct spooled *s, struct spool *spool)
     s->size = 0;
 }
 
+bool spooled_fits(const struct spooled *s, const struct spool *spool, size_t length)
+{
+    return s->length + length <= SPOOL_PIECE && !memory_is_short(spool, s);
+}
+
 int spooled_add(struct spooled *s, struct spool *spool, const char *text, size_t length)
 {
     bool is_short = memory_is_short(spool, s);
     int rc = 0;
 
-    if (is_short || s->length + length > SPOOL_PIECE)
+    if (!spooled_fits(s, spool, length))
         rc = flush_tail(s, spool);
     if (!rc && is_short)
         release_tail(s, spool);

@@ -30,6 +30,9 @@ static inline bool spooled_is_empty(const struct spooled *s)
     return s->extents == 0 && s->length == 0;
 }
 
+/* Whether so many bytes more would still be all in memory. */
+bool spooled_fits(const struct spooled *s, const struct spool *spool, size_t length);
+
 /* Adds at most SPOOL_PIECE bytes. 0, -ENOMEM, or what the file system said (-ENOSPC). */
 int spooled_add(struct spooled *s, struct spool *spool, const char *text, size_t length);
 
