@@ -66,15 +66,18 @@ static void test_numbers_have_to_be_in_their_range(void)
 static void test_rules_have_to_be_rules(void)
 {
     static const struct refusal refused[] = {
-        { "--limit", "a=0", "\"0\" is no limit; a whole number is, from 1" },
-        { "--limit", "a", "\"a\" is no limit; a whole number is, from 1" },
-        { "--limit", "=3", "\"=3\" has no pattern before the =" },
-        { "--weight", "a=0", "\"0\" is no weight; a whole number is, from 1 to 1000" },
-        { "--weight", "a=1001", "\"1001\" is no weight; a whole number is, from 1 to 1000" },
-        { "--rate", "a=10", "\"10\" is no rate; 10/s is, or 100/m:20 with a burst of 20" },
-        { "--rate", "a=0/s", "\"0/s\" is no rate; 10/s is, or 100/m:20 with a burst of 20" },
-        { "--rate", "a=1/0s", "\"1/0s\" is no rate; 10/s is, or 100/m:20 with a burst of 20" },
-        { "--rate", "a=1/s:0", "\"1/s:0\" is no rate; 10/s is, or 100/m:20 with a burst of 20" },
+        { "--limit", "a=0", "--limit \"0\" is no limit; a whole number is, from 1" },
+        { "--limit", "a", "--limit \"a\" is no limit; a whole number is, from 1" },
+        { "--limit", "=3", "--limit \"=3\" has no pattern before the =" },
+        { "--weight", "a=0", "--weight \"0\" is no weight; a whole number is, from 1 to 1000" },
+        { "--weight", "a=1001",
+          "--weight \"1001\" is no weight; a whole number is, from 1 to 1000" },
+        { "--rate", "a=10", "--rate \"10\" is no rate; 10/s is, or 100/m:20 with a burst of 20" },
+        { "--rate", "a=0/s", "--rate \"0/s\" is no rate; 10/s is, or 100/m:20 with a burst of 20" },
+        { "--rate", "a=1/0s",
+          "--rate \"1/0s\" is no rate; 10/s is, or 100/m:20 with a burst of 20" },
+        { "--rate", "a=1/s:0",
+          "--rate \"1/s:0\" is no rate; 10/s is, or 100/m:20 with a burst of 20" },
     };
 
     for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)

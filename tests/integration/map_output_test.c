@@ -167,10 +167,11 @@ static void test_line_buffer_treats_errors_likewise(void)
     assert_contains(r->err, "b\teb\n");
 }
 
-static void test_line_buffer_prints_a_last_line_without_newline(void)
+/* Or another command's line would run on in it. */
+static void test_line_buffer_ends_a_last_line_that_has_no_newline(void)
 {
     assert_ran(MAP("a\n", "--line-buffer", "--tag", "--", "sh", "-c", "printf 'x\\ny'", "{}"), 0,
-               "a\tx\na\ty", "");
+               "a\tx\na\ty\n", "");
 }
 
 /* The last thing to happen is a printed line: the run must end then, not at the next look at the clock. */
@@ -490,7 +491,7 @@ int main(void)
         TEST(test_line_buffer_prints_lines_before_the_command_ends),
         TEST(test_line_buffer_never_mixes_lines),
         TEST(test_line_buffer_treats_errors_likewise),
-        TEST(test_line_buffer_prints_a_last_line_without_newline),
+        TEST(test_line_buffer_ends_a_last_line_that_has_no_newline),
         TEST(test_line_buffer_ends_with_its_last_line),
         TEST(test_line_buffer_does_not_join_a_failed_attempt_to_the_next),
         TEST(test_files_take_the_outputs),
