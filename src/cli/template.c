@@ -47,26 +47,18 @@ size_t placeholder_at(enum placeholder_kind *kind, const char *at, const char *e
     return length + 2;
 }
 
-/* Room for one more in an array that grows by doubling. */
-static int make_room(void *array, size_t count, size_t size)
+/* The array, with room for one more than `count`; it grows by doubling. NULL without memory. */
+static void *roomy(void *array, size_t count, size_t size)
 {
-    void *old, *larger;
-
     if (count & (count - 1)) /* not at a power of two yet */
-        return 0;
-    memcpy(&old, array, sizeof(old));
-    larger = realloc(old, (count ? 2 * count : 1) * size);
-    if (!larger)
-        return WEIR_ENOMEM;
-    memcpy(array, &larger, sizeof(larger));
-    return 0;
+        return array;
+    return realloc(array, (count ? 2 * count : 1) * size);
 }
 
 int template_add_placeholder(size_t *index, struct template *template, enum placeholder_kind kind,
                              const char *at, size_t length)
 {
-    struct placeholder new = { .kind = kind };
-    int rc;
+    struct placeholder new = { .kind = kind }, *larger;
 
     for (size_t i = 0; i < template->placeholder_count; i++) {
         const struct placeholder *old = &template->placeholders[i];
@@ -77,9 +69,10 @@ int template_add_placeholder(size_t *index, struct template *template, enum plac
             return 0;
         }
     }
-    rc = make_room(&template->placeholders, template->placeholder_count, sizeof(new));
-    if (rc < 0)
-        return rc;
+    larger = roomy(template->placeholders, template->placeholder_count, sizeof(new));
+    if (!larger)
+        return WEIR_ENOMEM;
+    template->placeholders = larger;
     if (kind == HOLDS_FIELD) {
         new.name = strndup(at + 1, length - 2);
         if (!new.name)
@@ -120,10 +113,11 @@ unsigned template_needs(const struct template *template)
 
 static int add_piece(struct template *template, const struct piece *piece)
 {
-    int rc = make_room(&template->pieces, template->piece_count, sizeof(*piece));
+    struct piece *larger = roomy(template->pieces, template->piece_count, sizeof(*piece));
 
-    if (rc < 0)
-        return rc;
+    if (!larger)
+        return WEIR_ENOMEM;
+    template->pieces = larger;
     template->pieces[template->piece_count++] = *piece;
     template->word_start[template->word_count] = template->piece_count;
     return 0;
@@ -132,10 +126,11 @@ static int add_piece(struct template *template, const struct piece *piece)
 int template_open_word(struct template *template)
 {
     /* One entry more than words: where the last one ends. */
-    int rc = make_room(&template->word_start, template->word_count + 1, sizeof(size_t));
+    size_t *larger = roomy(template->word_start, template->word_count + 1, sizeof(*larger));
 
-    if (rc < 0)
-        return rc;
+    if (!larger)
+        return WEIR_ENOMEM;
+    template->word_start = larger;
     template->word_start[template->word_count++] = template->piece_count;
     template->word_start[template->word_count] = template->piece_count;
     return 0;

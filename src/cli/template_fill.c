@@ -223,10 +223,11 @@ static char **write_words(const struct template *template, const struct filling 
 {
     size_t count = template->word_count;
     char **words = malloc((count + 1) * sizeof(words[0]) + words_size(template, filling));
-    char *out = (char *)(words + count + 1);
+    char *out;
 
     if (!words)
         return NULL;
+    out = (char *)(words + count + 1);
     for (size_t w = 0; w < count; w++) {
         words[w] = out;
         out = write_word(out, template, w, filling);
