@@ -191,7 +191,9 @@ static const struct opt_section sections[] = {
       "and waits for what runs; the second ends it (TERM, then KILL after the grace); the third "
       "kills it. TERM and "
       "HUP act like the second. Ctrl-Z stops the commands, too. Whatever happens to weir, kill -9 "
-      "included, its commands do not outlive it." },
+      "included, its commands do not outlive it. What a command that ended by itself has left in "
+      "the background "
+      "is its own affair; weir does not wait for it." },
     { "Display", "On a terminal each group has a line: done, running, waiting, failed, how many "
                  "per second. Press w to see what "
                  "waits and why." },

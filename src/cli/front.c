@@ -150,20 +150,31 @@ static void suspend(struct front *front)
     front->redraw = true;
 }
 
+/* Nobody may be there to read what is left to print. */
+static void give_up_printing(struct front *front)
+{
+    if (printer_pending(front->map->printer) < 0)
+        return;
+    atomic_store(&front->map->wrong, true);
+    printer_give_up(front->map->printer);
+}
+
 static void interrupt(struct front *front)
 {
     atomic_store(&front->map->interrupted, true);
-    front->interrupts++;
-    if (front->interrupts == 1)
+    switch (++front->interrupts) {
+    case 1:
         stop_starting(front);
-    else if (front->interrupts == 2)
+        if (!front->show.live) /* which would say so */
+            map_say(front->map, "starting nothing more; Ctrl-C again ends what still runs");
+        break;
+    case 2:
         end_running(front);
-    else {
+        break;
+    default:
         kill_running(front);
-        if (printer_pending(front->map->printer) >= 0) { /* nobody may be there to read it */
-            atomic_store(&front->map->wrong, true);
-            printer_give_up(front->map->printer);
-        }
+        give_up_printing(front);
+        break;
     }
 }
 

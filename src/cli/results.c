@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 struct results {
+    pthread_mutex_t lock; /* a line is written in one go */
     FILE *file;
     int64_t epoch_ns; /* add it to a weir_time to get the time of day */
     bool told;        /* of an error */
@@ -32,6 +33,7 @@ int results_open(struct results **out, const char *path)
         free(results);
         return -error;
     }
+    pthread_mutex_init(&results->lock, NULL);
     setvbuf(results->file, NULL, _IOFBF, 1 << 16);
     clock_gettime(CLOCK_REALTIME, &now);
     results->epoch_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec - weir_now();
@@ -86,7 +88,7 @@ void results_add(struct results *results, const struct job *job)
 {
     FILE *file = results->file;
 
-    flockfile(file);
+    pthread_mutex_lock(&results->lock);
     fprintf(file, "{\"seq\":%llu,\"group\":", (unsigned long long)job->seq);
     put_string(file, job->tally ? job->tally->key : "");
     fputs(",\"command\":[", file);
@@ -102,17 +104,17 @@ void results_add(struct results *results, const struct job *job)
     put_time(results, "started", job->started_at);
     put_time(results, "ended", job->ended_at);
     fprintf(file, ",\"reason\":\"%s\"}\n", outcome_name(job->outcome));
-    funlockfile(file);
+    pthread_mutex_unlock(&results->lock);
 }
 
 int results_flush(struct results *results)
 {
     bool failed;
 
-    flockfile(results->file);
+    pthread_mutex_lock(&results->lock);
     errno = 0;
     failed = fflush_unlocked(results->file) || ferror_unlocked(results->file);
-    funlockfile(results->file);
+    pthread_mutex_unlock(&results->lock);
     if (!failed || results->told)
         return 0;
     results->told = true;
@@ -129,6 +131,7 @@ int results_close(struct results *results)
     errno = 0;
     if (fclose(results->file) && !rc && !results->told)
         rc = errno ? -errno : -EIO;
+    pthread_mutex_destroy(&results->lock);
     free(results);
     return rc;
 }
