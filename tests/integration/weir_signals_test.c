@@ -101,7 +101,9 @@ static void test_the_first_interrupt_drains(void)
     CHECK_EQUAL(weir_end(pid), 255);
     CHECK_EQUAL(count_lines_of("out"), 2);
     CHECK_EQUAL(count_of("out", "done "), 2);
-    assert_string_equal(read_file("err"), "weir: stopped early: 3 that were read have not run\n");
+    assert_string_equal(read_file("err"),
+                        "weir: starting nothing more; Ctrl-C again ends what still runs\n"
+                        "weir: stopped early: 3 that were read have not run\n");
     CHECK_EQUAL(count_lines_of("results"), 5);
     CHECK_EQUAL(count_of("results", "\"done\""), 2);
     CHECK_EQUAL(count_of("results", "\"not_run\""), 3);
