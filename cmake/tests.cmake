@@ -5,6 +5,7 @@
 #   src/sim/, tests/sim/       sim           linked with the simulator; one thread, so not under TSan
 #   tests/stress/*_test.c      stress        real threads
 #   tests/integration/*_test.c integration   the library as users meet it
+#   tests/command/*_test.c     command       the built `weir`, in pipes and on terminals
 #   tests/smoke/smoke.c        smoke         no cmocka: runs where only libc is at hand
 #   examples/*.c               example       public API and shared library only
 #
@@ -55,20 +56,8 @@ mark_as_advanced(CMOCKA_INCLUDE_DIR CMOCKA_LIBRARY)
 if(CMOCKA_INCLUDE_DIR AND CMOCKA_LIBRARY)
     weir_tests(unit weir-cli src/*/*_test.c)
     weir_tests(stress weir-static tests/stress/*_test.c)
-    file(GLOB support_sources CONFIGURE_DEPENDS tests/support/*.c)
-    add_library(test-support STATIC ${support_sources})
-    target_include_directories(test-support PRIVATE tests include ${CMOCKA_INCLUDE_DIR})
-    target_compile_definitions(test-support PUBLIC
-        WEIR_COMMAND="$<TARGET_FILE:weir-command>" MAP_CHILD="$<TARGET_FILE:map-child>")
-    add_dependencies(test-support weir-command map-child)
-    # What `weir map` runs in tests by the hundred thousand: so small that starting it costs little.
-    add_executable(map-child tests/integration/map_child.c)
-    target_compile_options(map-child PRIVATE -O2 -ffreestanding -fno-stack-protector -fno-pie
-        -fno-sanitize=all)
-    target_link_options(map-child PRIVATE -static -nostdlib -no-pie -fno-sanitize=all)
-    set_target_properties(map-child PROPERTIES POSITION_INDEPENDENT_CODE OFF
-        RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/integration)
-    weir_tests(integration "weir-cli;test-support" tests/integration/*_test.c)
+    weir_tests(integration weir-static tests/integration/*_test.c)
+    include(cmake/command_tests.cmake)
     if(NOT WEIR_SANITIZE MATCHES thread)
         weir_tests(sim weir-sim src/sim/*_test.c tests/sim/*_test.c)
     endif()

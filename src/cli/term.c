@@ -206,7 +206,8 @@ static int line_rows(const char **line, const struct view_look *look)
 
     while (**line != '\n') {
         if (**line == '\033') { /* colours take no room */
-            *line += strcspn(*line, "m\n");
+            while (**line != 'm' && **line != '\n')
+                ++*line;
             *line += **line == 'm';
         } else if (glyph_next(&glyph, line, look->utf8)) {
             if (at + glyph.columns > look->width) {
@@ -295,7 +296,7 @@ void term_draw(struct term *term, const struct view_text *text)
         return;
     }
     p->length = 0;
-    if (is_drawn(term, text) || !is_writable(term->fd) || !reserve_drawn(p, text->length) ||
+    if (is_drawn(term, text) || !is_writable(term->fd) || !reserve_drawn(p, text->length + 1) ||
         !reserve(p, text->length + (size_t)text->lines * per_line + around))
         return; /* the next one will do */
     add_text(p, UPDATE_BEGIN CURSOR_HIDE);
@@ -304,7 +305,7 @@ void term_draw(struct term *term, const struct view_text *text)
     add_text(p, CLEAR_BELOW CURSOR_SHOW UPDATE_END);
     send_all(term->fd, p->frame, p->length);
 
-    memcpy(p->drawn.text, text->text, text->length);
+    memcpy(p->drawn.text, text->text, text->length + 1); /* with its final zero */
     p->drawn.length = text->length;
     term->drawn = text->lines;
     term->drawn_width = term->look.width;

@@ -1,6 +1,6 @@
 /* weir map: what happens to each command, from its environment to its end.
  * SPDX-License-Identifier: MIT */
-#include "map_results.h"
+#include "command/map_results.h"
 
 #include <signal.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 /* weir map: values that make no sense are refused with a sentence, before anything is run.
  * SPDX-License-Identifier: MIT */
-#include "support/command.h"
+#include "command/command.h"
 
 struct refusal {
     const char *option, *value, *said;

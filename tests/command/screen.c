@@ -1,6 +1,6 @@
 /* The screen: rows of cells, of which the last few are in view.
  * SPDX-License-Identifier: MIT */
-#include "support/screen.h"
+#include "command/screen.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "cli/term.h"
 
+#include "command/screen.h"
 #include "support/child.h"
-#include "support/screen.h"
 
 #include <locale.h>
 #include <poll.h>

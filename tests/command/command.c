@@ -1,6 +1,6 @@
 /* Commands: started with pipes, watched until they and all their descendants are gone.
  * SPDX-License-Identifier: MIT */
-#include "support/command.h"
+#include "command/command.h"
 
 #include <dirent.h>
 #include <errno.h>

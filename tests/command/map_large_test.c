@@ -1,7 +1,7 @@
 /* weir map: many tasks, much output, little memory.
  * SPDX-License-Identifier: MIT */
-#include "map_child.h"
-#include "support/command.h"
+#include "command/command.h"
+#include "command/map_child.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 /* weir map: what commands write, and what becomes of it.
  * SPDX-License-Identifier: MIT */
-#include "map_results.h"
+#include "command/map_results.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -6,8 +6,8 @@
 #ifndef WR_TESTS_WEIR_RUN_H
 #define WR_TESTS_WEIR_RUN_H
 
+#include "command/screen.h"
 #include "support/check.h"
-#include "support/screen.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
  *                                   of its slot, SLOT_GAUGES + $WEIR_SLOT (see map_child.h)
  *
  * SPDX-License-Identifier: MIT */
-#include "map_child.h"
+#include "command/map_child.h"
 
 #include <fcntl.h>
 #include <stddef.h>

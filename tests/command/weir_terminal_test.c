@@ -1,6 +1,6 @@
 /* The weir command in a real pseudo-terminal: what a person sees of it, and what it leaves behind.
  * SPDX-License-Identifier: MIT */
-#include "support/weir_run.h"
+#include "command/weir_run.h"
 
 static const struct terminal_options usual = { .cols = 80, .rows = 24, .in = "in" };
 

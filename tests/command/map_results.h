@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 
-#include "support/command.h"
+#include "command/command.h"
 
 enum { RESULTS_MAX = 1000 };
 

@@ -1,6 +1,6 @@
 /* weir map: groups, and the limits they are under.
  * SPDX-License-Identifier: MIT */
-#include "map_results.h"
+#include "command/map_results.h"
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 /* weir map: where records come from, what they are made of, and how commands are filled with them.
  * SPDX-License-Identifier: MIT */
-#include "support/command.h"
+#include "command/command.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

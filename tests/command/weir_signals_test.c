@@ -1,6 +1,6 @@
 /* The weir command under signals: it drains, ends, kills, and whatever happens leaves no process behind.
  * SPDX-License-Identifier: MIT */
-#include "support/weir_run.h"
+#include "command/weir_run.h"
 
 #include "support/seed.h"
 

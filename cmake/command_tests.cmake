@@ -1,0 +1,20 @@
+# Tests of the built `weir` command, and what they run.
+# SPDX-License-Identifier: MIT
+
+# What `weir map` starts in tests by the hundred thousand: so small that starting it costs little.
+add_executable(map-child tests/command/map_child.c)
+target_include_directories(map-child PRIVATE tests)
+target_compile_options(map-child PRIVATE -O2 -ffreestanding -fno-stack-protector -fno-pie
+    -fno-sanitize=all)
+target_link_options(map-child PRIVATE -static -nostdlib -no-pie -fno-sanitize=all)
+set_target_properties(map-child PROPERTIES POSITION_INDEPENDENT_CODE OFF
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/command)
+
+# Starting commands, and a model of a terminal's screen.
+add_library(command-support STATIC tests/command/command.c tests/command/screen.c)
+target_include_directories(command-support PRIVATE tests include ${CMOCKA_INCLUDE_DIR})
+target_compile_definitions(command-support PUBLIC
+    WEIR_COMMAND="$<TARGET_FILE:weir-command>" MAP_CHILD="$<TARGET_FILE:map-child>")
+add_dependencies(command-support weir-command map-child)
+
+weir_tests(command "weir-cli;command-support" tests/command/*_test.c)
