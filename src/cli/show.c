@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ROWS_MAX = 200, WHY_MAX = 12, WHY_SIZE = 320, STATE_SIZE = 40 };
+enum { ROWS_MAX = 200, WHY_MAX = 12, WHY_SIZE = 320, STATE_SIZE = 64 };
 
 /* A picture in the making. */
 struct picture {
@@ -51,9 +51,14 @@ int show_open(struct show *show, struct map *map)
 
 /* ---- the picture --------------------------------------------------------------------------------- */
 
+static uint64_t jobs_left(const struct tally *tally)
+{
+    return tally->in[JOB_WAITS] + tally->in[JOB_RUNS] + tally->in[JOB_RETRIES];
+}
+
 static bool is_active(const struct tally *tally)
 {
-    return tally->in[JOB_WAITS] + tally->in[JOB_RUNS] + tally->in[JOB_RETRIES] > 0;
+    return jobs_left(tally) > 0;
 }
 
 static double smooth(double old, uint64_t more, double seconds, double share)
@@ -67,12 +72,21 @@ static double average(const struct picture *p, uint64_t ended)
     return p->view.elapsed_ns > 0 ? (double)ended * 1e9 / (double)p->view.elapsed_ns : 0;
 }
 
+/* How long the group takes for what is known of it, if it goes on as it did so far; 0: no telling. */
+static int64_t group_eta(const struct picture *p, const struct tally *tally)
+{
+    uint64_t ended = tally->in[JOB_ENDED], left = jobs_left(tally);
+
+    if (!ended || !left || p->show->closing)
+        return 0;
+    return (int64_t)((double)left / (double)ended * (double)(p->now - tally->since));
+}
+
 /* First look: rates, and how many groups are active. */
 static void count(struct tally *tally, void *arg)
 {
     struct picture *p = arg;
     uint64_t ended = tally->in[JOB_ENDED];
-    uint64_t left = tally->in[JOB_WAITS] + tally->in[JOB_RUNS] + tally->in[JOB_RETRIES];
     double seconds = (double)(p->now - p->show->smoothed_at) / 1e9;
 
     tally->per_second = smooth(tally->per_second, ended - tally->ended_before, seconds, p->share);
@@ -80,29 +94,42 @@ static void count(struct tally *tally, void *arg)
     if (p->show->closing)
         tally->per_second = average(p, ended);
     p->active += is_active(tally);
-    /* A group that goes on as it did so far; the slowest decides. */
-    if (ended && left) {
-        int64_t eta = (int64_t)((double)left / (double)ended * (double)(p->now - tally->since));
-        p->eta_ns = eta > p->eta_ns ? eta : p->eta_ns;
-    }
+    if (group_eta(p, tally) > p->eta_ns) /* the slowest decides */
+        p->eta_ns = group_eta(p, tally);
     p->view.total.running += tally->in[JOB_RUNS];
     p->view.total.waiting += tally->in[JOB_WAITS] + tally->in[JOB_RETRIES];
 }
 
-static const char *state_of(const struct picture *p, const struct tally *tally, char *text)
+/* What is special about a group, if anything. */
+static int special_state(const struct picture *p, const struct tally *tally, char *text)
 {
     char duration[16];
 
     if (tally->cools_until > p->now) {
         quantity_show_duration(duration, tally->cools_until - p->now);
-        snprintf(text, STATE_SIZE, "cooling down %s", duration);
-        return text;
+        return snprintf(text, STATE_SIZE, "cooling down %s", duration);
     }
-    if (tally->in[JOB_RETRIES]) {
-        snprintf(text, STATE_SIZE, "%llu to retry", (unsigned long long)tally->in[JOB_RETRIES]);
-        return text;
+    if (tally->in[JOB_RETRIES])
+        return snprintf(text, STATE_SIZE, "%llu to retry",
+                        (unsigned long long)tally->in[JOB_RETRIES]);
+    if (tally->paced && tally->in[JOB_WAITS])
+        return snprintf(text, STATE_SIZE, "paced");
+    return 0;
+}
+
+static void describe_group(struct picture *p, const struct tally *tally, struct view_group *group,
+                           char *text)
+{
+    int64_t eta = group_eta(p, tally);
+    int n = special_state(p, tally, text);
+    char duration[16];
+
+    group->is_special = n > 0;
+    if (eta) {
+        quantity_show_duration(duration, (eta / 1000000000 + 1) * 1000000000);
+        n += snprintf(text + n, (size_t)(STATE_SIZE - n), "%seta %s", n ? ", " : "", duration);
     }
-    return tally->paced && tally->in[JOB_WAITS] ? "paced" : NULL;
+    group->state = n ? text : NULL;
 }
 
 /* Second look: those that are shown. */
@@ -128,8 +155,8 @@ static void take(struct tally *tally, void *arg)
         .waiting = tally->in[JOB_WAITS] + tally->in[JOB_RETRIES],
         .per_second = tally->per_second,
         .limit = tally->limit,
-        .state = state_of(p, tally, p->state[i]),
     };
+    describe_group(p, tally, &p->group[i], p->state[i]);
     p->view.count++;
 }
 

@@ -14,7 +14,8 @@ struct view_group {
     uint64_t running, waiting;
     double per_second; /* ended lately */
     int64_t limit;     /* 0: none worth showing */
-    const char *state; /* "cooling down 12s", "paced"; NULL: nothing special */
+    const char *state; /* "eta 12s", "cooling down 12s", "paced"; NULL: nothing to say */
+    bool is_special;   /* the state is worth a look                                      */
 };
 
 struct view {

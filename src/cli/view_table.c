@@ -55,7 +55,7 @@ static const char *style_of(const struct row *row, enum column column)
     case FAILED:
         return RED;
     case STATE:
-        return row->total ? PLAIN : YELLOW;
+        return row->total || !row->counts->is_special ? PLAIN : YELLOW;
     default:
         return PLAIN;
     }

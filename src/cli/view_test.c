@@ -56,7 +56,8 @@ static const struct view_group hosts[] = {
       .waiting = 38,
       .per_second = 12.25,
       .limit = 4,
-      .state = "cooling down 12s" },
+      .state = "cooling down 12s",
+      .is_special = true },
     { .key = "", .done = 7, .running = 1, .per_second = 0.04 },
 };
 
