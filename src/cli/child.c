@@ -15,7 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CHILD_STACK = 24 * 1024 }; /* execvpe builds a path there */
+/* execvpe builds a path there; and for a script without #! the shell's argv, as long as ours. */
+enum { CHILD_STACK = 24 * 1024, WORDS_ON_STACK = 1024 };
 
 static sigset_t mask;
 static pid_t us;
@@ -61,20 +62,39 @@ static int be_born(void *arg)
     _exit(127);
 }
 
-int child_start(struct child *child, const struct child_plan *plan)
+static int start_on(char *stack_top, struct child *child, const struct child_plan *plan)
 {
-    _Alignas(16) char stack[CHILD_STACK];
     struct birth birth = { .plan = plan };
 
     /* Our signals are blocked in all threads, so no handler of ours can run in the child. */
-    child->pid = clone(be_born, stack + sizeof(stack),
-                       CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &birth, &child->fd);
+    child->pid = clone(be_born, stack_top, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &birth,
+                       &child->fd);
     if (child->pid < 0)
         return -errno;
     if (!birth.error)
         return 0;
     child_reap(child);
     return -birth.error;
+}
+
+int child_start(struct child *child, const struct child_plan *plan)
+{
+    _Alignas(16) char stack[CHILD_STACK];
+    size_t words = 0, size;
+    char *larger;
+    int rc;
+
+    while (plan->argv[words])
+        words++;
+    if (words <= WORDS_ON_STACK)
+        return start_on(stack + sizeof(stack), child, plan);
+    size = (CHILD_STACK + words * sizeof(char *)) / 16 * 16;
+    larger = malloc(size); /* aligned to 16 */
+    if (!larger)
+        return -ENOMEM;
+    rc = start_on(larger + size, child, plan);
+    free(larger);
+    return rc;
 }
 
 int child_reap(struct child *child)

@@ -42,6 +42,14 @@ static void test_commands_inherit_no_descriptor_of_ours(void)
                "a\n");
 }
 
+/* Which a shell is started for, with all its words once more. */
+static void test_a_script_without_an_interpreter_may_have_many_words(void)
+{
+    assert_ran(SCRIPT("a\n", "echo 'echo $#' > script; chmod +x script; "
+                             "weir map -- ./script $(seq 20000)"),
+               0, "20001\n", "");
+}
+
 static void test_each_command_leads_a_process_group(void)
 {
     assert_ran(MAP("a\n", "--", "sh", "-c", "set -- $(cat /proc/$$/stat); [ $5 = $$ ] && echo {}"),
@@ -514,6 +522,7 @@ int main(void)
         TEST(test_a_weir_inside_weir_sets_its_own),
         TEST(test_the_rest_of_the_environment_is_passed_on),
         TEST(test_commands_inherit_no_descriptor_of_ours),
+        TEST(test_a_script_without_an_interpreter_may_have_many_words),
         TEST(test_each_command_leads_a_process_group),
         TEST(test_commands_have_usual_signals),
         TEST(test_failures_are_seen_even_if_child_signals_were_ignored),
