@@ -5,6 +5,7 @@
 #include "cli/results.h"
 #include "cli/tally.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,6 +13,10 @@
 #include <unistd.h>
 
 enum { COOLED_MAX = 100 }; /* times one job may send its group to cool down */
+
+/* How long a job may wait for a process or descriptors, and how long between two looks. */
+static const int64_t SHORTAGE_NS = INT64_C(60000000000);
+static const int64_t SHORTAGE_PAUSE_NS = 10000000, SHORTAGE_PAUSE_MAX_NS = 500000000;
 
 const char *outcome_name(enum outcome outcome)
 {
@@ -91,6 +96,33 @@ static void cool_group(struct job *job, int64_t cool_ns)
     tally_cools(job, until);
 }
 
+/* No process, descriptor or memory to be had just now: others that end give some back. */
+static bool is_passing(const struct job *job)
+{
+    int error = job->exec_error;
+
+    return job->outcome == OUTCOME_CANNOT_RUN &&
+           (error == EAGAIN || error == EMFILE || error == ENFILE || error == ENOMEM);
+}
+
+/* One attempt. A shortage is waited out with permits held, so that nobody else runs into it instead. */
+static void attempt(struct job *job, int64_t *cool_ns)
+{
+    struct map *map = job->map;
+    weir_time until = weir_in_ns(SHORTAGE_NS);
+    int64_t pause_ns = SHORTAGE_PAUSE_NS;
+
+    attempt_run(job, cool_ns);
+    while (is_passing(job) && weir_now() < until && atomic_load(&map->phase) == MAP_RUNNING) {
+        if (!atomic_exchange(&map->short_told, true))
+            map_say(map, "task %llu cannot be started yet: %s; waiting, fewer may run than -j says",
+                    (unsigned long long)job->seq, strerror(job->exec_error));
+        weir_fd_wait(map->stop_fd, WEIR_READ, weir_in_ns(pause_ns));
+        pause_ns = pause_ns < SHORTAGE_PAUSE_MAX_NS ? 2 * pause_ns : pause_ns;
+        attempt_run(job, cool_ns);
+    }
+}
+
 static void count_end(struct job *job);
 
 static int body(void **value, void *arg)
@@ -106,7 +138,7 @@ static int body(void **value, void *arg)
         return 0; /* with the outcome it had */
     job->attempts++;
     job->retry_at = 0;
-    attempt_run(job, &cool_ns);
+    attempt(job, &cool_ns);
     if (cool_ns >= 0)
         cool_group(job, cool_ns);
     job->again = try_again(job, cool_ns);

@@ -150,6 +150,7 @@ struct map {
     _Atomic int phase;
     _Atomic bool wrong; /* something of our own failed: exit status 255 */
     _Atomic bool interrupted;
+    _Atomic bool short_told; /* of processes or descriptors, once */
     _Atomic int asked; /* enum halt_when: what failures ask the front to do */
 
     /* Jobs under way, from the reader to the printer. */

@@ -50,6 +50,16 @@ static void test_a_script_without_an_interpreter_may_have_many_words(void)
                0, "20001\n", "");
 }
 
+static void test_too_few_descriptors_make_it_slower_only(void)
+{
+    const struct ran *r =
+        SCRIPT(NULL, "ulimit -n 64; seq 100 | weir map -j40 -- sh -c 'sleep 0.02; echo' | wc -l");
+
+    assert_int_equal(r->status, 0);
+    assert_string_equal(r->out, "100\n");
+    assert_non_null(strstr(r->err, "cannot be started yet: Too many open files"));
+}
+
 static void test_each_command_leads_a_process_group(void)
 {
     assert_ran(MAP("a\n", "--", "sh", "-c", "set -- $(cat /proc/$$/stat); [ $5 = $$ ] && echo {}"),
@@ -523,6 +533,7 @@ int main(void)
         TEST(test_the_rest_of_the_environment_is_passed_on),
         TEST(test_commands_inherit_no_descriptor_of_ours),
         TEST(test_a_script_without_an_interpreter_may_have_many_words),
+        TEST(test_too_few_descriptors_make_it_slower_only),
         TEST(test_each_command_leads_a_process_group),
         TEST(test_commands_have_usual_signals),
         TEST(test_failures_are_seen_even_if_child_signals_were_ignored),
