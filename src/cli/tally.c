@@ -16,6 +16,7 @@ struct tallies {
     struct wr_lock lock;
     void *tree;          /* by key, of tsearch(3) */
     struct wr_list list; /* in the order of appearance */
+    struct wr_list idle; /* those that may be forgotten: without jobs, and nothing of their own */
     size_t count;
 };
 
@@ -34,6 +35,7 @@ int tallies_new(struct tallies **out, struct map *map)
         return WEIR_ENOMEM;
     (*out)->map = map;
     wr_list_init(&(*out)->list);
+    wr_list_init(&(*out)->idle);
     return 0;
 }
 
@@ -41,6 +43,7 @@ static void forget(struct tallies *tallies, struct tally *tally)
 {
     tdelete(tally, &tallies->tree, by_key);
     wr_list_remove(&tally->link);
+    wr_list_remove(&tally->idle);
     tallies->count--;
     free(tally->key);
     free(tally);
@@ -55,16 +58,11 @@ void tallies_free(struct tallies *tallies)
     free(tallies);
 }
 
-/* Makes room by forgetting the oldest group that has no jobs and nothing of its own. */
+/* Makes room by forgetting the group that has had no jobs for longest. */
 static void forget_one(struct tallies *tallies)
 {
-    wr_list_each(link, &tallies->list) {
-        struct tally *tally = WR_CONTAINER(link, struct tally, link);
-        if (!tally->references && !tally->group) {
-            forget(tallies, tally);
-            return;
-        }
-    }
+    if (!wr_list_empty(&tallies->idle))
+        forget(tallies, WR_CONTAINER(tallies->idle.next, struct tally, idle));
 }
 
 /* Rates and weights are set once per group; limits are asked for by the executor (cmd_map.c). */
@@ -101,6 +99,7 @@ static struct tally *make(struct tallies *tallies, const char *key)
     }
     tally->since = weir_now();
     wr_list_init(&tally->jobs);
+    wr_list_init(&tally->idle);
     wr_list_append(&tallies->list, &tally->link);
     tallies->count++;
     return tally;
@@ -120,8 +119,8 @@ struct tally *tally_get(struct tallies *tallies, const char *key)
         tally = make(tallies, key);
         fresh = tally != NULL;
     }
-    if (tally)
-        tally->references++;
+    if (tally && !tally->references++)
+        wr_list_remove(&tally->idle);
     wr_unlock(&tallies->lock);
     if (fresh) /* only the reader makes them, so nobody else looks at it yet */
         set_up(tallies, tally);
@@ -190,7 +189,8 @@ void tally_leaves(struct job *job)
     struct tallies *tallies = job->map->tallies;
 
     wr_lock(&tallies->lock);
-    job->tally->references--;
+    if (!--job->tally->references && !job->tally->group)
+        wr_list_append(&tallies->idle, &job->tally->idle);
     wr_unlock(&tallies->lock);
 }
 

@@ -21,6 +21,7 @@ struct tally {
     double per_second; /* smoothed, and what it was smoothed from: the front's                  */
     uint64_t ended_before;
     struct wr_list link; /* in the order of appearance                                          */
+    struct wr_list idle; /* among those that may be forgotten                                   */
     uint64_t references; /* jobs under way                                                      */
 };
 
