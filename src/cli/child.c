@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +21,24 @@ enum { CHILD_STACK = 24 * 1024, WORDS_ON_STACK = 1024 };
 
 static sigset_t mask;
 static pid_t us;
+static struct rlimit files;
+static bool limit_raised;
 
 void child_setup(void)
 {
     sigprocmask(SIG_BLOCK, NULL, &mask);
     us = getpid();
+}
+
+void child_raise_descriptors(rlim_t wanted)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur >= wanted)
+        return;
+    limit = files;
+    limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+    limit_raised = setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
 struct birth {
@@ -55,6 +69,8 @@ static int be_born(void *arg)
         _exit(127); /* too late for the signal */
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &mask, NULL);
+    if (limit_raised)
+        setrlimit(RLIMIT_NOFILE, &files);
     if (take_descriptors(plan) >= 0 && (!plan->directory || chdir(plan->directory) == 0))
         execvpe(plan->file, plan->argv, plan->envp);
     birth->error = errno;

@@ -4,6 +4,7 @@
 #define WR_CLI_CHILD_H
 
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 struct child_plan {
@@ -26,6 +27,9 @@ struct child {
 /* What is done once: remembers the signal mask that children get, which is the caller's. Before any signal
  * is blocked. */
 void child_setup(void);
+
+/* Raises our limit of open descriptors, as far as we may; children get the one we were started with. */
+void child_raise_descriptors(rlim_t wanted);
 
 /* Starts it. 0, or a negated errno: of exec (what the child could not do is our error, too) or of what came
  * before. It gets SIGKILL if the calling thread ends; a task that waits for it keeps its thread. */

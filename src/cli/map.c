@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -163,18 +162,6 @@ static int copy_environment(struct map *map)
     return 0;
 }
 
-/* Each command takes up to eight descriptors of ours. */
-static void raise_descriptor_limit(int64_t jobs)
-{
-    struct rlimit limit;
-    rlim_t wanted = (rlim_t)jobs * 8 + 64;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
-        return;
-    limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 /* From here on signals come to the front alone. SIGPIPE is an error of write(2). */
 static void block_signals(void)
 {
@@ -240,7 +227,7 @@ static int start(struct map *map)
 {
     int rc;
 
-    raise_descriptor_limit(map->opt->jobs);
+    child_raise_descriptors((rlim_t)map->opt->jobs * 8 + 64); /* each takes up to eight of ours */
     block_signals();
     rc = slots_new(&map->slots, (uint32_t)map->opt->jobs);
     if (!rc)

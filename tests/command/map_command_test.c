@@ -50,6 +50,12 @@ static void test_a_script_without_an_interpreter_may_have_many_words(void)
                0, "20001\n", "");
 }
 
+static void test_commands_have_the_limit_of_descriptors_that_we_had(void)
+{
+    assert_ran(SCRIPT("a\n", "ulimit -Sn 128; weir map -j100 --shell -- 'ulimit -n; : {}'"), 0,
+               "128\n", "");
+}
+
 static void test_too_few_descriptors_make_it_slower_only(void)
 {
     const struct ran *r =
@@ -533,6 +539,7 @@ int main(void)
         TEST(test_the_rest_of_the_environment_is_passed_on),
         TEST(test_commands_inherit_no_descriptor_of_ours),
         TEST(test_a_script_without_an_interpreter_may_have_many_words),
+        TEST(test_commands_have_the_limit_of_descriptors_that_we_had),
         TEST(test_too_few_descriptors_make_it_slower_only),
         TEST(test_each_command_leads_a_process_group),
         TEST(test_commands_have_usual_signals),
