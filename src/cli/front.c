@@ -433,6 +433,19 @@ static void last_words(struct front *front)
                 (unsigned long long)not_run);
 }
 
+/* Nothing runs any more: signals do again what they usually do, so that a reader of our last words who does
+ * not read cannot keep us. Those that came so far were meant for the run. */
+static void release_signals(struct front *front)
+{
+    struct signalfd_siginfo info;
+    sigset_t set;
+
+    while (read(front->signal_fd, &info, sizeof(info)) == sizeof(info))
+        ;
+    front_signals(&set);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
 int front_run(struct map *map)
 {
     struct front front = { .map = map, .signal_fd = open_signals(), .flush_at = weir_in_s(1) };
@@ -448,10 +461,13 @@ int front_run(struct map *map)
     }
     loop(&front);
     pthread_join(reader, NULL);
-    show_close(&front.show);
-    close(front.signal_fd);
     rc = results_close(map->results);
     map->results = NULL;
+    if (!front.show.live)
+        release_signals(&front);
+    show_close(&front.show); /* the terminal is as it was */
+    release_signals(&front);
+    close(front.signal_fd);
     if (rc) {
         atomic_store(&map->wrong, true);
         fprintf(stderr, "weir: %s: %s\n", map->opt->results_path, strerror(-rc));
