@@ -6,6 +6,7 @@
 
 #include "base/os.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +50,8 @@ enum {
 
 static const struct opt options[] = {
     { 0, 0, "Input", NULL, NULL, OPT_TEXT, NULL },
-    { INPUT, 'a', "input", "FILE", "Read records from FILE instead of standard input.", OPT_FILE,
-      NULL },
+    { INPUT, 'a', "input", "FILE", "Read records from FILE instead of standard input, which - is.",
+      OPT_FILE, NULL },
     { NUL, '0', "null", NULL, "Records end with a zero byte, as find -print0 writes them.",
       OPT_TEXT, NULL },
     { CSV, 0, "csv", NULL,
@@ -335,7 +336,7 @@ static int set_input_option(struct parsed *p, int id, const struct opt_reader *r
 {
     switch (id) {
     case INPUT:
-        p->opt.input = reader->value;
+        p->opt.input = strcmp(reader->value, "-") ? reader->value : NULL;
         return 0;
     case NUL:
         p->opt.separator = 0;
@@ -480,6 +481,20 @@ static void set_defaults(struct map_options *opt)
     };
 }
 
+/* Without groups all records have the key "": a rule for others would be ignored in silence. */
+static int check_rules(const struct map_options *opt, weir_message *message)
+{
+    for (size_t i = 0; i < opt->rules.count && !opt->group_by; i++) {
+        if (fnmatch(opt->rules.rule[i].pattern, "", 0) == 0)
+            continue;
+        snprintf(message->text, sizeof(message->text),
+                 "a rule for \"%.80s\", but no groups: say what they are with --group-by",
+                 opt->rules.rule[i].pattern);
+        return WEIR_EINVAL;
+    }
+    return 0;
+}
+
 int cmd_map(char **argv)
 {
     weir_message message = { "" };
@@ -507,6 +522,8 @@ int cmd_map(char **argv)
                  "--keep-order and --line-buffer exclude each other");
         rc = WEIR_EINVAL;
     }
+    if (!rc)
+        rc = check_rules(&p.opt, &message);
     id = rc ? command_wrong(&command_map, &message) : map_run(&p.opt, &p.syntax, reader.argv);
     rules_fini(&p.opt.rules);
     return id;

@@ -40,7 +40,8 @@ static void wait_for_delay(struct map *map)
     if (!map->opt->delay_ns)
         return;
     do {
-        next = (turn > now ? turn : now) + map->opt->delay_ns;
+        if (__builtin_add_overflow(turn > now ? turn : now, map->opt->delay_ns, &next))
+            next = WEIR_FOREVER;
     } while (!atomic_compare_exchange_weak(&map->next_start, &turn, next));
     weir_fd_wait(map->stop_fd, WEIR_READ, next - map->opt->delay_ns); /* or until we stop */
 }

@@ -84,6 +84,21 @@ static void test_rules_have_to_be_rules(void)
         assert_refused(&refused[i]);
 }
 
+static void test_rules_for_groups_need_groups(void)
+{
+    const struct ran *r = MAP("a\n", "--rate", "api=1/h", "--", "echo", "{}");
+
+    assert_int_equal(r->status, 255);
+    assert_string_equal(r->out, "");
+    assert_non_null(strstr(r->err, "--group-by"));
+    assert_ran(MAP("a\n", "--rate", "100/s", "--limit", "*=2", "--", "echo", "{}"), 0, "a\n", "");
+}
+
+static void test_a_dash_is_standard_input(void)
+{
+    assert_ran(MAP("a\n", "-a", "-", "--", "echo", "{}"), 0, "a\n", "");
+}
+
 static void test_halt_has_to_say_when(void)
 {
     static const char *const values[] = { "",
@@ -248,6 +263,8 @@ int main(void)
         TEST(test_durations_have_to_be_some),
         TEST(test_numbers_have_to_be_in_their_range),
         TEST(test_rules_have_to_be_rules),
+        TEST(test_rules_for_groups_need_groups),
+        TEST(test_a_dash_is_standard_input),
         TEST(test_halt_has_to_say_when),
         TEST(test_halt_never_is_the_default),
         TEST(test_progress_is_one_of_three),

@@ -526,7 +526,8 @@ static void add_some_options(struct words *words, struct luck *luck)
     static const char *const single[] = { "--line-buffer", "-k", "--stdin", "--tag" };
 
     add_two(words, "-j", jobs[luck_below(luck, 5)]);
-    if (luck_below(luck, 2))
+    bool grouped = luck_below(luck, 2);
+    if (grouped)
         add_two(words, "--group-by", luck_below(luck, 2) ? "{}" : "/(.)$/");
     if (luck_below(luck, 3) == 0)
         add_two(words, "-J", jobs[luck_below(luck, 3)]);
@@ -541,10 +542,10 @@ static void add_some_options(struct words *words, struct luck *luck)
     if (luck_below(luck, 4) == 0)
         add_two(words, "--delay", "0.2ms");
     if (luck_below(luck, 4) == 0)
-        add_two(words, "--rate", luck_below(luck, 2) ? "*=2000/s" : "1=500/s");
-    if (luck_below(luck, 4) == 0)
+        add_two(words, "--rate", grouped && luck_below(luck, 2) ? "1=500/s" : "*=2000/s");
+    if (grouped && luck_below(luck, 4) == 0)
         add_two(words, "--limit", "[1-4]=1");
-    if (luck_below(luck, 4) == 0)
+    if (grouped && luck_below(luck, 4) == 0)
         add_two(words, "--weight", "[1-4]=3");
     if (luck_below(luck, 4) == 0) {
         add_two(words, "--cool-code", "1");
