@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/lock.h"
+#include "cli/term.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -44,7 +45,10 @@ struct printer {
     char raw[SPOOL_PIECE];
     size_t piece_size, at, left;
     int fd;
-    bool broken[3], is_pipe[3], is_terminal[3]; /* by descriptor */
+    bool broken[3], is_pipe[3],
+        is_terminal[3]; /* by descriptor; a terminal that need not be waited for is
+                                                   like a pipe */
+    int own_fd[3];      /* what such a terminal is written to by; else -1 */
     bool in_line;
 };
 
@@ -53,7 +57,9 @@ static void look_at(struct printer *printer, int fd)
     struct stat st;
 
     printer->is_terminal[fd] = isatty(fd);
-    printer->is_pipe[fd] = fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+    printer->own_fd[fd] = printer->is_terminal[fd] ? term_reopen(fd) : -1;
+    printer->is_pipe[fd] = printer->own_fd[fd] >= 0 ||
+                           (fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)));
 }
 
 int printer_new(struct printer **out, struct map *map)
@@ -83,6 +89,9 @@ void printer_free(struct printer *printer)
         return;
     wr_list_each_safe(link, &printer->texts)
         free(WR_CONTAINER(link, struct text, link));
+    for (int fd = 1; fd <= 2; fd++)
+        if (printer->own_fd[fd] >= 0)
+            close(printer->own_fd[fd]);
     close(printer->room_fd);
     free(printer->piece);
     free(printer);
@@ -367,7 +376,8 @@ static size_t at_once(const struct printer *printer)
 int printer_write(struct printer *printer)
 {
     int fd = printer->fd;
-    ssize_t n = write(fd, printer->piece + printer->at, at_once(printer));
+    ssize_t n = write(printer->own_fd[fd] >= 0 ? printer->own_fd[fd] : fd,
+                      printer->piece + printer->at, at_once(printer));
 
     if (n < 0) {
         if (errno == EAGAIN)
@@ -387,6 +397,11 @@ int printer_write(struct printer *printer)
 bool printer_in_line(const struct printer *printer)
 {
     return printer->in_line;
+}
+
+bool printer_is_amid(const struct printer *printer)
+{
+    return printer->left || printer->job;
 }
 
 void printer_line_ended(struct printer *printer)

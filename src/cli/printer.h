@@ -39,6 +39,9 @@ int printer_write(struct printer *printer);
 bool printer_in_line(const struct printer *printer);
 void printer_line_ended(struct printer *printer);
 
+/* Whether a job's output, or a text, has been written in part: nothing may come in between. */
+bool printer_is_amid(const struct printer *printer);
+
 /* Whether what is pending goes to a pipe, so that only poll(2) tells when it can be written; or to a terminal. */
 bool printer_may_wait(const struct printer *printer);
 bool printer_writes_to_terminal(const struct printer *printer);

@@ -257,7 +257,9 @@ static void draw(struct show *show, const struct view *view)
     if (show->live) {
         view_render(&show->text, view, &show->term.look);
         if (printer_in_line(show->map->printer)) {
-            n = write(2, "\n", 1);
+            if (printer_is_amid(show->map->printer))
+                return; /* the rest of the line comes */
+            n = write(show->term.fd, "\n", 1);
             (void)n;
             printer_line_ended(show->map->printer);
         }

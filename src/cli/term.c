@@ -36,6 +36,7 @@
 
 /* What the terminal was like, and what is on it. */
 struct term_private {
+    int own_fd;             /* the terminal once more, not waited for; -1: it is term->fd alone */
     struct termios before;  /* valid while there are keys */
     struct view_text drawn; /* the block, to the letter  */
     char *frame;            /* scratch: what is sent     */
@@ -72,7 +73,16 @@ static void add_text(struct term_private *p, const char *text)
     add(p, text, strlen(text));
 }
 
-/* All of it, however long the terminal takes. A terminal that is gone is nobody's concern here. */
+int term_reopen(int fd)
+{
+    char path[40];
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+/* All of it, unless the terminal takes nothing for a second: then it is stopped, and so would we be. A terminal
+ * that is gone is nobody's concern here. */
 static void send_all(int fd, const char *bytes, size_t length)
 {
     while (length > 0) {
@@ -80,8 +90,9 @@ static void send_all(int fd, const char *bytes, size_t length)
         if (n >= 0) {
             bytes += n;
             length -= (size_t)n;
-        } else if (errno == EAGAIN) { /* somebody else made it so */
-            poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, 1000);
+        } else if (errno == EAGAIN) {
+            if (poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, 1000) == 0)
+                return;
         } else if (errno != EINTR) {
             return;
         }
@@ -352,7 +363,8 @@ int term_open(struct term *term, int fd)
     p = calloc(1, sizeof(*p));
     if (!p)
         return -ENOMEM;
-    *term = (struct term){ .fd = fd, .key_fd = -1, .saved = p };
+    p->own_fd = term_reopen(fd);
+    *term = (struct term){ .fd = p->own_fd >= 0 ? p->own_fd : fd, .key_fd = -1, .saved = p };
     term->look = (struct view_look){ .width = 80,
                                      .height = 24,
                                      .color = !no_color || !*no_color,
@@ -382,6 +394,8 @@ void term_close(struct term *term)
     if (!p)
         return;
     term_suspend(term);
+    if (p->own_fd >= 0)
+        close(p->own_fd);
     free(p->drawn.text);
     free(p->frame);
     free(p);

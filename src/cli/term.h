@@ -20,6 +20,10 @@ struct term {
 /* Whether fd is a terminal that a live display is possible on (TERM set and not dumb). */
 bool term_is_live(int fd);
 
+/* The terminal behind fd once more, to be written to without waiting, which others who have fd do not notice;
+ * -1: it cannot be opened. */
+int term_reopen(int fd);
+
 /* Takes hold of the terminal on `fd`. Colour unless NO_COLOR is set and not empty; utf8 by the locale's codeset (the
  * caller has called setlocale). Key presses come without echo and without Enter; Ctrl-C, Ctrl-Z and Ctrl-\ keep
  * their meaning. Works without keys if we are not the terminal's foreground process, or if fd is not our
