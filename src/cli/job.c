@@ -83,7 +83,7 @@ static void forget_output(struct job *job)
 static void end_lines(struct job *job)
 {
     for (int i = 0; i < 2; i++)
-        if (!spooled_is_empty(&job->stream[i]))
+        if (!spooled_is_empty(&job->stream[i]) || job->amid_line[i])
             printer_lines(job->map->printer, job, i, "\n", 1);
 }
 

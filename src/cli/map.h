@@ -107,6 +107,7 @@ struct job {
     bool again;     /* run it once more                  */
     bool counted;   /* among those that have ended */
     struct spooled stream[2];
+    bool amid_line[2]; /* --line-buffer: what was printed last has no newline */
 };
 
 /* A job for a record, with its command filled in; the record is used up. NULL: without memory. A record
@@ -151,7 +152,7 @@ struct map {
     _Atomic bool wrong; /* something of our own failed: exit status 255 */
     _Atomic bool interrupted;
     _Atomic bool short_told; /* of processes or descriptors, once */
-    _Atomic int asked; /* enum halt_when: what failures ask the front to do */
+    _Atomic int asked;       /* enum halt_when: what failures ask the front to do */
 
     /* Jobs under way, from the reader to the printer. */
     pthread_mutex_t window_lock;

@@ -218,7 +218,7 @@ static int print_lines(struct printer *printer, struct job *job, int flow, const
 {
     struct spooled *kept = &job->stream[flow];
     struct text *text;
-    bool line_starts = true;
+    bool line_starts = !job->amid_line[flow];
 
     text =
         malloc(sizeof(*text) + tagged_size(job->tag, kept->tail ? kept->tail : "", kept->length) +
@@ -230,6 +230,7 @@ static int print_lines(struct printer *printer, struct job *job, int flow, const
         tag_lines(text->bytes, job->tag, kept->tail ? kept->tail : "", kept->length, &line_starts);
     text->length += tag_lines(text->bytes + text->length, job->tag, bytes, length, &line_starts);
     kept->length = 0;
+    job->amid_line[flow] = !line_starts;
     add_text(printer, text);
     return 0;
 }

@@ -175,6 +175,14 @@ static void test_line_buffer_ends_a_last_line_that_has_no_newline(void)
 }
 
 /* The last thing to happen is a printed line: the run must end then, not at the next look at the clock. */
+/* However many parts it was printed in: with 64 KiB at a time, an even number left nothing to end. */
+static void test_line_buffer_ends_a_long_last_line_too(void)
+{
+    assert_ran(SCRIPT("65536\n131072\n196608\n",
+                      "weir map -j1 --line-buffer --tag=x -- head -c {} /dev/zero | tr -d '\\0'"),
+               0, "x\t\nx\t\nx\t\n", "");
+}
+
 static void test_line_buffer_ends_with_its_last_line(void)
 {
     for (int i = 0; i < 30; i++) {
@@ -492,6 +500,7 @@ int main(void)
         TEST(test_line_buffer_never_mixes_lines),
         TEST(test_line_buffer_treats_errors_likewise),
         TEST(test_line_buffer_ends_a_last_line_that_has_no_newline),
+        TEST(test_line_buffer_ends_a_long_last_line_too),
         TEST(test_line_buffer_ends_with_its_last_line),
         TEST(test_line_buffer_does_not_join_a_failed_attempt_to_the_next),
         TEST(test_files_take_the_outputs),
