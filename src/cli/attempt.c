@@ -49,23 +49,29 @@ static int open_file(const struct map *map, uint64_t seq, const char *suffix)
     return openat(map->directory_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 }
 
-/* The record as a file without a name, to be read from its beginning. */
-static int open_record(const struct record *record)
+static bool write_whole(int fd, const char *text, size_t length)
+{
+    while (length > 0) {
+        ssize_t n = write(fd, text, length);
+        if (n < 0 && errno != EINTR)
+            return false;
+        text += n < 0 ? 0 : n;
+        length -= n < 0 ? 0 : (size_t)n;
+    }
+    return true;
+}
+
+/* The record as a file without a name, to be read from its beginning. It ends as it did in the input: many
+ * programs take no notice of a line without its end. */
+static int open_record(const struct record *record, char separator)
 {
     int fd = memfd_create("weir-record", MFD_CLOEXEC);
-    size_t done = 0;
 
-    while (fd >= 0 && done < record->length) {
-        ssize_t n = write(fd, record->text + done, record->length - done);
-        if (n < 0 && errno != EINTR) {
-            close(fd);
-            return -1;
-        }
-        done += n < 0 ? 0 : (size_t)n;
-    }
-    if (fd >= 0)
-        lseek(fd, 0, SEEK_SET);
-    return fd;
+    if (fd >= 0 && write_whole(fd, record->text, record->length) &&
+        (!separator || write_whole(fd, &separator, 1)) && lseek(fd, 0, SEEK_SET) == 0)
+        return fd;
+    close_if(&fd);
+    return -1;
 }
 
 /* False with errno. */
@@ -74,7 +80,8 @@ static bool open_all(struct attempt *a)
     static const char *const suffix[FLOWS] = { "out", "err" };
     int fds[2];
 
-    if (a->map->opt->to_stdin && (a->input = open_record(&a->job->input)) < 0)
+    if (a->map->opt->to_stdin &&
+        (a->input = open_record(&a->job->input, a->map->opt->separator)) < 0)
         return false;
     for (int i = 0; i < FLOWS; i++) {
         if (a->map->opt->output == OUTPUT_FILES) {

@@ -132,7 +132,8 @@ static const struct opt options[] = {
       "variables, never text of the script.",
       OPT_TEXT, NULL },
     { STDIN, 0, "stdin", NULL,
-      "Give each command its record on standard input (else it has none). Then no {} is appended.",
+      "Give each command its record on standard input, with its end of line (else it has none). "
+      "Then no {} is appended.",
       OPT_TEXT, NULL },
 
     { 0, 0, "Output", NULL, NULL, OPT_TEXT, NULL },
@@ -206,7 +207,8 @@ static const struct opt_section sections[] = {
                  "Bytes that are not UTF-8 "
                  "appear as \\udc80 to \\udcff." },
     { "Exit status",
-      "0: all commands succeeded. 1 to 100: so many failed. 101: more than 100 failed. 126, 127: "
+      "0: all commands succeeded. 1 to 100: so many failed, those that were halted included. 101: "
+      "more than 100 failed. 126, 127: "
       "the command, the same "
       "for all records, cannot be run, or was not found. 255: something else went wrong: bad "
       "arguments, unreadable "
@@ -282,7 +284,7 @@ static int jobs(int64_t *n, const struct opt_reader *reader, weir_message *messa
     if (!quantity_count(&percent, digits, 1, 100000))
         return bad_value(message, reader, "a number, or a share of the CPUs such as 200%");
     *n = (wr_os_cpus() * percent + 99) / 100;
-    return 0;
+    return *n <= SLOTS_MAX ? 0 : bad_value(message, reader, "less");
 }
 
 static int delimiter(struct record_syntax *syntax, const struct opt_reader *reader,

@@ -417,8 +417,15 @@ static int exit_status(const struct map *map)
     return failed > 100 ? 101 : (int)failed;
 }
 
+static const char *how_many(char *text, size_t size, uint64_t not_run)
+{
+    snprintf(text, size, ": %llu that were read have not run", (unsigned long long)not_run);
+    return not_run ? text : "";
+}
+
 static void last_words(struct front *front)
 {
+    char text[80];
     struct map *map = front->map;
     uint64_t failed = atomic_load(&map->failed), not_run = atomic_load(&map->not_run);
 
@@ -429,8 +436,7 @@ static void last_words(struct front *front)
         fprintf(stderr, "weir: %llu of %llu failed; the first: %s\n", (unsigned long long)failed,
                 (unsigned long long)atomic_load(&map->ended), map->first_failure);
     if (atomic_load(&map->phase) != MAP_RUNNING)
-        fprintf(stderr, "weir: stopped early: %llu that were read have not run\n",
-                (unsigned long long)not_run);
+        fprintf(stderr, "weir: stopped early%s\n", how_many(text, sizeof(text), not_run));
 }
 
 /* Nothing runs any more: signals do again what they usually do, so that a reader of our last words who does

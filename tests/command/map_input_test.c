@@ -336,14 +336,17 @@ static void test_a_megabyte_goes_to_standard_input(void)
 {
     char *text = long_line(1 << 20);
 
-    assert_ran(MAP(text, "--stdin", "--", "wc", "-c"), 0, "1048576\n", "");
+    assert_ran(MAP(text, "--stdin", "--", "wc", "-c"), 0, "1048577\n", "");
     free(text);
 }
 
 static void test_stdin_has_the_record_and_nothing_is_appended(void)
 {
-    assert_ran(MAP("a b\nc\n", "-k", "--stdin", "--", "sh", "-c", "echo $#; cat; echo"), 0,
-               "0\na b\n0\nc\n", "");
+    assert_ran(
+        MAP("a b\nc", "-k", "--stdin", "--", "sh", "-c", "echo $#; while read x; do echo $x; done"),
+        0, "0\na b\n0\nc\n", "");
+    assert_ran(SCRIPT("", "printf 'a\\0b\\0' | weir map -k -0 --stdin -- sh -c 'cat; echo .'"), 0,
+               "a.\nb.\n", "");
     assert_ran(MAP("", "--stdin=1", "--", "cat"), 255, "",
                "weir: --stdin takes no value\nTry 'weir map --help'.\n");
 }

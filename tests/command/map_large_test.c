@@ -97,7 +97,7 @@ static void test_limits_hold_whatever_happens(void)
 
 /* ---- output -------------------------------------------------------------------------------------- */
 
-static const struct ran *gigabyte(const char *option)
+static const struct ran *gigabyte(const char *option, size_t more)
 {
     const struct ran *r = sound(command_run(&(struct command){
         .argv = WORDS(WEIR_COMMAND, "map", option, "--", "head", "-c", "{}", "/dev/zero"),
@@ -107,7 +107,7 @@ static const struct ran *gigabyte(const char *option)
     }));
 
     assert_status(r, 0);
-    assert_in_range(r->out_length, 1073741824, 1073741825); /* --line-buffer ends the line */
+    assert_int_equal(r->out_length, 1073741824 + more);
     if (!SANITIZED)
         assert_true(r->peak_kb < 64 << 10);
     return r;
@@ -115,12 +115,12 @@ static const struct ran *gigabyte(const char *option)
 
 static void test_a_gigabyte_of_output_does_not_pile_up_in_memory(void)
 {
-    gigabyte("-j2");
+    gigabyte("-j2", 0);
 }
 
 static void test_a_gigabyte_as_it_comes_does_not_pile_up_either(void)
 {
-    gigabyte("--line-buffer");
+    gigabyte("--line-buffer", 1); /* which ends the line */
 }
 
 static void test_a_slow_reader_slows_the_commands_down(void)

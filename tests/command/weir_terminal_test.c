@@ -442,6 +442,17 @@ static void test_without_a_terminal_lines_come_if_so_wished(void)
     assert_string_equal(read_file("err"), ""); /* and not for what is over at once, else */
 }
 
+/* It is ours; a command in the background of it would be stopped there for ever. */
+static void test_a_command_that_reads_from_the_terminal_fails_instead_of_hanging(void)
+{
+    struct terminal t;
+
+    write_file("in", "1\n");
+    terminal_start(&t, &usual, WEIR("map", "--", "sh", "-c", "read x </dev/tty"));
+    CHECK_EQUAL(terminal_end(&t), 1);
+    terminal_free(&t);
+}
+
 /* ---- the terminal's settings, jobs ------------------------------------------------------------------ */
 
 static void test_control_c_gives_the_terminal_back(void)
@@ -699,6 +710,7 @@ int main(void)
         TEST(test_a_dumb_terminal_gets_lines),
         TEST(test_nothing_is_shown_if_so_wished),
         TEST(test_without_a_terminal_lines_come_if_so_wished),
+        TEST(test_a_command_that_reads_from_the_terminal_fails_instead_of_hanging),
         TEST(test_control_c_gives_the_terminal_back),
         TEST(test_being_terminated_gives_the_terminal_back),
         TEST(test_control_backslash_gives_the_terminal_back),
