@@ -17,6 +17,7 @@ WEIR_BEGIN_DECLS
     X(GROUP_LIMIT, "group_limit", "its group runs as many as it may")                     \
     X(GROUP_INFLIGHT, "group_inflight", "its group has as many in flight as it may")      \
     X(GLOBAL_INFLIGHT, "global_inflight", "the executor has as many in flight as it may") \
+    X(DOMAIN_SLOTS, "domain_slots", "its domain uses as many slots as it may")            \
     X(PAUSED, "paused", "its group is paused")                                            \
     X(COOLING_DOWN, "cooling_down", "its group is cooling down")                          \
     X(PACED, "paced", "its group has started as many as its pace allows for now")         \
@@ -29,8 +30,14 @@ WEIR_BEGIN_DECLS
     X(GROUP_INFLIGHT_QUEUE_FULL, "group_inflight_queue_full",                             \
       "as many wait for the group's in-flight limit as may")                              \
     X(GROUP_QUEUE_FULL, "group_queue_full", "as many wait for the group as may")          \
+    X(DOMAIN_QUEUE_FULL, "domain_queue_full", "as many wait in its domain as may")        \
+    X(DOMAIN_RELEASED, "domain_released", "its domain's slots were released to another")  \
     X(SHUT_DOWN, "shut_down", "the executor or the group was shut down")                  \
     X(EVICTED, "evicted", "its group was evicted")                                        \
+    /* timed out */                                                                       \
+    X(WAIT_DEADLINE, "wait_deadline", "it had waited for as long as it may")              \
+    X(RUN_DEADLINE, "run_deadline", "it had run for as long as it may")                   \
+    X(TOTAL_DEADLINE, "total_deadline", "it had taken as long as it may in all")          \
     /* cancelled */                                                                       \
     X(CANCELLED, "cancelled", "it was cancelled")
 

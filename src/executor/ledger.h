@@ -1,0 +1,132 @@
+/* The ledger of domains: who may use how many slots and queue places. Pure arithmetic: no threads, no
+ * clock, no memory of its own; the caller serialises. docs/internals/domains.md says why it is as it is.
+ *
+ * A slot is one task in flight. Domain 0 is the default one. Slots are granted to a domain, not to a
+ * group or task: `promised` ones wait for a worker to take the next task of the domain. So who may start
+ * is decided at the submit or the release that makes it possible, and by whom it is carried, later.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_EXECUTOR_LEDGER_H
+#define WR_EXECUTOR_LEDGER_H
+
+#include "executor/admit.h"
+
+enum { WR_DEFAULT = 0, WR_DOMAINS_MAX = 64 };
+
+/* One domain's part. After every step (wr_ledger_is_valid):
+ *     sum of limit == total, sum of places_limit == places_total         nothing is made or lost
+ *     limit   == slots - lent + taken - forced + (what others were forced to give)
+ *     own + charged <= limit            own: our tasks on our units; charged: others' tasks on our units
+ *     charged == strays of those whose receiver we are (+ all that is borrowed, for the default one)
+ *     borrowed + strays > 0   =>  own + charged == limit                  our own units come first
+ *     promised <= want, and promised < want  =>  no unit can be had       nobody waits beside a free one
+ *     due > 0  =>  nothing of ours is idle                                what is recalled goes back at once
+ *     lent, taken and due are the sums of our rows and columns of loans                             */
+struct wr_share {
+    uint32_t slots,
+        places; /* as configured                                                        */
+    uint32_t lend_max;
+    uint16_t weight;
+    bool slots_reserved,
+        places_reserved; /* may borrow from the default domain                     */
+
+    uint32_t limit;
+    uint32_t own, borrowed, strays; /* units granted, by whose they are: ours, the default domain's,
+                                       or once ours and now the receiver's                          */
+    uint32_t charged;
+    uint32_t lent, taken,
+        due;         /* loans out; in; and of the latter, those that are recalled         */
+    uint32_t forced; /* units that the receiver has of ours                               */
+    uint32_t places_limit, places_forced;
+    uint8_t
+        receiver;  /* means something while forced or places_forced is not 0, or while released */
+    bool released; /* starts nothing, accepts nothing                                            */
+
+    uint32_t want,
+        promised;   /* tasks that wait only for a slot; slots that wait for their worker    */
+    int64_t queued; /* tasks in queues. -1 for a moment if one is cancelled as it is taken  */
+    uint32_t low;   /* samples in a row in which little was used                           */
+    uint32_t peak;
+    uint64_t loans,
+        recalls; /* units, since ever                                                    */
+};
+
+struct wr_loan {
+    uint32_t units, due; /* due: recalled, and still busy          */
+    uint32_t rest;       /* samples before this pair may lend again */
+};
+
+/* Lending by utilisation. */
+struct wr_lending {
+    bool on;
+    uint32_t low,
+        high;      /* per cent of a limit: lenders are below, borrowers at or above            */
+    uint32_t hold; /* samples that a lender is below before it lends, and a pair rests          */
+    uint32_t
+        headroom;  /* per cent of its configured slots that a lender keeps free                 */
+    uint32_t step; /* most units per loan                                                      */
+};
+
+struct wr_ledger {
+    uint32_t count, total,
+        places_total; /* places_total WR_INF: not counted                        */
+    uint32_t floor;   /* units of the default domain that are not for borrowing  */
+    struct wr_lending lending;
+    struct wr_share *share;
+    struct wr_loan *loan; /* loan[lender * count + borrower]                                     */
+    uint32_t promised;    /* sum over domains                                                    */
+    uint32_t borrowed;    /* sum over domains                                                    */
+    uint32_t turn,
+        turn_left; /* who borrows next                                                   */
+    bool moved;    /* loans or forced units exist: settling must look at them             */
+};
+
+/* With count, total, floor, lending and each share's configured part filled in, and all else zero: the
+ * default domain gets what is left. The sums must fit. */
+void wr_ledger_init(struct wr_ledger *l);
+
+/* One more task comes; `ready`: its group would let it start. NONE: it is in, perhaps with a slot promised.
+ * Else nothing changed (but for loans that were recalled on its behalf). */
+weir_reason wr_ledger_admit(struct wr_ledger *l, uint32_t d, bool ready);
+
+/* A worker takes a task on a promised slot. Or has taken, and puts it back: the task, if any, waits on. */
+void wr_ledger_take(struct wr_ledger *l, uint32_t d);
+void wr_ledger_untake(struct wr_ledger *l, uint32_t d);
+
+/* The domain's groups have become ready for so many tasks more, or less. */
+void wr_ledger_want(struct wr_ledger *l, uint32_t d, int64_t more);
+
+/* A task leaves the queue without having started. */
+void wr_ledger_withdraw(struct wr_ledger *l, uint32_t d);
+
+/* A slot comes back. */
+void wr_ledger_give(struct wr_ledger *l, uint32_t d);
+
+/* A slot would come back and another task of the domain would get it: keep it. False: somebody else's claim
+ * comes first. */
+bool wr_ledger_hand_over(struct wr_ledger *l, uint32_t d);
+
+/* A sampling period has passed. */
+void wr_ledger_sample(struct wr_ledger *l);
+
+/* All of d's units go to r, which must be another, not released; neither may d hold what others released.
+ * False: not possible. Restoring brings the configured amounts back, idle units at once, busy ones as
+ * they fall free. */
+bool wr_ledger_can_release(const struct wr_ledger *l, uint32_t d, uint32_t r);
+void wr_ledger_release(struct wr_ledger *l, uint32_t d, uint32_t r);
+void wr_ledger_restore(struct wr_ledger *l, uint32_t d);
+
+/* Tasks that take up places. */
+uint32_t wr_ledger_waiting(const struct wr_share *s);
+
+/* Of those, how many stand on the default domain's places. */
+uint32_t wr_ledger_places_borrowed(const struct wr_share *s);
+
+/* Units of d that nobody uses. */
+uint32_t wr_ledger_free(const struct wr_ledger *l, uint32_t d);
+
+/* Whether d could be given a unit now. */
+bool wr_ledger_can_grant(const struct wr_ledger *l, uint32_t d);
+
+bool wr_ledger_is_valid(const struct wr_ledger *l);
+
+#endif
