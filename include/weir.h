@@ -5,6 +5,7 @@
 
 #include <weir/blocking.h>
 #include <weir/defs.h>
+#include <weir/domain.h>
 #include <weir/error.h>
 #include <weir/executor.h>
 #include <weir/group.h>

@@ -27,7 +27,8 @@ WEIR_BEGIN_DECLS
     X(VERSION, -4102, "an option was set that this version of the library does not know") \
     X(REJECTED, -4103, "the task was rejected; its result says by whom")                  \
     X(ALREADY, -EALREADY, "the task has settled already")                                 \
-    X(NOGROUP, -4104, "there is no such group")
+    X(NOGROUP, -4104, "there is no such group")                                           \
+    X(NODOMAIN, -4105, "there is no such domain")
 
 enum {
 #define WEIR_ERROR_ENUM_(name, number, text) WEIR_E##name = (number),

@@ -1,6 +1,7 @@
 /* An executor: runs tasks by group, each group under its own limits, all under common ones.
  *
  *     executor     in flight at most inflight_max, waiting for that at most queue_max
+ *       domain     if there are any: so many of the executor's slots and places (weir/domain.h)
  *       group      running at most limit, in flight at most inflight_max, waiting at most queue_max
  *         task     first in, first out within its group and priority
  *
@@ -15,6 +16,7 @@
 #ifndef WEIR_EXECUTOR_H
 #define WEIR_EXECUTOR_H
 
+#include <weir/domain.h>
 #include <weir/reason.h>
 #include <weir/runtime.h>
 #include <weir/task.h>
@@ -48,6 +50,9 @@ typedef struct weir_listener {
                       void *arg); /* before waiters wake */
     void (*rejected)(weir_task *task, weir_reason reason, void *arg);
     void *arg;
+    /* A body keeps its worker from other work, or has just ceased to; `name` in `stall` is its group's key, cut
+     * after 31 bytes. On the stall monitor's thread, which should not be kept long. */
+    void (*stalled)(const weir_stall *stall, void *arg);
 } weir_listener;
 
 /* Limits of one group by name. Zero asks for the policy's default; an entry must set something. */
@@ -57,7 +62,23 @@ typedef struct weir_group_policy {
     int64_t inflight_max; /* running or pending                                              */
     int64_t queue_max;    /* waiting; WEIR_NO_QUEUE                                          */
     int64_t weight;       /* share of turns; default 1                                       */
+    const char *domain;   /* by name; default: domain_for is asked                           */
+    weir_deadlines deadlines;
+    weir_carrier run_on; /* WEIR_THREADS: its bodies run on threads, and may block           */
 } weir_group_policy;
+
+/* What becomes of the permits (and the slot) of a body that runs on beyond its deadline. */
+typedef enum weir_overdue {
+    WEIR_HOLD = 0, /* taken until it returns                                                      */
+    WEIR_RELEASE,  /* free at once; at most overdue_max such bodies at a time, others hold        */
+    WEIR_REPLACE,  /* the same, and if it runs on a thread, another thread may be started for it */
+} weir_overdue;
+
+/* What becomes of a group whose bodies block workers. */
+typedef enum weir_stall_policy {
+    WEIR_STALL_COUNT = 0,  /* it is counted; see weir_group_stats and the listener                */
+    WEIR_STALL_TO_THREADS, /* after stall_max of them its later tasks run on threads               */
+} weir_stall_policy;
 
 typedef struct weir_policy { /* zero in any field asks for its default; all of it is copied */
     size_t size;
@@ -79,6 +100,31 @@ typedef struct weir_policy { /* zero in any field asks for its default; all of i
     void *rejection_arg;
     weir_listener listener;
     int64_t idle_evict_ms; /* forget a group idle for this long; default: never            */
+
+    /* Domains. Their sums must fit into slots and queue_places. */
+    const weir_domain_policy *domains; /* default: none, and no slots are counted            */
+    size_t domain_count;
+    int64_t slots;         /* in all; needed if there are domains                            */
+    int64_t queue_places;  /* in all; default WEIR_NO_LIMIT                                  */
+    int64_t default_floor; /* slots of the default domain that nobody may borrow; default 0  */
+    weir_lending lending;
+    /* Asked once for each new group that is not in `groups` with a domain: stores a name, which need only live until
+     * the next call, or leaves NULL for the default domain. Non-zero: no opinion. */
+    int (*domain_for)(const char **domain, const char *key, void *arg);
+    void *domain_arg;
+    bool unknown_domain_is_default; /* else WEIR_ENODOMAIN, if domain_for names one there is not */
+
+    /* Time. */
+    weir_deadlines deadlines;     /* of all tasks that nothing nearer says otherwise of       */
+    weir_deadlines deadlines_max; /* forced: nobody may take longer, whatever they say        */
+    weir_overdue overdue;
+    int64_t overdue_max; /* default 64                                                        */
+
+    /* Bodies that block. */
+    uint32_t threads_max; /* most OS threads for bodies on threads; default 256               */
+    weir_stall_policy stall_policy;
+    int64_t stall_max;       /* default 1                                                     */
+    uint32_t stall_after_ms; /* default 10; see weir_runtime_options                          */
 } weir_policy;
 #define WEIR_POLICY(...) (&(weir_policy){ .size = sizeof(weir_policy), __VA_ARGS__ })
 
@@ -117,6 +163,10 @@ typedef struct weir_executor_stats { /* a snapshot; figures may be a moment apar
     uint64_t waiting;
     int64_t inflight_max, queue_max;
     uint64_t submitted, started, succeeded, failed, cancelled, rejected, evicted;
+    uint64_t timed_out;
+    uint64_t overdue; /* bodies that run beyond their deadline and hold no permits any more */
+    uint64_t threads; /* OS threads that carry bodies or wait for some                      */
+    uint64_t stalls;
 } weir_executor_stats;
 
 int weir_executor_stats_get(weir_executor_stats *out, weir_executor *ex);

@@ -25,6 +25,9 @@ const char *weir_group_key(const weir_group *group);
 int weir_group_resize(weir_group *group, int64_t limit, int64_t inflight_max, int64_t queue_max);
 int weir_group_set_weight(weir_group *group, int64_t weight);
 
+/* Where tasks that start from now on run. */
+int weir_group_run_on(weir_group *group, weir_carrier carrier);
+
 /* Starts nothing more until resumed. Waiting tasks stay, new ones are accepted as limits allow. */
 void weir_group_pause(weir_group *group);
 void weir_group_resume(weir_group *group);
@@ -53,6 +56,11 @@ typedef struct weir_group_stats { /* a snapshot */
     int64_t waited_ns, ran_ns;                       /* in all                                 */
     bool paused;
     uint64_t generation;
+    uint64_t timed_out;
+    uint64_t overdue;    /* bodies that run beyond their deadline, with permits or without  */
+    uint64_t stalls;     /* times one of its bodies was found to block a worker             */
+    weir_carrier run_on; /* where its next task will run                                    */
+    const char *domain;  /* a loan from the executor                                        */
 } weir_group_stats;
 
 /* WEIR_ENOGROUP: no such group, or the executor is closed. WEIR_EINVAL: NULL. */

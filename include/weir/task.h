@@ -33,15 +33,24 @@ typedef enum weir_outcome {
     WEIR_FAILED,
     WEIR_CANCELLED,
     WEIR_REJECTED,
+    WEIR_TIMED_OUT, /* a deadline of its own passed; the reason says which                      */
 } weir_outcome;
 
 #define WEIR_PENDING 1 /* what a body returns that is settled later */
+
+/* How long a task may take: waiting for its start, running, and both together. 0: whatever the next one up
+ * says: the task's group, its domain, the executor. WEIR_NO_LIMIT: as long as it likes; only the executor's
+ * forced deadlines are stronger. A task whose time is up settles at once as WEIR_TIMED_OUT, with error
+ * WEIR_ETIMEDOUT; if its body runs, it is asked to end, as by weir_task_cancel. */
+typedef struct weir_deadlines {
+    int64_t wait_ms, run_ms, total_ms;
+} weir_deadlines;
 
 typedef struct weir_result {
     size_t size;
     weir_outcome outcome;
     int error;           /* what the body returned, or why it never ran                       */
-    weir_reason reason;  /* of a rejection or cancellation; else WEIR_REASON_NONE             */
+    weir_reason reason;  /* of a rejection, cancellation or time-out; else WEIR_REASON_NONE   */
     void *value;         /* a loan: the task's until its last unref; see weir_task_take       */
     weir_time queued_at; /* submitted                                                         */
     weir_time started_at, ended_at; /* around the body; equal if it never ran                 */
@@ -62,6 +71,7 @@ typedef struct weir_task_options { /* zero in any field asks for its default */
                     void *arg); /* as weir_task_on_done */
     void *on_done_arg;
     weir_time deadline; /* with WEIR_BLOCK: when submit stops waiting for room; default never */
+    weir_deadlines deadlines;
 } weir_task_options;
 #define WEIR_TASK(...) (&(weir_task_options){ .size = sizeof(weir_task_options), __VA_ARGS__ })
 
@@ -153,8 +163,8 @@ void weir_task_unref(weir_task *task); /* NULL is fine */
 typedef struct weir_why {
     size_t size;
     weir_reason reason;
-    const char *node;   /* "executor" or "group": who refuses                                */
-    const char *key;    /* of the group; a loan from the task                                */
+    const char *node;   /* "executor", "domain" or "group": who refuses                      */
+    const char *key;    /* of the group, or the domain's name; a loan from the task          */
     int64_t limit;      /* the limit that holds it back, if one does                         */
     int64_t held;       /* how many permits of it are taken                                  */
     uint64_t ahead;     /* tasks of its group that go first                                  */

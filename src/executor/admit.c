@@ -23,6 +23,17 @@ uint32_t wr_free(const struct wr_sums *s)
     return run < fly ? run : fly;
 }
 
+uint32_t wr_ready_tasks(const struct wr_sums *s, uint32_t first)
+{
+    uint32_t free = wr_free(s);
+
+    if (!s->queued || first > free)
+        return 0;
+    if (s->queued_cost <= free)
+        return s->queued;
+    return s->queued_cost == s->queued ? free : 1;
+}
+
 static uint64_t ready_cost(const struct wr_sums *s)
 {
     uint32_t free = wr_free(s);

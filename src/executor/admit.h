@@ -40,6 +40,10 @@ enum wr_closed { WR_PAUSED = 1, WR_COOLING = 2, WR_OUT_OF_PACE = 4 };
 /* Permits that tasks of the group could take now, as far as the group is concerned. */
 uint32_t wr_free(const struct wr_sums *s);
 
+/* How many of those that wait could start now, as far as the group is concerned; `first`: the cost of the
+ * first one. With mixed costs it is 1 unless all can: after each start it is asked again. */
+uint32_t wr_ready_tasks(const struct wr_sums *s, uint32_t first);
+
 /* What the group asks of the executor. */
 uint64_t wr_claims(const struct wr_sums *s);
 

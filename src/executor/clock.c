@@ -1,6 +1,6 @@
-/* The executor's clock thread: gates that open at a time, and the search for idle groups.
+/* The executor's clock thread: alarms, and the search for idle groups.
  *
- * Lock order: group, then clock. The thread holds neither while it opens a gate.
+ * Lock order: group, then clock. The thread holds neither while an alarm fires.
  * SPDX-License-Identifier: MIT */
 #include "executor/clock.h"
 
@@ -22,10 +22,10 @@ static void fire_due(struct weir_executor *ex, weir_time now)
     struct wr_timer *timer;
 
     while ((timer = wr_wheel_expire(clock->wheel, now))) {
-        struct wr_gate *gate = WR_CONTAINER(timer, struct wr_gate, timer);
-        clock->firing = gate;
+        struct wr_alarm *alarm = WR_CONTAINER(timer, struct wr_alarm, timer);
+        clock->firing = alarm;
         wr_unlock(&clock->lock);
-        wr_gate_fired(gate, now);
+        alarm->fired(alarm, now); /* it may be gone afterwards */
         wr_lock(&clock->lock);
         clock->firing = NULL;
     }
@@ -88,28 +88,44 @@ int wr_clock_start(struct weir_executor *ex)
     return rc;
 }
 
-void wr_clock_set(struct weir_executor *ex, struct wr_gate *gate, weir_time when)
+bool wr_clock_set(struct weir_executor *ex, struct wr_alarm *alarm, weir_time when)
 {
     struct wr_clock *clock = &ex->clock;
+    bool newly = false;
 
     wr_lock(&clock->lock);
     if (clock->wheel && !clock->stopping) {
-        wr_timer_cancel(clock->wheel, &gate->timer);
-        wr_timer_arm(clock->wheel, &gate->timer, when);
+        newly = wr_list_empty(&alarm->timer.link);
+        wr_timer_cancel(clock->wheel, &alarm->timer);
+        wr_timer_arm(clock->wheel, &alarm->timer, when);
         if (when < clock->sleeps_until)
             ring(clock);
     }
     wr_unlock(&clock->lock);
+    return newly;
 }
 
-void wr_clock_forget(struct weir_executor *ex, struct wr_gate *gate)
+bool wr_clock_cancel(struct weir_executor *ex, struct wr_alarm *alarm)
+{
+    struct wr_clock *clock = &ex->clock;
+    bool armed;
+
+    wr_lock(&clock->lock);
+    armed = clock->wheel && !wr_list_empty(&alarm->timer.link);
+    if (armed)
+        wr_timer_cancel(clock->wheel, &alarm->timer);
+    wr_unlock(&clock->lock);
+    return armed;
+}
+
+void wr_clock_forget(struct weir_executor *ex, struct wr_alarm *alarm)
 {
     struct wr_clock *clock = &ex->clock;
 
     wr_lock(&clock->lock);
     if (clock->wheel)
-        wr_timer_cancel(clock->wheel, &gate->timer);
-    while (clock->firing == gate) { /* a few instructions more */
+        wr_timer_cancel(clock->wheel, &alarm->timer);
+    while (clock->firing == alarm) { /* a few instructions more */
         wr_unlock(&clock->lock);
         wr_os_yield();
         wr_lock(&clock->lock);

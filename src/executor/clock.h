@@ -1,5 +1,6 @@
-/* The executor's clock: a thread that wakes groups when their time has come. It starts with the first
- * timer; executors without pace, cool-down or idle eviction have none.
+/* The executor's clock: a thread for all that happens at a time: gates that open, deadlines that pass, samples
+ * of the domains' use, the search for idle groups. It starts with the first of these; executors that have
+ * none have no such thread.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_CLOCK_H
 #define WR_EXECUTOR_CLOCK_H
@@ -8,28 +9,45 @@
 #include "base/os.h"
 #include "runtime/runtime.h"
 
-struct wr_gate;
 struct weir_executor;
+
+/* Something that happens at a time, on the clock's thread, with no lock held. It must not run code of the
+ * user's: whoever blocks this thread blocks the watchdog. */
+struct wr_alarm {
+    struct wr_timer timer;
+    void (*fired)(struct wr_alarm *alarm, weir_time now);
+};
+
+static inline void wr_alarm_init(struct wr_alarm *alarm,
+                                 void (*fired)(struct wr_alarm *alarm, weir_time now))
+{
+    wr_timer_init(&alarm->timer);
+    alarm->fired = fired;
+}
 
 struct wr_clock {
     struct wr_lock lock;
     struct wr_wheel *wheel; /* NULL: not started                                  */
     weir_time sleeps_until;
     bool stopping;
-    _Atomic uint32_t bell;  /* counts rings; a futex                              */
-    struct wr_gate *firing; /* whose time has come just now                       */
-    weir_time sweep_at;     /* when to look for idle groups; WEIR_FOREVER: never  */
+    _Atomic uint32_t bell;   /* counts rings; a futex                              */
+    struct wr_alarm *firing; /* whose time has come just now                      */
+    weir_time sweep_at;      /* when to look for idle groups; WEIR_FOREVER: never  */
     struct wr_os_thread thread;
 };
 
 /* Makes sure it runs. WEIR_ENOMEM, WEIR_EAGAIN. */
 int wr_clock_start(struct weir_executor *ex);
 
-/* Has wr_gate_fired called at `when`, instead of any time asked for before. It must run. */
-void wr_clock_set(struct weir_executor *ex, struct wr_gate *gate, weir_time when);
+/* Has it fire at `when`, instead of any time asked for before. The clock must run. True: it was not armed,
+ * and is now. */
+bool wr_clock_set(struct weir_executor *ex, struct wr_alarm *alarm, weir_time when);
 
-/* Forgets the gate: when this returns it does not fire, and will not. Not under the group's lock. */
-void wr_clock_forget(struct weir_executor *ex, struct wr_gate *gate);
+/* Disarms it. True: it was armed. Else it does not fire, or is about to at this moment. */
+bool wr_clock_cancel(struct weir_executor *ex, struct wr_alarm *alarm);
+
+/* Forgets the alarm: when this returns it does not fire, and will not. Not under a lock that it takes. */
+void wr_clock_forget(struct weir_executor *ex, struct wr_alarm *alarm);
 
 /* Starts looking for idle groups. */
 int wr_clock_start_sweeping(struct weir_executor *ex);

@@ -46,11 +46,24 @@ static uint64_t stuck_permits(struct wr_nested_waits *all, const struct weir_gro
     return sum;
 }
 
+/* Tasks that are stuck and hold slots of a domain, or (-1) of any. */
+static uint64_t stuck_slots(struct wr_nested_waits *all, int domain)
+{
+    uint64_t sum = 0;
+
+    wr_list_each(node, &all->waits) {
+        struct wr_nested_wait *wait = wait_at(node);
+        sum += wait->stuck && (domain < 0 || wait->waiter->group->domain == domain);
+    }
+    return sum;
+}
+
 /* Whether the head of the ring is owed more of the executor's permits than there are, and so keeps all
  * others waiting. */
-static bool ring_is_blocked(struct weir_executor *ex)
+static bool ring_is_blocked(struct weir_executor *ex, const struct weir_group *group)
 {
-    uint32_t needed = wr_load(&ex->ring.needed, relaxed);
+    uint32_t needed = ex->hall ? wr_load(&wr_group_intake(group)->needed, relaxed)
+                               : wr_load(&ex->ring.needed, relaxed);
 
     return needed &&
            wr_load(&ex->root.held, seq_cst) + needed > wr_load(&ex->root.inflight_max, relaxed);
@@ -73,7 +86,11 @@ static bool may_start(struct wr_nested_waits *all, struct weir_task *task)
     case WEIR_REASON_GLOBAL_INFLIGHT:
         return wr_load(&ex->root.held, seq_cst) > stuck_permits(all, NULL);
     case WEIR_REASON_NONE:
-        return !ring_is_blocked(ex) || wr_load(&ex->root.held, seq_cst) > stuck_permits(all, NULL);
+        if (ex->hall &&
+            !wr_domain_may_get_slot(group, stuck_slots(all, group->domain), stuck_slots(all, -1)))
+            return false;
+        return !ring_is_blocked(ex, group) ||
+               wr_load(&ex->root.held, seq_cst) > stuck_permits(all, NULL);
     default: /* closed by somebody who can open it */
         return true;
     }

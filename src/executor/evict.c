@@ -16,8 +16,10 @@ void wr_group_detach(struct weir_group *group)
     wr_lock(&group->lock);
     group->evicted = true;
     group->pins++;
-    if (group->in_ring && wr_ring_remove(&ex->ring, group))
+    if (group->in_ring && wr_ring_remove(wr_group_ring(group), group))
         group->in_ring = false; /* else a worker has just taken it, and will find it evicted */
+    if (ex->hall)
+        wr_domain_sync(group); /* it wants nothing any more */
     wr_unlock(&group->lock);
     wr_list_append(&ex->retired, &group->ring_link); /* it will never stand in the ring again */
 }
@@ -28,11 +30,11 @@ void wr_group_retire(struct weir_group *group, weir_reason reason, int flags)
 
     if (flags & WEIR_CANCEL_RUNNING) {
         wr_store(&group->cancel_all, true, release);
-        wr_runtime_sweep(ex->runtime);
+        wr_executor_sweep(ex);
     }
     /* It may have been owed permits, and kept others waiting. */
-    if (wr_load(&ex->ring.count, seq_cst))
-        wr_runtime_wake(ex->runtime);
+    if (wr_executor_has_ready(ex))
+        wr_executor_wake(ex);
     while (wr_reject_first(group, reason))
         ; /* one by one: nothing enters or starts any more, but a cancel may come between */
     wr_room_made(ex);
@@ -61,7 +63,7 @@ static int carry_over(struct weir_executor *ex, const char *key, int flags)
     }
     if (!old || !memory) {
         wr_unlock(&ex->table.lock);
-        wr_os_free(heir);
+        wr_group_discard(heir);
         return memory ? 0 : WEIR_ENOMEM;
     }
     wr_group_detach(old);

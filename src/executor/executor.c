@@ -14,8 +14,56 @@ void wr_executor_unref(struct weir_executor *ex)
         return;
     wr_task_pool_fini(&ex->tasks);
     wr_table_fini(&ex->table);
+    wr_hall_delete(ex);
     wr_policy_fini(&ex->policy);
     wr_os_free(ex);
+}
+
+static void stop(struct weir_executor *ex)
+{
+    wr_clock_stop(ex);
+    wr_hall_stop(ex);
+    weir_runtime_free(ex->intake.runtime);
+    ex->intake.runtime = NULL;
+}
+
+/* The threads. */
+static int start(struct weir_executor *ex)
+{
+    int rc = wr_intake_start(&ex->intake, ex->policy.given.workers);
+
+    if (!rc)
+        rc = wr_hall_start(ex);
+    if (!rc && ex->policy.watched)
+        rc = wr_clock_start(ex);
+    if (!rc && ex->policy.given.idle_evict_ms)
+        rc = wr_clock_start_sweeping(ex);
+    if (rc)
+        stop(ex);
+    return rc;
+}
+
+void wr_executor_wake_domains(struct weir_executor *ex)
+{
+    struct wr_hall *hall = ex->hall;
+
+    if (wr_load(&ex->intake.ready, seq_cst))
+        wr_runtime_wake(ex->intake.runtime);
+    for (uint32_t d = 0; d < hall->ledger.count; d++) {
+        struct wr_intake *own = &hall->domain[d].own;
+        if (own->runtime && wr_load(&own->ready, seq_cst))
+            wr_runtime_wake(own->runtime);
+    }
+}
+
+void wr_executor_sweep(struct weir_executor *ex)
+{
+    struct wr_hall *hall = ex->hall;
+
+    wr_runtime_sweep(ex->intake.runtime);
+    for (uint32_t d = 0; hall && d < hall->ledger.count; d++)
+        if (hall->domain[d].own.runtime)
+            wr_runtime_sweep(hall->domain[d].own.runtime);
 }
 
 int weir_executor_new(weir_executor **out, const weir_policy *given, weir_message *message)
@@ -37,7 +85,7 @@ int weir_executor_new(weir_executor **out, const weir_policy *given, weir_messag
     wr_waitq_init(&ex->resolved);
     wr_list_init(&ex->nested.waits);
     wr_list_init(&ex->retired);
-    wr_executor_source_init(ex);
+    wr_intake_init(&ex->intake, ex);
     rc = wr_policy_init(&ex->policy, given, message);
     if (!rc)
         rc = wr_table_init(&ex->table);
@@ -46,14 +94,10 @@ int weir_executor_new(weir_executor **out, const weir_policy *given, weir_messag
         wr_store(&ex->root.queue_max, queue_max, relaxed);
         wr_store(&ex->root.inflight_max, wr_limit_from(ex->policy.given.inflight_max), relaxed);
         ex->table.counted = wr_load(&ex->root.inflight_max, relaxed) != WR_INF;
-        rc = wr_runtime_new(&ex->runtime, WEIR_RUNTIME(.workers = ex->policy.given.workers),
-                            &ex->source);
+        rc = ex->policy.domain ? wr_hall_new(ex) : 0;
     }
-    if (!rc && ex->policy.given.idle_evict_ms) {
-        rc = wr_clock_start_sweeping(ex);
-        if (rc)
-            weir_runtime_free(ex->runtime);
-    }
+    if (!rc)
+        rc = start(ex);
     if (rc) {
         wr_executor_unref(ex);
         return rc;
@@ -99,7 +143,7 @@ int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_
     }
     wr_unlock(&ex->table.lock);
     wr_room_made(ex);
-    wr_runtime_wake(ex->runtime);
+    wr_executor_wake(ex);
     return 0;
 }
 
@@ -134,7 +178,7 @@ void weir_executor_close(weir_executor *ex, int flags)
     if (!(flags & WEIR_LEAVE_RUNNING)) {
         wr_store(&ex->cancel_before, flags & WEIR_FINISH_WAITING ? wr_os_now() : WEIR_FOREVER,
                  seq_cst);
-        wr_runtime_sweep(ex->runtime);
+        wr_executor_sweep(ex);
     }
     wr_room_made(ex); /* who waits for room finds the executor closed */
 }
@@ -204,9 +248,7 @@ void weir_executor_free(weir_executor *ex)
     WR_ASSERT(!called_by_own_task(ex));
     weir_executor_close(ex, 0);
     wait_quiet(ex, WEIR_FOREVER, false);
-    wr_clock_stop(ex);
-    weir_runtime_free(ex->runtime);
-    ex->runtime = NULL;
+    stop(ex);
     wr_group_forget_kept(ex);
     wr_executor_unref(ex);
 }

@@ -5,6 +5,7 @@
 
 #include "executor/clock.h"
 #include "executor/deadlock.h"
+#include "executor/domain.h"
 #include "executor/group.h"
 #include "executor/policy.h"
 #include "executor/pool.h"
@@ -17,9 +18,9 @@
 #define WR_APART(name) char apart_##name[64];
 
 struct weir_executor {
-    struct wr_source source;
+    struct wr_intake intake; /* the workers that all domains share, but for those with their own */
     struct wr_policy policy;
-    weir_runtime *runtime;           /* NULL once freed                                          */
+    struct wr_hall *hall;            /* NULL: there are no domains                               */
     _Atomic bool closed;             /* no submissions                                           */
     _Atomic weir_time cancel_before; /* bodies that started before this are asked to end     */
 
@@ -41,12 +42,45 @@ struct weir_executor {
     struct wr_waitq room;          /* those whom WEIR_BLOCK made wait for room                 */
     _Atomic uint32_t room_waiters;
     _Atomic uint64_t evicted;
+    _Atomic uint32_t freed; /* overdue bodies that run on without their permits */
+    _Atomic uint64_t stalls;
     struct wr_list retired; /* groups that are evicted and still live, by ring_link; same lock */
     struct wr_totals gone;  /* what evicted groups had counted, under the table's lock  */
     _Atomic uint64_t references; /* the owner's, and one per group                           */
 };
 
-void wr_executor_source_init(struct weir_executor *ex);
+/* A source of work for a runtime; and the runtime. */
+void wr_intake_init(struct wr_intake *intake, struct weir_executor *ex);
+int wr_intake_start(struct wr_intake *intake, uint32_t workers);
+
+/* The workers that run a group's tasks. */
+static inline struct wr_intake *wr_group_intake(const struct weir_group *group)
+{
+    struct weir_executor *ex = group->executor;
+
+    return ex->hall ? ex->hall->domain[group->domain].intake : &ex->intake;
+}
+
+/* Whether somebody waits for a worker, or is about to; a look without a lock. */
+static inline bool wr_executor_has_ready(struct weir_executor *ex)
+{
+    if (ex->hall)
+        return wr_load(&ex->hall->ledger_promised, relaxed) > 0;
+    return wr_load(&ex->ring.count, relaxed) > 0;
+}
+
+/* Call after work was made available. */
+void wr_executor_wake_domains(struct weir_executor *ex);
+static inline void wr_executor_wake(struct weir_executor *ex)
+{
+    if (ex->hall)
+        wr_executor_wake_domains(ex);
+    else
+        wr_runtime_wake(ex->intake.runtime);
+}
+
+/* Wakes every parked body, to look whether it is cancelled. */
+void wr_executor_sweep(struct weir_executor *ex);
 
 /* Drops a reference; the last one frees the record. Everything else is gone by then. */
 void wr_executor_unref(struct weir_executor *ex);

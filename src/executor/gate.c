@@ -4,11 +4,14 @@
  * Pace is the generic cell rate algorithm: `pace_next` runs ahead of the clock by one interval per
  * start; starts are allowed while it is at most `pace_slack` ahead.
  * SPDX-License-Identifier: MIT */
+#include "base/assert.h"
 #include "base/os.h"
 #include "executor/executor.h"
 #include "executor/settle.h"
 
 #include <weir/error.h>
+
+static void gate_fired(struct wr_alarm *alarm, weir_time now);
 
 static struct wr_gate *gate_of(struct weir_group *group)
 {
@@ -19,7 +22,7 @@ static struct wr_gate *gate_of(struct weir_group *group)
     rare->gate = wr_os_alloc(sizeof(*rare->gate));
     if (rare->gate) {
         rare->gate->group = group;
-        wr_timer_init(&rare->gate->timer);
+        wr_alarm_init(&rare->gate->alarm, gate_fired);
     }
     return rare->gate;
 }
@@ -30,7 +33,7 @@ void wr_gate_free(struct weir_group *group)
 
     if (!gate)
         return;
-    wr_clock_forget(group->executor, gate);
+    wr_clock_forget(group->executor, &gate->alarm);
     wr_os_free(gate);
     group->rare->gate = NULL;
 }
@@ -72,7 +75,7 @@ static void settle_gate(struct weir_group *group, weir_time now)
             wake = paced_until(gate);
     }
     if (wake != WEIR_FOREVER && wake != gate->wake_at)
-        wr_clock_set(group->executor, gate, wake);
+        wr_clock_set(group->executor, &gate->alarm, wake);
     gate->wake_at = wake == WEIR_FOREVER ? 0 : wake;
     wr_set_closed(&group->sums, &group->executor->root, closed);
 }
@@ -96,12 +99,13 @@ static void refresh_and_unlock(struct weir_group *group)
 
     wr_unlock(&group->lock);
     if (wake)
-        wr_runtime_wake(group->executor->runtime);
+        wr_executor_wake(group->executor);
     wr_room_made(group->executor);
 }
 
-void wr_gate_fired(struct wr_gate *gate, weir_time now)
+static void gate_fired(struct wr_alarm *alarm, weir_time now)
 {
+    struct wr_gate *gate = WR_CONTAINER(alarm, struct wr_gate, alarm);
     struct weir_group *group = gate->group;
 
     wr_lock(&group->lock);

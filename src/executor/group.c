@@ -20,6 +20,10 @@ struct weir_group *wr_group_new(struct weir_executor *ex, const char *key, size_
 
     if (!group)
         return NULL;
+    if (ex->hall && !wr_group_rare(group)) {
+        wr_os_free(group);
+        return NULL;
+    }
     group->unresolved = true;
     group->weight = 1;
     wr_list_init(&group->queue);
@@ -29,6 +33,12 @@ struct weir_group *wr_group_new(struct weir_executor *ex, const char *key, size_
     group->idle_since = wr_os_now_coarse();
     memcpy(group->key, key, length + 1);
     return group;
+}
+
+void wr_group_discard(struct weir_group *group)
+{
+    wr_os_free(group->rare);
+    wr_os_free(group);
 }
 
 /* Asks the policy, which may ask the user, so without any lock. Only who made the group does; all others wait
@@ -41,9 +51,39 @@ void wr_group_resolve(struct weir_group *group)
     wr_lock(&group->lock);
     wr_set_limits(&group->sums, &ex->root, limits.limit, limits.inflight_max, limits.queue_max);
     group->weight = limits.weight;
+    group->domain = limits.domain;
+    group->carrier = (uint8_t)limits.run_on;
+    if (limits.lost)
+        group->rare->lost = true;
+    if (ex->policy.watched && wr_group_rare(group)) /* without memory there are the forced ones */
+        group->rare->deadlines = limits.deadlines;
     group->unresolved = false;
     wr_unlock(&group->lock);
     wr_waitq_wake_all(&ex->resolved);
+}
+
+/* A resolved group that has no domain is not kept: the resolver may have a better answer next time. */
+static int refuse_lost(struct weir_group *group)
+{
+    struct weir_executor *ex = group->executor;
+    bool lost, ours;
+
+    if (!ex->hall)
+        return 0;
+    wr_lock(&group->lock);
+    lost = group->rare->lost;
+    wr_unlock(&group->lock);
+    if (!lost)
+        return 0;
+    wr_lock(&ex->table.lock);
+    ours = !group->evicted; /* set under both locks */
+    if (ours)
+        wr_group_detach(group);
+    wr_unlock(&ex->table.lock);
+    if (ours)
+        wr_group_retire(group, WEIR_REASON_EVICTED, 0);
+    wr_group_unpin(group);
+    return WEIR_ENODOMAIN;
 }
 
 static bool is_unresolved(struct weir_group *group)
@@ -81,6 +121,7 @@ static void close_books(struct weir_group *group)
     gone->failed += group->failed;
     gone->cancelled += group->cancelled;
     gone->rejected += wr_group_rejected(group);
+    gone->timed_out += group->rare ? group->rare->timed_out : 0;
 }
 
 /* Nobody has it, and nobody can get it any more. Under the lock. */
@@ -187,7 +228,7 @@ int wr_group_find(struct weir_group **out, struct weir_executor *ex, const char 
     if (group) {
         wait_resolved(group);
         *out = group;
-        return 0;
+        return refuse_lost(group);
     }
     made = wr_group_new(ex, key, length, hash);
     if (!made)
@@ -195,7 +236,7 @@ int wr_group_find(struct weir_group **out, struct weir_executor *ex, const char 
     wr_lock(&ex->table.lock);
     if (wr_load(&ex->closed, acquire)) {
         wr_unlock(&ex->table.lock);
-        wr_os_free(made);
+        wr_group_discard(made);
         return WEIR_ECLOSED;
     }
     group = pin_existing(ex, hash, key);
@@ -210,13 +251,13 @@ int wr_group_find(struct weir_group **out, struct weir_executor *ex, const char 
     }
     wr_unlock(&ex->table.lock);
     if (made) { /* another was faster */
-        wr_os_free(made);
+        wr_group_discard(made);
         wait_resolved(group);
     } else {
         wr_group_resolve(group);
     }
     *out = group;
-    return 0;
+    return refuse_lost(group);
 }
 
 struct weir_group *wr_group_current(struct weir_group *handle)
@@ -312,7 +353,7 @@ bool wr_group_is_ready(struct weir_group *group)
 /* Its first task may have changed while it stood in the ring. */
 static bool refresh_in_ring(struct weir_group *group)
 {
-    struct wr_ring *ring = &group->executor->ring;
+    struct wr_ring *ring = wr_group_ring(group);
     uint32_t cost;
 
     if (!wr_group_is_ready(group)) { /* it would keep others waiting for a turn it cannot take */
@@ -329,23 +370,38 @@ static bool refresh_in_ring(struct weir_group *group)
     return true;
 }
 
+struct wr_ring *wr_group_ring(const struct weir_group *group)
+{
+    struct weir_executor *ex = group->executor;
+
+    return ex->hall ? &ex->hall->domain[group->domain].ring : &ex->ring;
+}
+
+/* With domains: a group leaves its ring before it ceases to want, and wants before it enters, so that one in
+ * a ring always wants something. */
 bool wr_group_refresh(struct weir_group *group)
 {
+    struct wr_hall *hall = group->executor->hall;
+    bool wake = false;
+
     if (group->sums.queued == 0)
         group->turn_left = 0;
     if (group->evicted)
-        return false;
-    if (group->in_ring)
-        return refresh_in_ring(group);
+        return hall && wr_domain_sync(group);
+    if (group->in_ring) {
+        wake = refresh_in_ring(group);
+        return (hall && wr_domain_sync(group)) | wake;
+    }
+    wake = hall && wr_domain_sync(group);
     if (!wr_group_is_ready(group))
-        return false;
+        return wake;
     group->in_ring = true;
     wr_store(&group->ring_cost, wr_task_cost(wr_group_first(group)), relaxed);
     /* A turn that was only interrupted, by the group's own limit, goes on. */
     if (group->turn_left > 0)
-        wr_ring_keep(&group->executor->ring, group);
+        wr_ring_keep(wr_group_ring(group), group);
     else
-        wr_ring_append(&group->executor->ring, group);
+        wr_ring_append(wr_group_ring(group), group);
     return true;
 }
 
@@ -371,18 +427,22 @@ static void discharge_heir(struct weir_group *group, uint32_t cost)
         wr_unlock(&heir->lock);
     }
     if (wake)
-        wr_runtime_wake(group->executor->runtime);
+        wr_executor_wake(group->executor);
 }
 
 void wr_group_finish(struct weir_group *group, uint32_t cost)
 {
     wr_finish(&group->sums, &group->executor->root, cost);
+    if (group->executor->hall)
+        wr_domain_give(group);
     discharge_heir(group, cost);
 }
 
 void wr_group_settle_pending(struct weir_group *group, uint32_t cost)
 {
     wr_settle_pending(&group->sums, &group->executor->root, cost);
+    if (group->executor->hall)
+        wr_domain_give(group);
     discharge_heir(group, cost);
 }
 
@@ -430,10 +490,26 @@ int weir_group_resize(weir_group *handle, int64_t limit, int64_t inflight_max, i
     }
     wr_unlock(&group->lock);
     if (wake)
-        wr_runtime_wake(group->executor->runtime);
+        wr_executor_wake(group->executor);
     wr_room_made(group->executor);
     wr_group_unpin(group);
     return too_low ? WEIR_EINVAL : 0;
+}
+
+int weir_group_run_on(weir_group *handle, weir_carrier carrier)
+{
+    struct weir_group *group;
+
+    if (!handle || (unsigned)carrier > WEIR_THREADS)
+        return WEIR_EINVAL;
+    group = wr_group_current(handle);
+    if (!group)
+        return WEIR_ECLOSED;
+    wr_lock(&group->lock);
+    group->carrier = (uint8_t)carrier;
+    wr_unlock(&group->lock);
+    wr_group_unpin(group);
+    return 0;
 }
 
 int weir_group_set_weight(weir_group *handle, int64_t weight)

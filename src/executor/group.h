@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "executor/admit.h"
+#include "executor/clock.h"
 #include "executor/task.h"
 
 #include <weir/group.h>
@@ -16,7 +17,7 @@ enum { WR_LEVELS = 4, WR_LEVEL_NORMAL = 1, WR_KEY_MAX = 4096 };
  * except the timer, which is the clock's. */
 struct wr_gate {
     struct weir_group *group;
-    struct wr_timer timer; /* brings the group back                                          */
+    struct wr_alarm alarm; /* brings the group back                                          */
     weir_time wake_at;     /* what the timer is armed for; 0: it is not                      */
     weir_time cool_until;
     int64_t pace_interval; /* ns between two starts; 0: no pace                              */
@@ -27,7 +28,7 @@ struct wr_gate {
 /* In the order of use: the first two cache lines are all that submitting and starting touch.
  *
  * Under the lock:
- *     in_ring  <=>  in executor->ring, or just taken from it by a worker that has yet to look
+ *     in_ring  <=>  in its ring, or just taken from it by a worker that has yet to look
  *     queued > 0 and nothing of its own in the way  =>  in_ring     (at rest)
  *     records == tasks that point here: queued, running, pending, or held by a handle
  *     lives while it is in the table, or kept, or records + pins > 0                              */
@@ -36,8 +37,11 @@ struct weir_group {
     bool in_ring, evicted, unresolved;
     bool kept;               /* handed out by weir_group_get: stays until the executor goes    */
     _Atomic bool cancel_all; /* its running bodies are asked to end                            */
+    uint8_t domain;
     uint16_t weight;
     uint16_t turn_left;       /* tasks it may still start in its present turn                   */
+    bool taken;               /* a worker has a task of it in its hands; see domain.h           */
+    uint8_t carrier;          /* enum weir_carrier: where its next task runs                    */
     uint32_t bodies, pending; /* tasks that execute, and that are settled later                 */
     struct wr_sums sums;
     struct wr_list queue;     /* tasks of WEIR_NORMAL priority                                  */
@@ -65,8 +69,20 @@ struct wr_rare {
     struct wr_list levels[WR_LEVELS]; /* queues of other priorities than WEIR_NORMAL            */
     uint32_t refused[WEIR_REASON_CANCELLED + 1];
     struct wr_gate *gate;
-    struct weir_group *heir; /* the next generation, pinned, if it was charged for our permits  */
+    struct weir_group *heir;  /* the next generation, pinned, if it was charged for our permits  */
+    weir_deadlines deadlines; /* of tasks that have none of their own                 */
+    uint32_t timed_out, stalls, overdue; /* overdue: bodies that run beyond their deadline      */
+    bool lost;                           /* it was to be in a domain that there is not          */
+
+    /* Groups in domains always have this part. */
+    uint32_t want;                   /* under the hall's lock                                   */
+    _Atomic weir_time cancel_before; /* bodies that started earlier are asked to end            */
+    bool emptied;                    /* in a list of those being emptied, by `next`             */
+    struct weir_group *next;
 };
+
+/* Whose ring it stands in when it is ready. */
+struct wr_ring *wr_group_ring(const struct weir_group *group);
 
 /* Made if need be; NULL without memory. Under the lock. */
 struct wr_rare *wr_group_rare(struct weir_group *group);
@@ -94,6 +110,9 @@ static inline struct wr_list *wr_group_level(struct weir_group *group, int level
 struct weir_group *wr_group_new(struct weir_executor *ex, const char *key, size_t length,
                                 uint64_t hash);
 void wr_group_resolve(struct weir_group *group);
+
+/* Frees one that nobody has got to know. */
+void wr_group_discard(struct weir_group *group);
 
 /* Finds or makes the group; answers it with a pin. */
 int wr_group_find(struct weir_group **out, struct weir_executor *ex, const char *key);
@@ -144,9 +163,6 @@ uint64_t wr_group_rejected(const struct weir_group *group);
 
 /* A start has happened at `now`: pace it. Under the lock. */
 void wr_gate_started(struct weir_group *group, weir_time now);
-
-/* The timer of a gate has fired. */
-void wr_gate_fired(struct wr_gate *gate, weir_time now);
 
 /* When the gate opens by itself; 0: not known. Under the lock. */
 weir_time wr_gate_opens_at(const struct weir_group *group);

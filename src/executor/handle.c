@@ -183,8 +183,7 @@ bool weir_task_cancel(weir_task *task)
     if (wr_task_outcome(task) == WEIR_UNSETTLED) {
         switch (wr_task_word(task) & WR_PHASE_MASK) {
         case WR_PHASE_QUEUED:
-            wr_list_remove(&task->link);
-            wr_withdraw(&group->sums, &ex->root, wr_task_cost(task));
+            wr_group_withdraw(group, task);
             won = decide_cancelled(task, now, now);
             over = true;
             break;
@@ -198,6 +197,7 @@ bool weir_task_cancel(weir_task *task)
         }
         case WR_PHASE_PENDING:
             group->pending--;
+            wr_watch_over(task);
             wr_group_settle_pending(group, wr_task_cost(task));
             won = decide_cancelled(task, task->started_at, now);
             over = true;
@@ -214,11 +214,11 @@ bool weir_task_cancel(weir_task *task)
         }
         if (over)
             wr_task_set_phase(task, WR_PHASE_OVER);
-        wake = wr_group_refresh(group) || (over && wr_load(&ex->ring.count, relaxed));
+        wake = wr_group_refresh(group) || (over && wr_executor_has_ready(ex));
     }
     wr_unlock(&group->lock);
     if (wake)
-        wr_runtime_wake(ex->runtime);
+        wr_executor_wake(ex);
     if (!won) {
         weir_task_unref(task);
         return false;
@@ -256,14 +256,15 @@ int weir_task_settle(weir_task *task, int error, void *value)
         over = phase != WR_PHASE_RUNNING; /* else its body returns later, and ends it */
         if (phase == WR_PHASE_PENDING) {
             group->pending--;
+            wr_watch_over(task);
             wr_group_settle_pending(group, wr_task_cost(task));
             wr_task_set_phase(task, WR_PHASE_OVER);
-            wake = wr_group_refresh(group) || wr_load(&ex->ring.count, relaxed);
+            wake = wr_group_refresh(group) || wr_executor_has_ready(ex);
         }
     }
     wr_unlock(&group->lock);
     if (wake)
-        wr_runtime_wake(ex->runtime);
+        wr_executor_wake(ex);
     if (!won) {
         wr_task_drop_value(task, value);
         weir_task_unref(task);

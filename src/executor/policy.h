@@ -6,14 +6,21 @@
 #include <weir/executor.h>
 
 struct wr_policy {
-    weir_policy given;        /* with defaults filled in; `groups` points to our copy           */
-    weir_group_policy *group; /* sorted by key; the keys lie in the same allocation             */
+    weir_policy given;          /* with defaults filled in; `groups` points to our copy           */
+    weir_group_policy *group;   /* sorted by key; the keys lie in the same allocation             */
+    weir_domain_policy *domain; /* the default one first; NULL: there are none                  */
+    uint32_t domain_count;
+    bool watched; /* some task that says nothing itself has a deadline                          */
 };
 
 /* What a new group starts with. */
 struct wr_group_limits {
     uint32_t limit, inflight_max, queue_max;
     uint16_t weight;
+    uint8_t domain;
+    weir_carrier run_on;
+    weir_deadlines deadlines; /* of tasks that say nothing themselves; 0: none                  */
+    bool lost;                /* it was to be in a domain that there is not                     */
 };
 
 int wr_policy_init(struct wr_policy *policy, const weir_policy *given, weir_message *message);
@@ -21,6 +28,13 @@ void wr_policy_fini(struct wr_policy *policy);
 
 /* Calls the user's limit_for, so without any lock. */
 struct wr_group_limits wr_policy_resolve(const struct wr_policy *policy, const char *key);
+
+/* The number of a domain by name, or -1. */
+int wr_policy_domain(const struct wr_policy *policy, const char *name);
+
+/* A task's deadlines: its own or, where it has none, its group's; never beyond the forced ones. 0: none. */
+weir_deadlines wr_policy_deadlines(const struct wr_policy *policy, const weir_deadlines *own,
+                                   const weir_deadlines *inherited);
 
 /* A limit as the header writes it, as we count: 0 if it is not valid. And back. */
 uint32_t wr_limit_from(int64_t limit);

@@ -6,29 +6,40 @@
 #include "executor/local.h"
 #include "executor/settle.h"
 
-#include <stdio.h>
+#include <string.h>
 #include <weir/error.h>
 
 enum {
     SLICE_NS = 8000,  /* how long a turn of weight 1 may go on if its tasks are short        */
     SLICE_TASKS = 32, /* and how many tasks of weight 1 it may run then                      */
     CHAIN_MAX = 32,   /* tasks run in a row before the worker looks around                    */
+    NAME_SIZE = 32,   /* of what the monitor is told                                          */
 };
 
-/* A worker's present turn; lives in its scratch words. */
+/* A worker's present turn; lives in its scratch words, or, on a thread, on its stack. */
 struct turn {
     struct weir_group *group;
     uint64_t tasks;
     weir_time began;
     weir_time clock; /* the latest reading: a task starts when the one before it ended */
     void *arg; /* of the task that starts: by the time it is called, it may have been settled */
+    bool to_thread; /* its first task is to run on a thread */
+    bool on_thread;
+};
+
+/* A task on its way to a thread. */
+struct errand {
+    struct wr_job job;
+    struct wr_intake *intake;
+    struct weir_task *task;
+    struct turn turn;
 };
 
 static_assert(sizeof(struct turn) <= WR_SCRATCH, "a turn fits into a worker's scratch");
 
-static struct weir_executor *executor_of(struct wr_source *source)
+static struct wr_intake *intake_of(struct wr_source *source)
 {
-    return WR_CONTAINER(source, struct weir_executor, source);
+    return WR_CONTAINER(source, struct wr_intake, source);
 }
 
 /* ---- pulling --------------------------------------------------------------------------------- */
@@ -52,6 +63,9 @@ static void begin(struct weir_group *group, struct weir_task *task, struct turn 
         group->peak = group->bodies;
     if (wr_group_gate(group))
         wr_gate_started(group, now);
+    wr_watch_started(task, now);
+    if (turn->on_thread)
+        wr_watch_on_thread(task);
 }
 
 /* The group's turn: its first task with its permits, or NULL. *stop: the executor's limit is reached. */
@@ -59,6 +73,7 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
                                    bool *stop)
 {
     struct weir_executor *ex = group->executor;
+    struct wr_ring *ring = wr_group_ring(group);
     struct weir_task *task;
     weir_reason reason = WEIR_REASON_NO_WORKER;
 
@@ -70,15 +85,21 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
     if (reason == WEIR_REASON_GLOBAL_INFLIGHT) {
         group->in_ring = true; /* and first: it is owed the next permit */
         wr_store(&group->ring_cost, wr_task_cost(task), relaxed);
-        wr_ring_return(&ex->ring, group, wr_task_cost(task));
+        wr_ring_return(ring, group, wr_task_cost(task));
         *stop = true;
     } else {
-        wr_ring_decided(&ex->ring);
+        wr_ring_decided(ring);
     }
+    if (ex->hall && reason)
+        wr_domain_untake(group);
+    else if (ex->hall)
+        wr_domain_started(group);
     if (reason) {
         wr_group_unlock_and_reap(group);
         return NULL;
     }
+    turn->on_thread = false;
+    turn->to_thread = group->carrier == WEIR_THREADS;
     turn->group = group;
     turn->tasks = 1;
     turn->began = turn->clock = wr_os_now();
@@ -86,60 +107,118 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
         group->turn_left = group->weight;
     group->turn_left--;
     begin(group, task, turn);
+    if (turn->to_thread)
+        task->runner = NULL; /* until it is on its thread */
     wr_group_refresh(group);
     wr_unlock(&group->lock);
     wr_room_made(ex);
     return task;
 }
 
-/* The executor's permit comes first, then the group whose turn it is: a worker that took a group and was then
- * refused, or only delayed, would make it miss turns that others take meanwhile. */
+/* The executor's permit comes first, then the domain's slot, then the group whose turn it is: a worker that
+ * took a group and was then refused, or only delayed, would make it miss turns that others take meanwhile. */
+static struct weir_group *take_group(struct wr_intake *intake, uint32_t *reserved)
+{
+    struct weir_executor *ex = intake->executor;
+
+    return ex->hall ? wr_hall_take(intake, &ex->root, reserved)
+                    : wr_ring_take(&ex->ring, &ex->root, reserved);
+}
+
 static void *pull(struct wr_source *source)
 {
-    struct weir_executor *ex = executor_of(source);
+    struct wr_intake *intake = intake_of(source);
+    struct weir_executor *ex = intake->executor;
     struct turn *turn = wr_scratch();
     struct weir_task *task = NULL;
     struct weir_group *group;
     uint32_t reserved = 0;
     bool stop = false, refused_others;
 
-    while (!task && !stop && (group = wr_ring_take(&ex->ring, &ex->root, &reserved)))
+    while (!task && !stop && (group = take_group(intake, &reserved)))
         task = take_turn(group, turn, &reserved, &stop);
     refused_others =
         reserved != 0; /* they found no permit, because we had one that we did not need */
     wr_unreserve(&ex->root, &reserved);
-    if ((task || refused_others) && wr_load(&ex->ring.count, seq_cst))
-        wr_runtime_wake(ex->runtime);
+    if ((task || refused_others || stop) && wr_executor_has_ready(ex))
+        wr_executor_wake(ex);
     return task;
 }
 
 static bool pending(struct wr_source *source)
 {
-    struct weir_executor *ex = executor_of(source);
+    struct wr_intake *intake = intake_of(source);
+    struct weir_executor *ex = intake->executor;
     uint32_t needed;
 
-    if (wr_load(&ex->ring.count, seq_cst) == 0)
+    if ((ex->hall ? wr_load(&intake->ready, seq_cst) : wr_load(&ex->ring.count, seq_cst)) == 0)
         return false;
-    needed = wr_load(&ex->ring.needed, relaxed);
+    needed = ex->hall ? wr_load(&intake->needed, relaxed) : wr_load(&ex->ring.needed, relaxed);
     return wr_load(&ex->root.held, seq_cst) + (needed ? needed : 1) <=
            wr_load(&ex->root.inflight_max, relaxed);
 }
 
 static bool cancelled(struct wr_source *source, void *item)
 {
+    struct weir_executor *ex = intake_of(source)->executor;
     struct weir_task *task = item;
+    struct weir_group *group = task->group;
 
-    return wr_task_outcome(task) != WEIR_UNSETTLED || wr_load(&task->group->cancel_all, acquire) ||
-           task->started_at < wr_load(&executor_of(source)->cancel_before, acquire);
+    return wr_task_outcome(task) != WEIR_UNSETTLED || wr_load(&group->cancel_all, acquire) ||
+           task->started_at < wr_load(&ex->cancel_before, acquire) ||
+           (ex->hall && task->started_at < wr_load(&group->rare->cancel_before, acquire));
 }
 
-/* The monitor asks about an item that may be over by now. Records are never unmapped while the runtime
- * lives, but its group may be gone, so the record's address must do. */
-static uint64_t describe(struct wr_source *source, void *item, char *name)
+/* ---- stalls ------------------------------------------------------------------------------------ */
+
+/* Counts a stall against a group; from `stall_max` on, its later tasks run on threads if that is the policy.
+ * Under the lock. */
+static void count_stall(struct weir_group *group)
 {
-    (void)source;
-    snprintf(name, 32, "task %p", item);
+    const weir_policy *policy = &group->executor->policy.given;
+
+    wr_add(&group->executor->stalls, 1, relaxed);
+    if (!wr_group_rare(group))
+        return;
+    group->rare->stalls++;
+    if (policy->stall_policy == WEIR_STALL_TO_THREADS && group->rare->stalls >= policy->stall_max)
+        group->carrier = WEIR_THREADS;
+}
+
+/* The monitor asks about an item that may be over by now. Records are never unmapped while the runtime lives,
+ * but its group may be gone. A group is freed only after whoever does has held the table's lock, by which
+ * time its last task's worker has moved on; so while we hold it and that worker has not, the group is
+ * there (and is the right one, since the record still is that task's). */
+static uint64_t describe(struct wr_source *source, void *item, char *name,
+                         const struct wr_sighting *seen)
+{
+    struct weir_executor *ex = intake_of(source)->executor;
+    struct weir_task *task = item;
+    struct weir_group *group;
+
+    memset(name, 0, NAME_SIZE);
+    if (!seen) {
+        strncpy(name, task->group->key, NAME_SIZE - 1);
+        return (uint64_t)(uintptr_t)item;
+    }
+    wr_lock(&ex->table.lock);
+    group = __atomic_load_n(&task->group, __ATOMIC_ACQUIRE);
+    if (wr_still_there(seen)) {
+        strncpy(name, group->key, NAME_SIZE - 1);
+        wr_lock(&group->lock);
+        count_stall(group);
+        wr_unlock(&group->lock);
+    }
+    wr_unlock(&ex->table.lock);
     return (uint64_t)(uintptr_t)item;
+}
+
+static void on_stall(const weir_stall *stall, void *ex_arg)
+{
+    const weir_listener *listener = &((struct weir_executor *)ex_arg)->policy.given.listener;
+
+    if (listener->stalled)
+        listener->stalled(stall, listener->arg);
 }
 
 /* ---- after the body ---------------------------------------------------------------------------- */
@@ -161,12 +240,27 @@ static bool turn_lasts(const struct turn *turn, const struct weir_group *group, 
 {
     uint64_t weight = group->weight;
 
-    if (turn->group != group || chain >= CHAIN_MAX || wr_body_has_parked())
+    if (turn->group != group || chain >= CHAIN_MAX)
         return false;
-    if (wr_load(&group->executor->ring.count, relaxed) == 0)
+    if (!turn->on_thread && (wr_body_has_parked() || group->carrier == WEIR_THREADS))
+        return false;
+    if (!wr_executor_has_ready(group->executor) && !wr_load(&wr_group_ring(group)->count, relaxed))
         return true; /* nobody else waits for a turn */
     return turn->tasks < weight || (turn->tasks < weight * SLICE_TASKS &&
                                     turn->clock - turn->began < (int64_t)weight * SLICE_NS);
+}
+
+/* Permits of the whole path, or none. The domain's slot is kept: nobody else has a claim to it. */
+static bool hand_over(struct weir_group *group, struct wr_root *root, uint32_t cost)
+{
+    if (!group->executor->hall)
+        return wr_hand_over(&group->sums, root, cost);
+    if (!wr_domain_hand_over(group))
+        return false;
+    if (wr_hand_over(&group->sums, root, cost))
+        return true;
+    wr_domain_hand_back(group);
+    return false;
 }
 
 /* Gives the permits of a finished task to the next of its group, or back. Answers the next. */
@@ -177,16 +271,18 @@ static struct weir_task *pass_on(struct weir_group *group, struct turn *turn, ui
     struct weir_task *next = group->sums.queued && !group->evicted ? wr_group_first(group) : NULL;
 
     if (next && !wr_group_gate(group) && wr_task_cost(next) == cost &&
-        turn_lasts(turn, group, chain) && wr_hand_over(&group->sums, root, cost)) {
+        turn_lasts(turn, group, chain) && hand_over(group, root, cost)) {
         turn->tasks++;
         group->turn_left -= group->turn_left > 0;
         begin(group, next, turn);
+        if (group->executor->hall)
+            wr_domain_sync(group);
         return next;
     }
     wr_group_finish(group, cost);
     /* This worker may have ready fibers to run before it pulls. */
-    if (wr_group_refresh(group) || wr_load(&group->executor->ring.count, relaxed))
-        wr_runtime_wake(group->executor->runtime);
+    if (wr_group_refresh(group) || wr_executor_has_ready(group->executor))
+        wr_executor_wake(group->executor);
     return NULL;
 }
 
@@ -199,11 +295,21 @@ static bool is_silent(const struct weir_group *group, const struct weir_task *ta
            !wr_load(&task->watchers, relaxed) && !group->executor->policy.given.listener.completed;
 }
 
+/* The permits of a body that has returned, unless the watchdog has given them back. Under the lock. */
+static void give_back(struct weir_group *group, struct weir_task *task)
+{
+    wr_watch_over(task);
+    if (wr_watch_returned(task))
+        return;
+    group->bodies--;
+    wr_group_finish(group, wr_task_cost(task));
+}
+
 /* A body has returned; answers the task to run next on this stack, if any. */
-static struct weir_task *finish(struct weir_task *task, int error, void *value, unsigned chain)
+static struct weir_task *finish(struct weir_task *task, int error, void *value, struct turn *turn,
+                                unsigned chain)
 {
     struct weir_group *group = task->group;
-    struct turn *turn = wr_scratch();
     struct weir_task *next = NULL;
     weir_outcome outcome = wr_outcome_of(error);
     uint32_t cost = wr_task_cost(task);
@@ -211,16 +317,16 @@ static struct weir_task *finish(struct weir_task *task, int error, void *value, 
 
     turn->clock = wr_os_now();
     wr_lock(&group->lock);
-    group->bodies--;
     group->ran_ns += turn->clock - task->started_at;
     silent = is_silent(group, task);
     if (silent) {
+        group->bodies--;
         next = pass_on(group, turn, cost, chain);
         wr_count_outcome(group, outcome);
         wr_task_recycle(group, task);
     } else {
         /* Callbacks may take their time, so nothing is handed to us while they run. */
-        wr_group_finish(group, cost);
+        give_back(group, task);
         decided =
             wr_task_decide(task, outcome, error, WEIR_REASON_NONE, task->started_at, turn->clock);
         if (decided) {
@@ -229,8 +335,8 @@ static struct weir_task *finish(struct weir_task *task, int error, void *value, 
         }
         wr_task_set_phase(task, WR_PHASE_OVER);
         group->telling++;
-        if (wr_group_refresh(group) || wr_load(&group->executor->ring.count, relaxed))
-            wr_runtime_wake(group->executor->runtime);
+        if (wr_group_refresh(group) || wr_executor_has_ready(group->executor))
+            wr_executor_wake(group->executor);
     }
     wr_room_made(group->executor);
     if (silent)
@@ -254,13 +360,13 @@ static void pend(struct weir_task *task)
     bool settled, wake;
 
     wr_lock(&group->lock);
-    group->bodies--;
     settled = wr_task_outcome(task) != WEIR_UNSETTLED;
     if (settled) {
-        wr_group_finish(group, wr_task_cost(task));
+        give_back(group, task);
         wr_task_set_phase(task, WR_PHASE_OVER);
         group->telling++;
     } else {
+        group->bodies--;
         wr_pend(&group->sums, &group->executor->root, wr_task_cost(task));
         wr_task_set_phase(task, WR_PHASE_PENDING);
         group->pending++;
@@ -268,7 +374,7 @@ static void pend(struct weir_task *task)
     wake = wr_group_refresh(group);
     wr_unlock(&group->lock);
     if (wake)
-        wr_runtime_wake(ex->runtime);
+        wr_executor_wake(ex);
     wr_room_made(ex);
     if (settled)
         wr_task_told(task);
@@ -291,35 +397,119 @@ int wr_task_call(struct weir_task *task, void *arg, void **value)
 
 /* ---- running ----------------------------------------------------------------------------------- */
 
-static void run(struct wr_source *source, void *item)
+/* Runs a task and those that are handed its permits. */
+static void run_chain(struct weir_executor *ex, struct weir_task *task, struct turn *turn)
 {
-    struct weir_executor *ex = executor_of(source);
     const weir_listener *listener = &ex->policy.given.listener;
-    struct weir_task *task = item;
+    bool on_thread = turn->on_thread;
 
     for (unsigned chain = 0; task; chain++) {
-        void *value = NULL, *arg = ((struct turn *)wr_scratch())->arg;
+        void *value = NULL, *arg = turn->arg;
         int error;
 
-        if (chain)
+        if (on_thread)
+            wr_thread_carries(task);
+        else if (chain)
             wr_body_begins(task);
         if (listener->started)
             listener->started(task, listener->arg);
         error = wr_task_call(task, arg, &value);
-        wr_body_over();
+        if (on_thread)
+            wr_thread_carries(NULL);
+        else
+            wr_body_over();
         if (error == WEIR_PENDING) {
             wr_task_drop_value(task, value);
             pend(task);
             task = NULL;
         } else {
-            task = finish(task, error, value, chain);
+            task = finish(task, error, value, turn, chain);
         }
     }
 }
 
-void wr_executor_source_init(struct weir_executor *ex)
+/* On the thread. A task that was settled on its way here, by a cancel or its deadline, is not run. */
+static void run_errand(struct wr_job *job)
 {
-    ex->source = (struct wr_source){
+    struct errand *errand = WR_CONTAINER(job, struct errand, job);
+    struct wr_intake *intake = errand->intake;
+    struct weir_task *task = errand->task;
+    struct turn turn = errand->turn;
+    bool settled;
+
+    wr_os_free(errand);
+    turn.on_thread = true;
+    wr_lock(&task->group->lock);
+    settled = wr_task_outcome(task) != WEIR_UNSETTLED;
+    if (!settled) {
+        task->runner = wr_parker_self(NULL);
+        wr_watch_on_thread(task);
+    }
+    wr_unlock(&task->group->lock);
+    if (settled)
+        finish(task, WEIR_ECANCELED, NULL, &turn, CHAIN_MAX);
+    else
+        run_chain(intake->executor, task, &turn);
+}
+
+/* Sends a task to a thread. False: there is none to be had, and it runs here. */
+static bool send_to_thread(struct wr_intake *intake, struct weir_task *task,
+                           const struct turn *turn)
+{
+    struct errand *errand = wr_os_alloc(sizeof(*errand));
+
+    if (!errand)
+        return false;
+    *errand =
+        (struct errand){ .job.run = run_errand, .intake = intake, .task = task, .turn = *turn };
+    if (wr_runtime_job(intake->runtime, &errand->job, false) == 0)
+        return true;
+    wr_os_free(errand);
+    return false;
+}
+
+static void stay_here(struct weir_task *task)
+{
+    wr_lock(&task->group->lock);
+    if (wr_task_outcome(task) == WEIR_UNSETTLED) /* else ended_at stands there */
+        task->runner = wr_parker_self(NULL);
+    wr_unlock(&task->group->lock);
+}
+
+static void run(struct wr_source *source, void *item)
+{
+    struct wr_intake *intake = intake_of(source);
+    struct turn *turn = wr_scratch();
+    struct weir_task *task = item;
+
+    if (!turn->to_thread) {
+        run_chain(intake->executor, task, turn);
+        return;
+    }
+    /* A record that is on its way is not ours any more, nor the monitor's. */
+    wr_body_over();
+    if (send_to_thread(intake, task, turn))
+        return;
+    stay_here(task);
+    wr_body_begins(task);
+    run_chain(intake->executor, task, turn);
+}
+
+void wr_intake_init(struct wr_intake *intake, struct weir_executor *ex)
+{
+    intake->source = (struct wr_source){
         .pull = pull, .pending = pending, .run = run, .describe = describe, .cancelled = cancelled
     };
+    intake->executor = ex;
+}
+
+int wr_intake_start(struct wr_intake *intake, uint32_t workers)
+{
+    const weir_policy *policy = &intake->executor->policy.given;
+
+    return wr_runtime_new(&intake->runtime,
+                          WEIR_RUNTIME(.workers = workers, .threads_max = policy->threads_max,
+                                       .stall_after_ms = policy->stall_after_ms,
+                                       .on_stall = on_stall, .on_stall_arg = intake->executor),
+                          &intake->source);
 }

@@ -38,7 +38,7 @@ struct weir_task *wr_task_alloc(struct weir_group *group, uint32_t references)
     __builtin_prefetch(group->unused, 1); /* the next submit to this group writes there */
     group->unused_count--;
     group->records++;
-    task->group = group;
+    __atomic_store_n(&task->group, group, __ATOMIC_RELEASE); /* the monitor may look; see run.c */
     task->error = 0;
     atomic_init(&task->watchers, NULL);
     atomic_init(&task->word, WR_PHASE_NEW | references * WR_REF);
@@ -254,6 +254,15 @@ bool weir_task_done(const weir_task *task)
     return wr_load(&task->watchers, acquire) == WR_TOLD;
 }
 
+void wr_group_withdraw(struct weir_group *group, struct weir_task *task)
+{
+    wr_list_remove(&task->link);
+    wr_withdraw(&group->sums, &group->executor->root, wr_task_cost(task));
+    if (group->executor->hall)
+        wr_domain_withdraw(group);
+    wr_watch_over(task);
+}
+
 bool wr_reject_first(struct weir_group *group, weir_reason reason)
 {
     const weir_policy *policy = &group->executor->policy.given;
@@ -263,14 +272,15 @@ bool wr_reject_first(struct weir_group *group, weir_reason reason)
     wr_lock(&group->lock);
     task = wr_group_first(group);
     if (task) {
-        wr_withdraw(&group->sums, &group->executor->root, wr_task_cost(task));
-        wr_list_remove(&task->link);
+        wr_group_withdraw(group, task);
         wr_task_decide(task, WEIR_REJECTED, WEIR_EREJECTED, reason, now, now);
         wr_task_set_phase(task, WR_PHASE_OVER);
         if (policy->rejection == WEIR_ABORT)
             wr_add(&task->word, WR_ABORTED, relaxed);
         wr_group_refuse_count(group, reason);
         group->telling++;
+        if (!group->evicted)
+            wr_group_refresh(group);
     }
     wr_unlock(&group->lock);
     if (!task)

@@ -8,6 +8,7 @@
 #define WR_EXECUTOR_SETTLE_H
 
 #include "executor/executor.h"
+#include "executor/watch.h"
 
 static inline uint32_t wr_task_word(const struct weir_task *task)
 {
@@ -86,6 +87,9 @@ int wr_task_call(struct weir_task *task, void *arg, void **value);
 
 weir_outcome wr_outcome_of(int error);
 void wr_count_outcome(struct weir_group *group, weir_outcome outcome);
+
+/* Takes a task out of its queue, with its place; it will not start. Under the lock. */
+void wr_group_withdraw(struct weir_group *group, struct weir_task *task);
 
 /* Refuses the first in a retired group's queue, and tells everyone. False: there is none. */
 bool wr_reject_first(struct weir_group *group, weir_reason reason);

@@ -41,7 +41,14 @@ static void group_snapshot(weir_group_stats *s, const struct weir_group *group)
         .ran_ns = group->ran_ns,
         .paused = (group->sums.closed & WR_PAUSED) != 0,
         .generation = group->generation,
+        .run_on = (weir_carrier)group->carrier,
+        .domain = weir_group_domain(group),
     };
+    if (group->rare) {
+        s->timed_out = group->rare->timed_out;
+        s->overdue = group->rare->overdue;
+        s->stalls = group->rare->stalls;
+    }
     for (int i = 0; group->rare && i <= WEIR_REASON_CANCELLED; i++)
         s->rejected_by[i] = group->rare->refused[i];
 }
@@ -80,6 +87,21 @@ static void add_group(weir_executor_stats *s, struct weir_group *group)
     s->failed += g.failed;
     s->cancelled += g.cancelled;
     s->rejected += g.rejected;
+    s->timed_out += g.timed_out;
+}
+
+static uint64_t threads_of(struct weir_executor *ex)
+{
+    weir_runtime_stats stats = { .size = sizeof(stats) };
+    uint64_t threads;
+
+    weir_runtime_stats_get(&stats, ex->intake.runtime);
+    threads = stats.threads;
+    for (uint32_t d = 0; ex->hall && d < ex->hall->ledger.count; d++)
+        if (ex->hall->domain[d].own.runtime &&
+            weir_runtime_stats_get(&stats, ex->hall->domain[d].own.runtime) == 0)
+            threads += stats.threads;
+    return threads;
 }
 
 int weir_executor_stats_get(weir_executor_stats *out, weir_executor *ex)
@@ -96,6 +118,7 @@ int weir_executor_stats_get(weir_executor_stats *out, weir_executor *ex)
     s.failed = ex->gone.failed;
     s.cancelled = ex->gone.cancelled;
     s.rejected = ex->gone.rejected;
+    s.timed_out = ex->gone.timed_out;
     s.groups = ex->table.count;
     while ((group = wr_table_next(&ex->table, group)))
         add_group(&s, group);
@@ -103,6 +126,9 @@ int weir_executor_stats_get(weir_executor_stats *out, weir_executor *ex)
         add_group(&s, WR_CONTAINER(node, struct weir_group, ring_link));
     wr_unlock(&ex->table.lock);
     s.evicted = wr_load(&ex->evicted, relaxed);
+    s.overdue = wr_load(&ex->freed, relaxed);
+    s.stalls = wr_load(&ex->stalls, relaxed);
+    s.threads = threads_of(ex);
     s.inflight_max = wr_limit_to(wr_load(&ex->root.inflight_max, relaxed));
     s.queue_max = wr_queue_to(wr_load(&ex->root.queue_max, relaxed));
     return wr_options_store(out, &s, sizeof(s));

@@ -11,6 +11,7 @@
 #include <weir/error.h>
 
 enum { ID_MAX = 4096 };
+static const int64_t MS_MAX = 31536000000; /* a year */
 
 /* A submission on its way in. */
 struct entry {
@@ -23,35 +24,54 @@ struct entry {
 
 /* ---- options --------------------------------------------------------------------------------- */
 
+static bool has_deadlines(const weir_deadlines *d)
+{
+    return d->wait_ms || d->run_ms || d->total_ms;
+}
+
+static bool is_span(int64_t ms)
+{
+    return ms >= 0 && (ms <= MS_MAX || ms == WEIR_NO_LIMIT);
+}
+
 static bool needs_side(const weir_task_options *o)
 {
     return o->id || o->cost > 1 || o->drop || o->on_done ||
            (o->priority && o->priority != WEIR_NORMAL);
 }
 
-static int entry_init(struct entry *entry, weir_fn *fn, void *arg, const weir_task_options *opt,
-                      bool wants_handle)
+static int entry_init(struct entry *entry, struct weir_executor *ex, weir_fn *fn, void *arg,
+                      const weir_task_options *opt, bool wants_handle)
 {
-    bool has_locals = *wr_context_slot() != NULL;
-    size_t id_size;
+    bool has_locals = *wr_context_slot() != NULL, watched = ex->policy.watched;
+    size_t id_size, watch_size;
+    char *rest;
     int rc;
 
     *entry = (struct entry){ .fn = fn, .arg = arg, .wants_handle = wants_handle };
     if (!fn)
         return WEIR_EINVAL;
-    if (!opt && !has_locals)
+    if (!opt && !has_locals && !watched)
         return 0;
     rc = wr_options_load(&entry->options, sizeof(entry->options), opt);
     if (rc)
         return rc;
-    if (entry->options.priority > WEIR_IDLE)
+    if (entry->options.priority > WEIR_IDLE || !is_span(entry->options.deadlines.wait_ms) ||
+        !is_span(entry->options.deadlines.run_ms) || !is_span(entry->options.deadlines.total_ms))
         return WEIR_EINVAL;
-    if (!needs_side(&entry->options) && !has_locals)
+    if (has_deadlines(&entry->options.deadlines) && !watched) {
+        watched = true;
+        rc = wr_clock_start(ex);
+        if (rc)
+            return rc;
+    }
+    if (!needs_side(&entry->options) && !has_locals && !watched)
         return 0;
     id_size = entry->options.id ? strnlen(entry->options.id, ID_MAX + 1) + 1 : 0;
     if (id_size > ID_MAX + 1)
         return WEIR_EINVAL;
-    entry->side = wr_os_alloc(sizeof(*entry->side) + id_size);
+    watch_size = watched ? sizeof(struct wr_watch) : 0;
+    entry->side = wr_os_alloc(sizeof(*entry->side) + watch_size + id_size);
     if (!entry->side)
         return WEIR_ENOMEM;
     entry->side->arg = arg;
@@ -59,8 +79,11 @@ static int entry_init(struct entry *entry, weir_fn *fn, void *arg, const weir_ta
     entry->side->level = entry->options.priority ? entry->options.priority - 1 : WR_LEVEL_NORMAL;
     entry->side->drop = entry->options.drop;
     entry->side->locals = wr_locals_capture();
+    rest = (char *)(entry->side + 1);
+    if (watched)
+        entry->side->watch = (struct wr_watch *)(void *)rest;
     if (id_size)
-        entry->side->id = memcpy(entry->side + 1, entry->options.id, id_size);
+        entry->side->id = memcpy(rest + watch_size, entry->options.id, id_size);
     return 0;
 }
 
@@ -88,6 +111,8 @@ static int make_task(struct weir_task **out, struct weir_group *group, struct en
     if (entry->side) {
         wr_add(&task->word, WR_SIDE, relaxed);
         task->u.side = entry->side;
+        if (entry->side->watch)
+            wr_watch_init(entry->side->watch, task, &entry->options.deadlines);
     } else {
         task->u.arg = entry->arg;
     }
@@ -111,9 +136,17 @@ static weir_reason enter(struct weir_group *group, struct weir_task *task, bool 
     reason = wr_admit(&group->sums, &ex->root, wr_task_cost(task));
     if (reason)
         return reason;
+    wr_list_append(side ? queue_of(group, side->level) : &group->queue, &task->link);
+    if (ex->hall)
+        reason = wr_domain_admit(group); /* knows whether it is ready, now that it stands there */
+    if (reason) {
+        wr_list_remove(&task->link);
+        wr_withdraw(&group->sums, &ex->root, wr_task_cost(task));
+        return reason;
+    }
     wr_task_set_phase(task, WR_PHASE_QUEUED);
     wr_group_entered(group);
-    wr_list_append(side ? queue_of(group, side->level) : &group->queue, &task->link);
+    wr_watch_queued(task);
     *wake = wr_group_refresh(group);
     return WEIR_REASON_NONE;
 }
@@ -222,7 +255,7 @@ static void turn_away(struct weir_task *task, weir_reason reason)
         rc = policy->rejection_fn(&result, task, reason, policy->rejection_arg);
         if ((unsigned)result.reason > WEIR_REASON_CANCELLED)
             result.reason = reason;
-        if (rc || result.outcome == WEIR_UNSETTLED || (unsigned)result.outcome > WEIR_REJECTED) {
+        if (rc || result.outcome == WEIR_UNSETTLED || (unsigned)result.outcome > WEIR_TIMED_OUT) {
             result.outcome = WEIR_REJECTED;
             result.error = rc ? rc : WEIR_EREJECTED;
         }
@@ -262,7 +295,7 @@ static int wait_for_room(struct weir_task *task, weir_time deadline, weir_reason
     wr_waitq_leave(&ex->room, &waiter);
     wr_sub(&ex->room_waiters, 1, seq_cst);
     if (wake)
-        wr_runtime_wake(ex->runtime);
+        wr_executor_wake(ex);
     return *reason == WEIR_REASON_NONE || *reason == WEIR_REASON_SHUT_DOWN ||
                    *reason == WEIR_REASON_CANCELLED
                ? 0
@@ -313,7 +346,7 @@ static int admit_or_turn_away(struct weir_group *group, struct weir_task *task,
     reason = enter(group, task, &wake);
     wr_unlock(&group->lock);
     if (wake)
-        wr_runtime_wake(ex->runtime);
+        wr_executor_wake(ex);
     if (!reason)
         return 0;
     if (reason == WEIR_REASON_CANCELLED) {
@@ -385,7 +418,7 @@ int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
         return WEIR_EINVAL;
     if (wr_load(&group->executor->closed, acquire))
         return WEIR_ECLOSED;
-    rc = entry_init(&entry, fn, arg, opt, out != NULL);
+    rc = entry_init(&entry, group->executor, fn, arg, opt, out != NULL);
     if (!rc)
         rc = submit(out, group, &entry);
     if (entry.side) { /* no record took it over */

@@ -13,7 +13,7 @@ struct weir_group;
 
 /* Sums over groups, kept when one goes. */
 struct wr_totals {
-    uint64_t submitted, started, succeeded, failed, cancelled, rejected;
+    uint64_t submitted, started, succeeded, failed, cancelled, rejected, timed_out;
 };
 
 struct wr_table {

@@ -11,12 +11,13 @@
 #include <weir/task.h>
 
 struct weir_group;
+struct wr_watch;
 
 /* task->word: one word says it all.
  *
  *     bits 0-2   phase: where the record is in its life; changed under the group's lock
  *     bits 3-5   outcome, WEIR_UNSETTLED until it settles; changed once, by compare-and-swap
- *     bits 6-10  reason of a rejection or cancellation
+ *     bits 6-10  reason of a rejection, cancellation or time-out
  *     bit  11    SIDE: task->u.side is in use
  *     bit  12    ABORTED: rejected under WEIR_ABORT, waits answer WEIR_EREJECTED
  *     bit  13    TAKEN: the value has an owner elsewhere
@@ -57,6 +58,7 @@ struct wr_side {
     uint8_t level; /* priority, 0 first      */
     void (*drop)(void *value);
     struct wr_locals *locals;
+    struct wr_watch *watch; /* in the same allocation; NULL: it has no deadline */
 };
 
 struct weir_task {

@@ -58,6 +58,8 @@ static void why_waiting(weir_why *why, struct weir_group *group, struct weir_tas
     why->ahead = count_ahead(group, task);
     why->earliest = wr_gate_opens_at(group);
     why->reason = wr_blocked_by(s, root, wr_task_cost(wr_group_first(group)));
+    if (why->reason == WEIR_REASON_NONE && group->executor->hall)
+        why->reason = wr_domain_blocked_by(group, &why->limit, &why->held);
     why->node = "group";
     switch (why->reason) {
     case WEIR_REASON_GROUP_LIMIT:
@@ -72,6 +74,10 @@ static void why_waiting(weir_why *why, struct weir_group *group, struct weir_tas
         why->node = "executor";
         why->limit = wr_limit_to(wr_load(&root->inflight_max, relaxed));
         why->held = (int64_t)wr_load(&root->held, relaxed);
+        break;
+    case WEIR_REASON_DOMAIN_SLOTS:
+        why->node = "domain";
+        why->key = weir_group_domain(group);
         break;
     case WEIR_REASON_NONE:
         why->reason = why->ahead ? WEIR_REASON_BEHIND_OTHERS : WEIR_REASON_NO_WORKER;
@@ -111,7 +117,7 @@ int weir_why_text(char *text, size_t size, const weir_why *why)
 {
     int n = snprintf(text, size, "%s", weir_reason_text(why->reason));
 
-    if (why->limit)
+    if (why->limit || why->reason == WEIR_REASON_DOMAIN_SLOTS)
         n += snprintf(n < (int)size ? text + n : NULL, n < (int)size ? size - (size_t)n : 0,
                       " (%s \"%s\": %lld of %lld taken)", why->node, why->key, (long long)why->held,
                       (long long)why->limit);

@@ -62,12 +62,20 @@ static void tell(weir_runtime *rt, struct wr_worker *worker, weir_time now)
         rt->options.on_stall(&stall, rt->options.on_stall_arg);
 }
 
+bool wr_still_there(const struct wr_sighting *seen)
+{
+    const struct wr_worker *worker = seen->worker;
+
+    return wr_load(&worker->epoch, acquire) == seen->epoch;
+}
+
 static void stall_found(weir_runtime *rt, struct wr_worker *worker, void *item, weir_time now)
 {
     struct wr_stall_watch *watch = &worker->watch;
+    struct wr_sighting seen = { .worker = worker, .epoch = watch->epoch };
 
-    watch->tag = rt->source->describe(rt->source, item, watch->name);
-    if (wr_load(&worker->epoch, acquire) != watch->epoch)
+    watch->tag = rt->source->describe(rt->source, item, watch->name, &seen);
+    if (!wr_still_there(&seen))
         return; /* it went on just now, and the name may be another's */
     watch->stalled = true;
     wr_add(&rt->monitor.stalls, 1, relaxed);

@@ -22,7 +22,7 @@ static void on_fault(const void *address)
         return;
     item = wr_load(&fiber->item, acquire);
     if (item)
-        rt->source->describe(rt->source, item, name);
+        rt->source->describe(rt->source, item, name, NULL);
     name[sizeof(name) - 1] = '\0';
     const char *part[] = { "weir: stack overflow in body \"", name[0] ? name : "(unnamed)",
                            "\"; weir_runtime_options.stack_size is how to give it more\n" };

@@ -74,7 +74,8 @@ static struct wr_job *next_job(struct wr_pool *pool, struct wr_pool_thread *self
     if (!job)
         wr_list_append(&pool->idle, &self->link);
     while (!job) {
-        if (rc == WEIR_ETIMEDOUT || wr_load(&pool->runtime->closing, acquire)) {
+        if (rc == WEIR_ETIMEDOUT || pool->threads > pool->threads_max ||
+            wr_load(&pool->runtime->closing, acquire)) {
             wr_list_remove(&self->link);
             wr_list_remove(&self->everyone_link);
             wr_list_append(&pool->gone, &self->link);
@@ -140,7 +141,7 @@ static void hand_over(struct wr_pool *pool, struct wr_job *job)
     wr_unpark(&idle->parker); /* under the lock: it cannot end before it has it */
 }
 
-int wr_pool_submit(struct wr_pool *pool, struct wr_job *job)
+int wr_pool_submit(struct wr_pool *pool, struct wr_job *job, bool urgent)
 {
     int rc = WEIR_EAGAIN;
 
@@ -150,7 +151,7 @@ int wr_pool_submit(struct wr_pool *pool, struct wr_job *job)
     if (!wr_list_empty(&pool->idle)) {
         hand_over(pool, job);
         rc = 0;
-    } else if (pool->threads < pool->threads_max) {
+    } else if (pool->threads < pool->threads_max || urgent) {
         rc = start_thread(pool, job);
     }
     if (rc && pool->threads > 0) { /* there are threads, all busy: the first to be free takes it */
@@ -159,6 +160,19 @@ int wr_pool_submit(struct wr_pool *pool, struct wr_job *job)
     }
     wr_unlock(&pool->lock);
     return rc;
+}
+
+void wr_pool_lost(struct wr_pool *pool, bool lost)
+{
+    struct wr_job *job = NULL;
+
+    wr_lock(&pool->lock);
+    pool->threads_max += lost ? 1 : (uint32_t)-1;
+    if (lost && pool->threads < pool->threads_max)
+        job = first_job(pool);
+    if (job && start_thread(pool, job))
+        wr_list_append(pool->jobs.next, &job->link); /* where it was: before the first */
+    wr_unlock(&pool->lock);
 }
 
 bool wr_pool_withdraw(struct wr_pool *pool, struct wr_job *job)

@@ -11,20 +11,15 @@
 #include <weir/runtime.h>
 
 struct wr_carrier;
-
-/* Something for a thread to run. Belongs to whoever submitted it; in one list at most. */
-struct wr_job {
-    struct wr_list link;
-    void (*run)(struct wr_job *job);
-};
+struct wr_job;
 
 /* Under the lock:
  *     threads == length of everyone == running a job + idle
  *     jobs is not empty  =>  idle is empty and threads > 0                                        */
 struct wr_pool {
     weir_runtime *runtime;
-    uint32_t threads_max;
-    int64_t idle_ns; /* an idle thread ends after this */
+    uint32_t threads_max; /* one more for each that is lost     */
+    int64_t idle_ns;      /* an idle thread ends after this */
     struct wr_lock lock;
     struct wr_list jobs; /* waiting for a thread, first come first                             */
     struct wr_list idle; /* threads waiting for a job; the last to come is the first to go     */
@@ -48,7 +43,10 @@ void wr_pool_wake_all(struct wr_pool *pool);
 
 /* Has job->run called on a thread, as soon as one is free.
  * WEIR_ENOMEM, WEIR_EAGAIN: the pool has no thread and cannot get one; the job was not taken. */
-int wr_pool_submit(struct wr_pool *pool, struct wr_job *job);
+int wr_pool_submit(struct wr_pool *pool, struct wr_job *job, bool urgent);
+
+/* One thread more is lost in a body that does not return, or one less. */
+void wr_pool_lost(struct wr_pool *pool, bool lost);
 
 /* Takes back a job that no thread has begun. False: it has begun. */
 bool wr_pool_withdraw(struct wr_pool *pool, struct wr_job *job);

@@ -183,6 +183,16 @@ void weir_runtime_free(weir_runtime *rt)
     runtime_delete(rt);
 }
 
+int wr_runtime_job(weir_runtime *rt, struct wr_job *job, bool urgent)
+{
+    return wr_pool_submit(&rt->pool, job, urgent);
+}
+
+void wr_runtime_lost(weir_runtime *rt, bool lost)
+{
+    wr_pool_lost(&rt->pool, lost);
+}
+
 bool weir_cancelled(void)
 {
     const struct wr_carrier *carrier = *wr_os_local();

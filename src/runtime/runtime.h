@@ -10,6 +10,21 @@
 
 #include <weir/runtime.h>
 
+/* Something for a thread of the pool to run. Belongs to whoever submitted it; in one list at most. */
+struct wr_job {
+    struct wr_list link;
+    void (*run)(struct wr_job *job);
+};
+
+/* A worker as the monitor has seen it. */
+struct wr_sighting {
+    const void *worker;
+    uint64_t epoch;
+};
+
+/* Whether it still does what it did then. */
+bool wr_still_there(const struct wr_sighting *seen);
+
 /* Where workers get their work. All calls come from workers (describe: from the monitor), several
  * at a time, with no lock of the runtime's held. */
 struct wr_source {
@@ -21,9 +36,11 @@ struct wr_source {
     /* Runs it, on the worker's stack; it may park. Must call wr_body_over() when the body has returned,
      * before it gives up or reuses the item. */
     void (*run)(struct wr_source *source, void *item);
-    /* Who is it? Fills name (32 bytes) and answers the tag. The item may be over meanwhile: its memory
-     * must still be readable, atomically and with acquire; what is told of it is then ignored. */
-    uint64_t (*describe)(struct wr_source *source, void *item, char *name);
+    /* Who is it that stalls? Fills name (32 bytes) and answers the tag. The item may be over meanwhile: its memory
+     * must still be readable, atomically and with acquire; what is told of it is then ignored. While
+     * wr_still_there(seen), it is not over. `seen` NULL: the body itself asks, in a signal handler. */
+    uint64_t (*describe)(struct wr_source *source, void *item, char *name,
+                         const struct wr_sighting *seen);
     /* Whether the body was asked to end. From the body itself; NULL: never. */
     bool (*cancelled)(struct wr_source *source, void *item);
 };
@@ -37,6 +54,16 @@ void wr_runtime_sweep(weir_runtime *rt);
 
 /* Call after work was made available: wakes a worker if one sleeps and none is looking. */
 void wr_runtime_wake(weir_runtime *rt);
+
+/* Has job->run called on a thread of the pool, as soon as one is free; `urgent`: beyond the cap on threads,
+ * if need be. WEIR_ENOMEM, WEIR_EAGAIN: there is none; the job was not taken. */
+int wr_runtime_job(weir_runtime *rt, struct wr_job *job, bool urgent);
+
+/* A body on a thread of the pool is given up as lost: another thread may be started for it. And: it is back. */
+void wr_runtime_lost(weir_runtime *rt, bool lost);
+
+/* From a job: the thread carries a body of the source's, or (NULL) none any more. */
+void wr_thread_carries(void *item);
 
 /* From a source's run: the monitor need not look at the item any more; and: another body begins, in the
  * same call of run. */

@@ -74,12 +74,14 @@ static void spawn_run(struct wr_source *source, void *item_arg)
     wr_runtime_ended(spawn->runtime);
 }
 
-static uint64_t spawn_describe(struct wr_source *source, void *item_arg, char *name)
+static uint64_t spawn_describe(struct wr_source *source, void *item_arg, char *name,
+                               const struct wr_sighting *seen)
 {
     struct wr_spawn_item *item = item_arg;
     uint64_t words[NAME_WORDS];
 
     (void)source;
+    (void)seen;
     for (int i = 0; i < NAME_WORDS; i++)
         words[i] = wr_load(&item->name[i], acquire); /* a newer name comes with a newer epoch */
     memcpy(name, words, sizeof(words));
@@ -214,7 +216,7 @@ static int spawn_on_thread(weir_runtime *rt, weir_body *fn, void *arg)
     rc = accept_one(&rt->spawn);
     wr_unlock(&rt->spawn.lock);
     if (!rc) {
-        rc = wr_pool_submit(&rt->pool, &body->job);
+        rc = wr_pool_submit(&rt->pool, &body->job, false);
         if (!rc)
             return 0;
         wr_lock(&rt->spawn.lock);

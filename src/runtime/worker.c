@@ -255,8 +255,19 @@ void **wr_context_slot(void)
 void *wr_current_item(void)
 {
     struct wr_worker *worker = wr_worker_self();
+    struct wr_carrier *carrier = *wr_os_local();
 
-    return worker ? wr_load(&wr_load(&worker->current, relaxed)->item, relaxed) : NULL;
+    if (worker)
+        return wr_load(&wr_load(&worker->current, relaxed)->item, relaxed);
+    return carrier ? carrier->item : NULL;
+}
+
+void wr_thread_carries(void *item)
+{
+    struct wr_carrier *carrier = *wr_os_local();
+
+    WR_ASSERT(carrier && carrier->parker);
+    carrier->item = item;
 }
 
 void *wr_scratch(void)

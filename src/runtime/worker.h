@@ -18,6 +18,7 @@
 struct wr_carrier {
     weir_runtime *runtime;
     struct wr_parker *parker; /* a pool thread's own; NULL on a worker, whose fibers are parkers */
+    void *item;               /* a pool thread's: what the source gave, if it carries any        */
 };
 
 struct wr_queue {

@@ -143,7 +143,7 @@ static inline void check_books(weir_executor *ex)
     CHECK_EQ(s.running, 0);
     CHECK_EQ(s.inflight, 0);
     CHECK_EQ(s.waiting, 0);
-    CHECK_EQ(s.submitted, s.succeeded + s.failed + s.cancelled + s.rejected);
+    CHECK_EQ(s.submitted, s.succeeded + s.failed + s.cancelled + s.rejected + s.timed_out);
 }
 
 /* ---- tasks ----------------------------------------------------------------------------------- */

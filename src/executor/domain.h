@@ -1,0 +1,85 @@
+/* Domains as the executor runs them: the ledger under its lock, and one ring of groups for each.
+ *
+ * An executor without domains has no hall (ex->hall == NULL), and every call below is then a test of that
+ * pointer. docs/internals/domains.md has the invariants and the lock order.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_EXECUTOR_DOMAIN_H
+#define WR_EXECUTOR_DOMAIN_H
+
+#include "base/lock.h"
+#include "executor/clock.h"
+#include "executor/ledger.h"
+#include "executor/ring.h"
+#include "runtime/runtime.h"
+
+struct weir_executor;
+struct weir_group;
+
+/* Where a set of workers pulls: the executor's, or those that a domain has for itself. */
+struct wr_intake {
+    struct wr_source source; /* first: the runtime knows only this                                */
+    struct weir_executor *executor;
+    weir_runtime *runtime; /* NULL once freed                                                   */
+    uint32_t turn, turn_left; /* whose turn it is among the domains; under the hall's lock        */
+    _Atomic uint32_t ready;  /* slots promised in its domains; written under the hall's lock      */
+    _Atomic uint32_t needed; /* permits of the executor's that the next task waits for            */
+};
+
+struct wr_domain {
+    struct wr_ring ring;
+    struct wr_intake *intake;
+    struct wr_intake own; /* if it has workers of its own */
+    _Atomic uint64_t timed_out, overdue;
+};
+
+/* Under the lock: the ledger, and rare->want of every group:
+ *     share[d].want == sum of rare->want over the groups of d
+ *     rare->want    == tasks the group is ready for, less one that a worker has just taken (at rest)
+ *     a group with want > 0 stands in its domain's ring, or a worker has just taken it (at rest)     */
+struct wr_hall {
+    struct wr_lock lock;
+    struct wr_ledger ledger;
+    _Atomic uint32_t ledger_promised; /* a copy of ledger.promised, to be read without the lock */
+    struct wr_alarm sampling;
+    weir_time sample_at;
+    struct wr_domain *domain;
+};
+
+int wr_hall_new(struct weir_executor *ex);
+void wr_hall_delete(struct weir_executor *ex);
+int wr_hall_start(struct weir_executor *ex); /* its workers, and its sampling */
+void wr_hall_stop(struct weir_executor *ex);
+
+/* The next group whose domain has a slot for it, with the slot taken, and with permits of the executor's as
+ * wr_ring_take has them; or NULL. */
+struct weir_group *wr_hall_take(struct wr_intake *intake, struct wr_root *root, uint32_t *reserved);
+
+/* ---- for a group; under its lock, and only if there is a hall --------------------------------- */
+
+/* One more task stands in its queue: may it? */
+weir_reason wr_domain_admit(struct weir_group *group);
+
+/* One has left its queue without starting. */
+void wr_domain_withdraw(struct weir_group *group);
+
+/* Tells the ledger how many tasks the group is ready for. True: somebody has a slot and no worker. */
+bool wr_domain_sync(struct weir_group *group);
+
+/* The task that was taken has started; or cannot. */
+void wr_domain_started(struct weir_group *group);
+void wr_domain_untake(struct weir_group *group);
+
+/* A task is over. And: the next one of the group may have its slot. */
+void wr_domain_give(struct weir_group *group);
+bool wr_domain_hand_over(struct weir_group *group);
+void wr_domain_hand_back(struct weir_group *group); /* if its permits could not be had after all */
+
+/* What keeps the group's first task, which its group and executor would let start: NONE, or the domain, with
+ * how many slots it may use and does. */
+weir_reason wr_domain_blocked_by(struct weir_group *group, int64_t *limit, int64_t *held);
+
+/* Whether it must wait for ever for a slot while those who hold `stuck` in its own domain, and
+ * `stuck_default` in the default one, never end. */
+bool wr_domain_may_get_slot(struct weir_group *group, uint64_t stuck, uint64_t stuck_all);
+
+#endif

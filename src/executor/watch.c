@@ -1,0 +1,283 @@
+/* The watchdog: what happens when a task's time is up. It runs on the clock's thread, never on the workers it
+ * polices, and calls none of the user's code there: who wants to be told of the end is told by a thread of
+ * the pool's.
+ *
+ * Arming takes a reference, which whoever disarms gives back; if the alarm is about to fire, the firing
+ * does. So nobody waits for anybody.
+ * SPDX-License-Identifier: MIT */
+#include "executor/watch.h"
+
+#include "base/assert.h"
+#include "executor/executor.h"
+#include "executor/settle.h"
+
+#include <stddef.h>
+#include <weir/error.h>
+
+static const int64_t NS_PER_MS = 1000000;
+
+static struct wr_watch *watch_of(const struct weir_task *task)
+{
+    struct wr_side *side = wr_task_side(task);
+
+    return side ? side->watch : NULL;
+}
+
+static void fired(struct wr_alarm *alarm, weir_time now);
+
+void wr_watch_init(struct wr_watch *watch, struct weir_task *task, const weir_deadlines *own)
+{
+    wr_alarm_init(&watch->alarm, fired);
+    watch->task = task;
+    watch->own = *own;
+}
+
+/* ---- arming ------------------------------------------------------------------------------------ */
+
+static void disarm(struct wr_watch *watch)
+{
+    watch->due = 0;
+    if (wr_clock_cancel(watch->task->group->executor, &watch->alarm))
+        wr_sub(&watch->task->word, WR_REF, relaxed); /* not the last: the caller has one */
+}
+
+static void arm(struct wr_watch *watch, weir_time when, weir_reason reason)
+{
+    if (when == WEIR_FOREVER) {
+        disarm(watch);
+        return;
+    }
+    watch->due = when;
+    watch->reason = reason;
+    if (wr_clock_set(watch->task->group->executor, &watch->alarm, when))
+        wr_add(&watch->task->word, WR_REF, relaxed); /* it fires under the group's lock: not yet */
+}
+
+static weir_time later(weir_time when, int64_t ns)
+{
+    return ns == 0 || when > WEIR_FOREVER - ns ? WEIR_FOREVER : when + ns;
+}
+
+static void arm_first(struct wr_watch *watch, weir_time when, weir_reason reason)
+{
+    if (watch->total_at <= when)
+        arm(watch, watch->total_at, WEIR_REASON_TOTAL_DEADLINE);
+    else
+        arm(watch, when, reason);
+}
+
+void wr_watch_queued(struct weir_task *task)
+{
+    struct wr_watch *watch = watch_of(task);
+    const struct wr_rare *rare = task->group->rare;
+    weir_deadlines d;
+
+    if (!watch)
+        return;
+    d = wr_policy_deadlines(&task->group->executor->policy, &watch->own,
+                            rare ? &rare->deadlines : NULL);
+    watch->run_ns = d.run_ms * NS_PER_MS;
+    watch->total_at = later(task->queued_at, d.total_ms * NS_PER_MS);
+    arm_first(watch, later(task->queued_at, d.wait_ms * NS_PER_MS), WEIR_REASON_WAIT_DEADLINE);
+}
+
+void wr_watch_started(struct weir_task *task, weir_time now)
+{
+    struct wr_watch *watch = watch_of(task);
+
+    if (watch)
+        arm_first(watch, later(now, watch->run_ns), WEIR_REASON_RUN_DEADLINE);
+}
+
+void wr_watch_on_thread(struct weir_task *task)
+{
+    struct wr_watch *watch = watch_of(task);
+
+    if (watch)
+        watch->on_thread = true;
+}
+
+void wr_watch_over(struct weir_task *task)
+{
+    struct wr_watch *watch = watch_of(task);
+
+    if (watch)
+        disarm(watch);
+}
+
+/* ---- firing ------------------------------------------------------------------------------------ */
+
+static _Atomic uint64_t *domain_overdue(struct weir_group *group)
+{
+    struct wr_hall *hall = group->executor->hall;
+
+    return hall ? &hall->domain[group->domain].overdue : NULL;
+}
+
+/* Whether the permits of one more overdue body may go back while it runs on. */
+static bool may_free(struct weir_executor *ex)
+{
+    uint32_t freed = wr_load(&ex->freed, relaxed);
+
+    if (ex->policy.given.overdue == WEIR_HOLD)
+        return false;
+    do {
+        if (freed >= (uint64_t)ex->policy.given.overdue_max)
+            return false;
+    } while (!wr_cas(&ex->freed, &freed, freed + 1, acquire));
+    return true;
+}
+
+/* The body runs on; what becomes of its permits is the policy's to say. */
+static void overdue(struct wr_watch *watch)
+{
+    struct weir_task *task = watch->task;
+    struct weir_group *group = task->group;
+    struct weir_executor *ex = group->executor;
+
+    if (watch->late)
+        return;
+    watch->late = true;
+    if (wr_group_rare(group))
+        group->rare->overdue++;
+    if (domain_overdue(group))
+        wr_add(domain_overdue(group), 1, relaxed);
+    if (!may_free(ex))
+        return;
+    watch->freed = true;
+    group->bodies--;
+    wr_group_finish(group, wr_task_cost(task));
+    watch->lost = ex->policy.given.overdue == WEIR_REPLACE && watch->on_thread;
+    if (watch->lost)
+        wr_runtime_lost(wr_group_intake(group)->runtime, true);
+}
+
+bool wr_watch_returned(struct weir_task *task)
+{
+    struct wr_watch *watch = watch_of(task);
+    struct weir_group *group = task->group;
+
+    if (!watch || !watch->late)
+        return false;
+    watch->late = false;
+    if (group->rare && group->rare->overdue)
+        group->rare->overdue--;
+    if (domain_overdue(group))
+        wr_sub(domain_overdue(group), 1, relaxed);
+    if (watch->lost)
+        wr_runtime_lost(wr_group_intake(group)->runtime, false);
+    if (watch->freed)
+        wr_sub(&group->executor->freed, 1, relaxed);
+    return watch->freed;
+}
+
+static bool decide(struct wr_watch *watch, weir_time started_at, weir_time now)
+{
+    struct weir_task *task = watch->task;
+    struct weir_group *group = task->group;
+    struct wr_hall *hall = group->executor->hall;
+
+    if (!wr_task_decide(task, WEIR_TIMED_OUT, WEIR_ETIMEDOUT, watch->reason, started_at, now))
+        return false;
+    if (wr_group_rare(group))
+        group->rare->timed_out++;
+    if (hall)
+        wr_add(&hall->domain[group->domain].timed_out, 1, relaxed);
+    group->telling++;
+    return true;
+}
+
+/* Under the lock. True: this settled the task. */
+static bool expire(struct wr_watch *watch, weir_time now)
+{
+    struct weir_task *task = watch->task;
+    struct weir_group *group = task->group;
+    struct wr_parker *runner;
+    weir_time started_at;
+    bool won = false;
+
+    switch (wr_task_word(task) & WR_PHASE_MASK) {
+    case WR_PHASE_QUEUED:
+        wr_group_withdraw(group, task);
+        won = decide(watch, now, now);
+        watch->over = true;
+        break;
+    case WR_PHASE_RUNNING:
+        /* If it was cancelled, that was told, and there is no runner any more; its body runs on. */
+        runner = wr_task_outcome(task) == WEIR_UNSETTLED ? task->runner : NULL;
+        started_at = task->started_at;
+        overdue(
+            watch); /* first: who is told of the end finds the permits back, if they come back */
+        won = decide(watch, started_at, now);
+        if (runner)
+            wr_unpark(runner); /* it cannot end before we let go of the lock */
+        break;
+    case WR_PHASE_PENDING:
+        group->pending--;
+        wr_group_settle_pending(group, wr_task_cost(task));
+        won = decide(watch, task->started_at, now);
+        watch->over = true;
+        break;
+    default:
+        break;
+    }
+    if (watch->over)
+        wr_task_set_phase(task, WR_PHASE_OVER);
+    return won;
+}
+
+static void tell(struct wr_watch *watch)
+{
+    struct weir_task *task = watch->task;
+
+    wr_task_publish(task, true);
+    if (watch->over)
+        weir_task_unref(task); /* the queue's, or the pending body's */
+    wr_task_told(task);        /* the alarm's */
+}
+
+static void tell_on_thread(struct wr_job *job)
+{
+    tell(WR_CONTAINER(job, struct wr_watch, job));
+}
+
+/* Whether telling would run code of the user's. Under the lock. */
+static bool users_are_told(const struct weir_task *task)
+{
+    const struct wr_watcher *watcher = wr_load(&task->watchers, relaxed);
+    const struct wr_side *side = wr_task_side(task);
+
+    for (; watcher && watcher != WR_TOLD; watcher = watcher->next)
+        if (!watcher->waiter)
+            return true;
+    return task->group->executor->policy.given.listener.completed || side->drop || side->locals;
+}
+
+static void fired(struct wr_alarm *alarm, weir_time now)
+{
+    struct wr_watch *watch = WR_CONTAINER(alarm, struct wr_watch, alarm);
+    struct weir_task *task = watch->task;
+    struct weir_group *group = task->group;
+    struct weir_executor *ex = group->executor;
+    bool won = false, wake = false, users = false;
+
+    wr_lock(&group->lock);
+    if (watch->due &&
+        watch->due <= now) { /* else it was moved on, or disarmed, since it went off */
+        watch->due = 0;
+        won = expire(watch, now);
+        wake = wr_group_refresh(group) || wr_executor_has_ready(ex);
+        users = won && users_are_told(task);
+    }
+    wr_unlock(&group->lock);
+    if (wake)
+        wr_executor_wake(ex);
+    wr_room_made(ex);
+    if (!won) {
+        weir_task_unref(task);
+        return;
+    }
+    watch->job.run = tell_on_thread;
+    if (!users || wr_runtime_job(ex->intake.runtime, &watch->job, true))
+        tell(watch);
+}

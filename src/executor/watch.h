@@ -1,0 +1,47 @@
+/* Deadlines of tasks: armed, moved on and disarmed as the task goes its way. Only tasks that have one pay.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_EXECUTOR_WATCH_H
+#define WR_EXECUTOR_WATCH_H
+
+#include "executor/clock.h"
+#include "runtime/runtime.h"
+
+#include <weir/task.h>
+
+struct weir_group;
+struct weir_task;
+
+/* In the allocation of the task's side record; under the group's lock, except the alarm's timer and the job.
+ *     armed (or firing)  =>  the alarm holds a reference of the task
+ *     due == 0           =>  nothing to do when it fires                                             */
+struct wr_watch {
+    struct wr_alarm alarm;
+    struct wr_job
+        job; /* tells of the end, on another thread: users' code must not keep the clock  */
+    struct weir_task *task;
+    weir_deadlines own; /* as the task has them; 0: its group's                                 */
+    int64_t run_ns;     /* 0: none                                                              */
+    weir_time total_at; /* 0: none                                                              */
+    weir_time due;      /* what it is armed for                                                 */
+    weir_reason reason; /* and which deadline that is                                           */
+    bool on_thread;
+    bool late;  /* its body runs on beyond it                                           */
+    bool freed; /* and its permits are back                                             */
+    bool lost;  /* and so is its thread                                                 */
+    bool over;  /* the job is to drop the queue's reference, too                        */
+};
+
+void wr_watch_init(struct wr_watch *watch, struct weir_task *task, const weir_deadlines *own);
+
+/* ---- under the group's lock; harmless for tasks without a watch ------------------------------- */
+
+/* It has come to stand in its queue; has started at `now`; on a thread; is over, whatever became of it. */
+void wr_watch_queued(struct weir_task *task);
+void wr_watch_started(struct weir_task *task, weir_time now);
+void wr_watch_on_thread(struct weir_task *task);
+void wr_watch_over(struct weir_task *task);
+
+/* The body of a late task has returned. True: its permits are back already. */
+bool wr_watch_returned(struct weir_task *task);
+
+#endif
