@@ -98,9 +98,9 @@ static void stall_over(weir_runtime *rt, struct wr_worker *worker, weir_time now
 static bool inspect(weir_runtime *rt, struct wr_worker *worker, weir_time now)
 {
     struct wr_stall_watch *watch = &worker->watch;
-    uint64_t epoch = wr_load(&worker->epoch, acquire);
     struct wr_fiber *fiber = wr_load(&worker->current, acquire);
     void *item = fiber ? wr_load(&fiber->item, acquire) : NULL;
+    uint64_t epoch = wr_load(&worker->epoch, acquire); /* last: not older than the item */
 
     if (!item || epoch != watch->epoch) {
         if (watch->stalled)

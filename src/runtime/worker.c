@@ -213,8 +213,8 @@ static void run(struct wr_worker *worker, struct wr_fiber *self, void *item)
 
     self->state = WR_FIBER_RUNNING;
     self->token = false;
+    wr_bump(&worker->epoch); /* first: who sees the item sees that the worker has moved on */
     wr_store(&self->item, item, release); /* pairs with the monitor's acquire */
-    wr_bump(&worker->epoch);
     source->run(source, item);
     WR_ASSERT(self->state == WR_FIBER_RUNNING && !wr_load(&self->item, relaxed));
     self->state = WR_FIBER_FREE;
@@ -236,8 +236,8 @@ void wr_body_begins(void *item)
     struct wr_fiber *self = wr_load(&worker->current, relaxed);
 
     self->token = false;
-    wr_store(&self->item, item, release);
     wr_bump(&worker->epoch);
+    wr_store(&self->item, item, release);
 }
 
 bool wr_body_has_parked(void)

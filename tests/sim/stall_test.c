@@ -117,6 +117,29 @@ static void test_bodies_that_wait_now_and_then_are_no_stall(void **state)
     explore(SCHEDULES, WEIR_SIM_OPTIONS(.seed = 1), no_false_alarm);
 }
 
+/* After a quiet time the monitor wakes with the worker: what it last saw is old, but no stall. */
+static void begins_after_a_quiet_time(void *arg)
+{
+    struct seen seen = { 0 };
+    weir_runtime *rt =
+        new_runtime(WEIR_RUNTIME(.workers = 1, .on_stall = note, .on_stall_arg = &seen));
+    weir_time t = 0;
+    (void)arg;
+    for (int i = 0; i < 4; i++) {
+        CHECK(weir_spawn(rt, light, &t, NULL) == 0);
+        CHECK(weir_runtime_drain(rt, WEIR_FOREVER) == 0);
+        weir_sim_busy(50 * MS);
+    }
+    CHECK(seen.found == 0);
+    weir_runtime_free(rt);
+}
+
+static void test_a_body_that_begins_after_a_quiet_time_is_no_stall(void **state)
+{
+    (void)state;
+    explore(SCHEDULES, WEIR_SIM_OPTIONS(.seed = 1), begins_after_a_quiet_time);
+}
+
 /* Nothing moves while all sleep: the simulator counts how often anyone woke. */
 static void long_idle(void *arg)
 {
@@ -147,6 +170,7 @@ int main(void)
         cmocka_unit_test(test_a_stuck_worker_is_named_and_replaced),
         cmocka_unit_test(test_replacements_are_capped_and_reused),
         cmocka_unit_test(test_bodies_that_wait_now_and_then_are_no_stall),
+        cmocka_unit_test(test_a_body_that_begins_after_a_quiet_time_is_no_stall),
         cmocka_unit_test(test_an_idle_runtime_never_wakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
