@@ -462,7 +462,7 @@ static void empty_groups(struct weir_executor *ex, uint32_t d, int flags)
         next = group->rare->next;
         group->rare->emptied = false;
         if (flags & WEIR_CANCEL_RUNNING)
-            group->rare->cancel_before = wr_os_now() + 1;
+            wr_store(&group->rare->cancel_before, wr_os_now(), release);
         wr_group_left(group);
         wr_unlock(&group->lock);
         if (flags & WEIR_CANCEL_RUNNING)

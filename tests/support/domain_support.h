@@ -9,17 +9,20 @@ enum { MANY = 160 };
 
 /* SEMANTICS 2.7: T = 64, Q = 128. Groups "A" and "B" are in the domains of their names, all others in the
  * default one; groups have no limits of their own. */
-static weir_domain_policy example_domains[] = {
+static UNUSED weir_domain_policy example_domains[] = {
     { .name = "A", .slots = 16, .queue = 32 },
     { .name = "B", .slots = 32, .slots_mode = WEIR_RESERVED, .queue = 64 },
 };
-static weir_group_policy example_groups[] = { { .key = "A", .domain = "A" },
-                                              { .key = "B", .domain = "B" } };
+static UNUSED weir_group_policy example_groups[] = { { .key = "A", .domain = "A" },
+                                                     { .key = "B", .domain = "B" } };
 
-#define EXAMPLE_POLICY(...)                                                                   \
-    WEIR_POLICY(.workers = 2, .group_limit = WEIR_NO_LIMIT, .slots = 64, .queue_places = 128, \
-                .domains = example_domains, .domain_count = 2, .groups = example_groups,      \
-                .group_count = 2, .rejection = WEIR_DISCARD, __VA_ARGS__)
+/* Domains "A" and "B" of any size. */
+#define AB_POLICY(domains_, slots_, places_, ...)                                      \
+    WEIR_POLICY(.workers = 2, .group_limit = WEIR_NO_LIMIT, .slots = (slots_),         \
+                .queue_places = (places_), .domains = (domains_), .domain_count = 2,   \
+                .groups = example_groups, .group_count = 2, .rejection = WEIR_DISCARD, \
+                __VA_ARGS__)
+#define EXAMPLE_POLICY(...) AB_POLICY(example_domains, 64, 128, __VA_ARGS__)
 
 static inline weir_domain_stats domain_of(weir_executor *ex, const char *name)
 {
