@@ -348,6 +348,7 @@ static int copy_domains(struct check *check, struct wr_policy *policy)
     size_t count = given->domains ? given->domain_count : 0, names = 0, n = 1;
     char *at;
 
+    check->list = "domains";
     if (given->domain_count && !given->domains)
         complain(check, NULL, "domain_count", (int64_t)given->domain_count, "domains is NULL");
     if (count >= WR_DOMAINS_MAX)
@@ -373,6 +374,7 @@ static int copy_domains(struct check *check, struct wr_policy *policy)
         check_weight(check, to->name, &to->weight);
     }
     policy->domain_count = (uint32_t)n;
+    check->list = "groups";
     return 0;
 }
 

@@ -1,0 +1,260 @@
+/* Policies and calls that make no sense: each is refused with a sentence that names the field.
+ * SPDX-License-Identifier: MIT */
+#include "support/domain_support.h"
+
+static void refused(const weir_policy *policy, const char *sentence)
+{
+    weir_executor *ex = NULL;
+    weir_message why;
+
+    CHECK(weir_executor_new(&ex, policy, &why) == WEIR_EINVAL);
+    CHECK(!ex);
+    if (strcmp(why.text, sentence) != 0)
+        weir_sim_fail("it says: %s\nnot: %s", why.text, sentence);
+}
+
+#define DOMAINS(...)                  \
+    .domains = (weir_domain_policy[]) \
+    {                                 \
+        __VA_ARGS__                   \
+    }
+#define COUNT(n) .domain_count = (n)
+
+/* D-06, 2.2 */
+SIM_TEST(test_a_division_that_does_not_fit_is_refused, 1)
+{
+    refused(WEIR_POLICY(.slots = 10, COUNT(2), DOMAINS({ "A", .slots = 6 }, { "B", .slots = 5 })),
+            "domains[\"B\"].slots is 5: with it, the domains have more than the policy's slots");
+    refused(WEIR_POLICY(.slots = 10, .queue_places = 4, COUNT(1),
+                        DOMAINS({ "A", .slots = 6, .queue = 5 })),
+            "domains[\"A\"].queue is 5: with it, the domains have more than the policy's "
+            "queue_places");
+    refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "A", .slots = -1 })),
+            "domains[\"A\"].slots is -1: use 1 or more");
+    refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ .name = "A" })),
+            "domains[\"A\"].slots is 0: use 1 or more");
+    refused(WEIR_POLICY(COUNT(1), DOMAINS({ "A", .slots = 1 })),
+            "slots is 0: an executor with domains needs 1 or more");
+    refused(WEIR_POLICY(.slots = 10, COUNT(2), DOMAINS({ "A", .slots = 1 }, { "A", .slots = 1 })),
+            "domains[\"A\"].name is 2: the name stands there twice");
+    refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ .slots = 1 })),
+            "domains is 0: an entry needs a name");
+    refused(WEIR_POLICY(.slots = 10, COUNT(1)), "domain_count is 1: domains is NULL");
+    refused(WEIR_POLICY(.slots = 10),
+            "domain_count is 0: slots, default_floor, lending and domain_for need domains");
+    refused(WEIR_POLICY(.slots = 10, .queue_places = 4, COUNT(1), DOMAINS({ "A", .slots = 6 })),
+            "domains[\"A\"].queue is 0: use 1 or more, or WEIR_NO_QUEUE; no limit only if "
+            "queue_places has none");
+}
+
+SIM_TEST(test_the_default_domain_takes_what_is_left_and_borrows_from_nobody, 1)
+{
+    refused(
+        WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "default", .slots_mode = WEIR_RESERVED })),
+        "domains[\"default\"].slots_mode is 1: the default domain has nobody to borrow from; use "
+        "WEIR_MAX");
+    refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "default", .slots = 3 })),
+            "domains[\"default\"].slots is 3: the default domain has the rest; leave it 0");
+    refused(WEIR_POLICY(.slots = 10, .default_floor = 5, COUNT(1), DOMAINS({ "A", .slots = 6 })),
+            "default_floor is 5: use 0 up to what the domains leave of slots");
+}
+
+SIM_TEST(test_other_fields_are_checked_as_well, 1)
+{
+    refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "A", .slots = 1, .weight = 2000 })),
+            "domains[\"A\"].weight is 2000: use 1 to 1000");
+    refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "A", .slots = 1, .slots_mode = 9 })),
+            "domains[\"A\"].slots_mode is 9: use WEIR_MAX or WEIR_RESERVED");
+    refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "A", .slots = 1, .run_on = 9 })),
+            "domains[\"A\"].run_on is 9: use WEIR_WORKERS or WEIR_THREADS");
+    refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "A", .slots = 1, .lend_max = -3 })),
+            "domains[\"A\"].lend_max is -3: use 1 or more, or WEIR_NO_QUEUE");
+    refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "A", .slots = 1 }),
+                        .lending = { .period_ms = 10, .low_percent = 95 }),
+            "lending.low_percent is 95: must be below lending.high_percent, or loans would go to "
+            "and fro");
+    refused(
+        WEIR_POLICY(.deadlines = { .run_ms = -1 }),
+        "deadlines.run_ms is -1: use 1 to 31536000000 (a year), WEIR_NO_LIMIT, or 0 for what the "
+        "next one up says");
+    refused(WEIR_POLICY(.overdue = 7), "overdue is 7: use one of enum weir_overdue");
+    refused(WEIR_POLICY(.groups = (weir_group_policy[]){ { .key = "g", .domain = "X" } },
+                        .group_count = 1),
+            "groups[\"g\"].domain is \"X\": there is no such domain");
+}
+
+/* ---- which domain ------------------------------------------------------------------------------ */
+
+static int domain_by_prefix(const char **domain, const char *key, void *asked_arg)
+{
+    ++*(_Atomic int *)asked_arg;
+    if (key[0] == '!')
+        return WEIR_EINVAL; /* no opinion */
+    *domain = key[0] == 'a' ? "A" : key[0] == 'z' ? "Z" : NULL;
+    return 0;
+}
+
+/* 2.4: unknown domains are an error, or the default one. */
+SIM_TEST(test_a_group_is_asked_for_its_domain_once, 20)
+{
+    _Atomic int asked = 0;
+    weir_domain_policy domains[] = { { .name = "A", .slots = 1 } };
+    weir_group_policy groups[] = { { .key = "named", .domain = "A" } };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 1, .slots = 2, .domains = domains, .domain_count = 1,
+                                 .groups = groups, .group_count = 1, .domain_for = domain_by_prefix,
+                                 .domain_arg = (void *)&asked));
+    weir_group *group;
+    weir_task *task;
+
+    CHECK(strcmp(weir_group_domain(group_of(ex, "apple")), "A") == 0);
+    CHECK(strcmp(weir_group_domain(group_of(ex, "apple")), "A") == 0);
+    CHECK(strcmp(weir_group_domain(group_of(ex, "pear")), "default") == 0);
+    CHECK(strcmp(weir_group_domain(group_of(ex, "!")), "default") == 0);
+    CHECK(strcmp(weir_group_domain(group_of(ex, "named")), "A") == 0);
+    CHECK_EQ(asked, 3);
+    CHECK(weir_group_get(&group, ex, "zebra") == WEIR_ENODOMAIN);
+    CHECK(weir_submit_key(&task, ex, "zebra", work, NULL, NULL) == WEIR_ENODOMAIN);
+    CHECK(!task);
+    CHECK_EQ(asked, 5); /* not remembered: it may have a better answer next time */
+    CHECK_EQ(stats_all(ex).groups, 4);
+    task = submit(ex, "apple", NULL);
+    CHECK(strcmp(weir_task_domain(task), "A") == 0);
+    check_done(task);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+SIM_TEST(test_an_unknown_domain_can_mean_the_default_one, 20)
+{
+    _Atomic int asked = 0;
+    weir_domain_policy domains[] = { { .name = "A", .slots = 1 } };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 1, .slots = 2, .domains = domains, .domain_count = 1,
+                                 .domain_for = domain_by_prefix, .domain_arg = (void *)&asked,
+                                 .unknown_domain_is_default = true));
+
+    CHECK(strcmp(weir_group_domain(group_of(ex, "zebra")), "default") == 0);
+    check_done(submit(ex, "zebra", NULL));
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+static void find_lost(void *ex)
+{
+    weir_group *group;
+
+    CHECK(weir_group_get(&group, ex, "zebra") == WEIR_ENODOMAIN);
+}
+
+SIM_TEST(test_two_who_look_for_a_lost_group_are_both_told, 200)
+{
+    _Atomic int asked = 0;
+    weir_domain_policy domains[] = { { .name = "A", .slots = 1 } };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 1, .slots = 2, .domains = domains, .domain_count = 1,
+                                 .domain_for = domain_by_prefix, .domain_arg = (void *)&asked));
+    int64_t thread = weir_sim_thread(find_lost, ex, "other");
+
+    find_lost(ex);
+    weir_sim_join(thread);
+    CHECK_EQ(stats_all(ex).groups, 0);
+    weir_executor_free(ex);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------- */
+
+static void says(int rc, int expected, const weir_message *message, const char *sentence)
+{
+    CHECK_EQ(rc, expected);
+    if (strcmp(message->text, sentence) != 0)
+        weir_sim_fail("it says: %s\nnot: %s", message->text, sentence);
+}
+
+SIM_TEST(test_calls_that_make_no_sense_are_refused, 5)
+{
+    weir_executor *ex = new_executor(EXAMPLE_POLICY(.inflight_max = 0)), *plain;
+    weir_domain_stats stats = { .size = sizeof(stats) };
+    weir_message m;
+
+    says(weir_domain_release(ex, "X", NULL, 0, &m), WEIR_ENODOMAIN, &m,
+         "domain \"X\": there is no such domain");
+    says(weir_domain_release(ex, "A", "X", 0, &m), WEIR_ENODOMAIN, &m,
+         "domain \"X\": there is no such domain");
+    says(weir_domain_release(ex, "default", "A", 0, &m), WEIR_EINVAL, &m,
+         "domain \"default\": the default domain cannot be released");
+    says(weir_domain_release(ex, "A", "A", 0, &m), WEIR_EINVAL, &m,
+         "domain \"A\": it cannot receive its own slots");
+    says(weir_domain_restore(ex, "A", &m), WEIR_EALREADY, &m, "domain \"A\": it is not released");
+    says(weir_domain_restore(ex, "default", &m), WEIR_EINVAL, &m,
+         "domain \"default\": the default domain is never released");
+    CHECK(weir_domain_release(ex, "A", "B", 0, &m) == 0);
+    says(weir_domain_release(ex, "A", "B", 0, &m), WEIR_EALREADY, &m,
+         "domain \"A\": it is released already");
+    says(weir_domain_release(ex, "B", NULL, 0, &m), WEIR_EINVAL, &m,
+         "domain \"B\": it or its receiver is part of a release that is not over; restore first");
+    CHECK_EQ(domain_of(ex, "B").limit, 48); /* the second call changed nothing */
+    CHECK(weir_domain_restore(ex, "A", NULL) == 0);
+    says(weir_domain_restore(ex, "A", &m), WEIR_EALREADY, &m, "domain \"A\": it is not released");
+    CHECK_EQ(domain_of(ex, "A").limit, 16);
+    CHECK(weir_domain_release(NULL, "A", NULL, 0, NULL) == WEIR_EINVAL);
+    CHECK(weir_domain_release(ex, NULL, NULL, 0, NULL) == WEIR_EINVAL);
+    CHECK(weir_domain_restore(ex, NULL, NULL) == WEIR_EINVAL);
+    CHECK(weir_domain_stats_get(&stats, ex, "X") == WEIR_ENODOMAIN);
+    CHECK(weir_domain_stats_get(NULL, ex, "A") == WEIR_EINVAL);
+    weir_executor_free(ex);
+    plain = new_executor(NULL); /* no domains at all */
+    CHECK(weir_domain_stats_get(&stats, plain, "default") == WEIR_ENODOMAIN);
+    CHECK(weir_domain_name(plain, 0) == NULL);
+    CHECK(strcmp(weir_group_domain(group_of(plain, "g")), "default") == 0);
+    weir_executor_free(plain);
+}
+
+SIM_TEST(test_a_tasks_deadlines_are_checked, 1)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1));
+    weir_task *task;
+
+    CHECK(weir_submit_key(&task, ex, "g", work, NULL, WEIR_TASK(.deadlines.wait_ms = -5)) ==
+          WEIR_EINVAL);
+    CHECK(weir_submit_key(&task, ex, "g", work, NULL,
+                          WEIR_TASK(.deadlines.run_ms = INT64_MAX - 1)) == WEIR_EINVAL);
+    weir_executor_free(ex);
+}
+
+/* WEIR_BLOCK and WEIR_CALLER_RUNS work for a domain's places as for a group's. */
+SIM_TEST(test_a_full_domain_follows_the_rejection_policy, 60)
+{
+    weir_domain_policy domains[] = { { .name = "A", .slots = 1, .queue = WEIR_NO_QUEUE } };
+    weir_group_policy groups[] = { { .key = "A", .domain = "A" } };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .group_limit = WEIR_NO_LIMIT, .slots = 1,
+                                 .domains = domains, .domain_count = 1, .groups = groups,
+                                 .group_count = 1, .rejection = WEIR_BLOCK));
+    struct body body = { .ms = 10 };
+    weir_task *task[3];
+
+    for (int i = 0; i < 3; i++)
+        task[i] = submit(ex, "A", &body);
+    CHECK_EQ(weir_now(), at(20)); /* the third had to wait twice */
+    for (int i = 0; i < 3; i++)
+        check_done_at(task[i], i * 10, i * 10 + 10);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_division_that_does_not_fit_is_refused),
+        cmocka_unit_test(test_the_default_domain_takes_what_is_left_and_borrows_from_nobody),
+        cmocka_unit_test(test_other_fields_are_checked_as_well),
+        cmocka_unit_test(test_a_group_is_asked_for_its_domain_once),
+        cmocka_unit_test(test_an_unknown_domain_can_mean_the_default_one),
+        cmocka_unit_test(test_two_who_look_for_a_lost_group_are_both_told),
+        cmocka_unit_test(test_calls_that_make_no_sense_are_refused),
+        cmocka_unit_test(test_a_tasks_deadlines_are_checked),
+        cmocka_unit_test(test_a_full_domain_follows_the_rejection_policy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
