@@ -61,6 +61,14 @@ static inline struct wr_intake *wr_group_intake(const struct weir_group *group)
     return ex->hall ? ex->hall->domain[group->domain].intake : &ex->intake;
 }
 
+/* Whose ring it stands in when it is ready. */
+static inline struct wr_ring *wr_group_ring(const struct weir_group *group)
+{
+    struct weir_executor *ex = group->executor;
+
+    return ex->hall ? &ex->hall->domain[group->domain].ring : &ex->ring;
+}
+
 /* Whether somebody waits for a worker, or is about to; a look without a lock. */
 static inline bool wr_executor_has_ready(struct weir_executor *ex)
 {

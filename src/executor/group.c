@@ -370,31 +370,11 @@ static bool refresh_in_ring(struct weir_group *group)
     return true;
 }
 
-struct wr_ring *wr_group_ring(const struct weir_group *group)
+/* Puts a group that has become ready into its ring. */
+static bool refresh_out_of_ring(struct weir_group *group)
 {
-    struct weir_executor *ex = group->executor;
-
-    return ex->hall ? &ex->hall->domain[group->domain].ring : &ex->ring;
-}
-
-/* With domains: a group leaves its ring before it ceases to want, and wants before it enters, so that one in
- * a ring always wants something. */
-bool wr_group_refresh(struct weir_group *group)
-{
-    struct wr_hall *hall = group->executor->hall;
-    bool wake = false;
-
-    if (group->sums.queued == 0)
-        group->turn_left = 0;
-    if (group->evicted)
-        return hall && wr_domain_sync(group);
-    if (group->in_ring) {
-        wake = refresh_in_ring(group);
-        return (hall && wr_domain_sync(group)) | wake;
-    }
-    wake = hall && wr_domain_sync(group);
     if (!wr_group_is_ready(group))
-        return wake;
+        return false;
     group->in_ring = true;
     wr_store(&group->ring_cost, wr_task_cost(wr_group_first(group)), relaxed);
     /* A turn that was only interrupted, by the group's own limit, goes on. */
@@ -403,6 +383,29 @@ bool wr_group_refresh(struct weir_group *group)
     else
         wr_ring_append(wr_group_ring(group), group);
     return true;
+}
+
+/* With domains: a group leaves its ring before it ceases to want a slot, and wants one before it enters, so
+ * that one in a ring always wants something. */
+static bool refresh_in_domain(struct weir_group *group)
+{
+    bool wake = !group->evicted && group->in_ring && refresh_in_ring(group), ready;
+
+    ready = wr_domain_sync(group);
+    if (!group->evicted && !group->in_ring)
+        wake |= refresh_out_of_ring(group);
+    return wake || ready;
+}
+
+bool wr_group_refresh(struct weir_group *group)
+{
+    if (group->sums.queued == 0)
+        group->turn_left = 0;
+    if (WR_UNLIKELY(group->executor->hall))
+        return refresh_in_domain(group);
+    if (group->evicted)
+        return false;
+    return group->in_ring ? refresh_in_ring(group) : refresh_out_of_ring(group);
 }
 
 void wr_group_refuse_count(struct weir_group *group, weir_reason reason)

@@ -81,9 +81,6 @@ struct wr_rare {
     struct weir_group *next;
 };
 
-/* Whose ring it stands in when it is ready. */
-struct wr_ring *wr_group_ring(const struct weir_group *group);
-
 /* Made if need be; NULL without memory. Under the lock. */
 struct wr_rare *wr_group_rare(struct weir_group *group);
 

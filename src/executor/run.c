@@ -63,6 +63,8 @@ static void begin(struct weir_group *group, struct weir_task *task, struct turn 
         group->peak = group->bodies;
     if (wr_group_gate(group))
         wr_gate_started(group, now);
+    if (!wr_task_watched(task))
+        return;
     wr_watch_started(task, now);
     if (turn->on_thread)
         wr_watch_on_thread(task);
@@ -244,7 +246,8 @@ static bool turn_lasts(const struct turn *turn, const struct weir_group *group, 
         return false;
     if (!turn->on_thread && (wr_body_has_parked() || group->carrier == WEIR_THREADS))
         return false;
-    if (!wr_executor_has_ready(group->executor) && !wr_load(&wr_group_ring(group)->count, relaxed))
+    if (wr_load(&wr_group_ring(group)->count, relaxed) == 0 &&
+        (!group->executor->hall || !wr_executor_has_ready(group->executor)))
         return true; /* nobody else waits for a turn */
     return turn->tasks < weight || (turn->tasks < weight * SLICE_TASKS &&
                                     turn->clock - turn->began < (int64_t)weight * SLICE_NS);

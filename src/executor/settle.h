@@ -40,6 +40,12 @@ static inline void *wr_task_arg(const struct weir_task *task)
     return side ? side->arg : task->u.arg;
 }
 
+/* Whether it may have a deadline. */
+static inline bool wr_task_watched(const struct weir_task *task)
+{
+    return wr_task_word(task) & WR_SIDE;
+}
+
 /* ---- records; under the group's lock ---------------------------------------------------------- */
 
 /* A record with one reference per holder, counted in group->records; NULL without memory. */

@@ -146,7 +146,8 @@ static weir_reason enter(struct weir_group *group, struct weir_task *task, bool 
     }
     wr_task_set_phase(task, WR_PHASE_QUEUED);
     wr_group_entered(group);
-    wr_watch_queued(task);
+    if (side)
+        wr_watch_queued(task);
     *wake = wr_group_refresh(group);
     return WEIR_REASON_NONE;
 }

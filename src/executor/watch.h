@@ -33,7 +33,7 @@ struct wr_watch {
 
 void wr_watch_init(struct wr_watch *watch, struct weir_task *task, const weir_deadlines *own);
 
-/* ---- under the group's lock; harmless for tasks without a watch ------------------------------- */
+/* ---- under the group's lock; for tasks without a watch, wr_task_watched says so at no cost ------ */
 
 /* It has come to stand in its queue; has started at `now`; on a thread; is over, whatever became of it. */
 void wr_watch_queued(struct weir_task *task);
