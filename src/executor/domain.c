@@ -469,6 +469,7 @@ static void empty_groups(struct weir_executor *ex, uint32_t d, int flags)
             wr_runtime_sweep(ex->hall->domain[d].intake->runtime);
         wr_group_unpin(group);
     }
+    wr_executor_wake(ex);
 }
 
 int weir_domain_release(weir_executor *ex, const char *name, const char *receiver, int flags,

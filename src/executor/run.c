@@ -135,14 +135,16 @@ static void *pull(struct wr_source *source)
     struct weir_task *task = NULL;
     struct weir_group *group;
     uint32_t reserved = 0;
-    bool stop = false, refused_others;
+    bool stop = false, took = false;
 
-    while (!task && !stop && (group = take_group(intake, &reserved)))
+    while (!task && !stop && (group = take_group(intake, &reserved))) {
+        took = true;
         task = take_turn(group, turn, &reserved, &stop);
-    refused_others =
-        reserved != 0; /* they found no permit, because we had one that we did not need */
+    }
+    took |= reserved != 0; /* others found no permit, because we had one that we did not need */
     wr_unreserve(&ex->root, &reserved);
-    if ((task || refused_others || stop) && wr_executor_has_ready(ex))
+    /* Others may have more to do; also if what we took and gave back can be had by others now. */
+    if (took && wr_executor_has_ready(ex))
         wr_executor_wake(ex);
     return task;
 }
@@ -278,8 +280,9 @@ static struct weir_task *pass_on(struct weir_group *group, struct turn *turn, ui
         turn->tasks++;
         group->turn_left -= group->turn_left > 0;
         begin(group, next, turn);
-        if (group->executor->hall)
-            wr_domain_sync(group);
+        if (group->executor->hall && wr_domain_sync(group))
+            wr_executor_wake(
+                group->executor); /* a slot that was promised to `next` goes to another */
         return next;
     }
     wr_group_finish(group, cost);

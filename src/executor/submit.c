@@ -142,6 +142,7 @@ static weir_reason enter(struct weir_group *group, struct weir_task *task, bool 
     if (reason) {
         wr_list_remove(&task->link);
         wr_withdraw(&group->sums, &ex->root, wr_task_cost(task));
+        *wake = wr_executor_has_ready(ex); /* loans may have been recalled on its behalf */
         return reason;
     }
     wr_task_set_phase(task, WR_PHASE_QUEUED);

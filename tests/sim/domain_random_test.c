@@ -281,7 +281,7 @@ static void busy_life(void *arg)
 static void test_nobody_waits_beside_a_slot_it_could_have(void **state)
 {
     (void)state;
-    explore(600, WEIR_SIM_OPTIONS(.seed = 1), busy_life);
+    explore(2000, WEIR_SIM_OPTIONS(.seed = 1), busy_life);
 }
 
 /* ---- without memory ------------------------------------------------------------------------------ */
