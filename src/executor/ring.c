@@ -62,6 +62,17 @@ void wr_ring_return(struct wr_ring *ring, struct weir_group *group, uint32_t nee
     wr_unlock(&ring->lock);
 }
 
+void wr_ring_to_end(struct wr_ring *ring, struct weir_group *group)
+{
+    wr_lock(&ring->lock);
+    if (!wr_list_empty(&group->ring_link)) {
+        wr_list_remove(&group->ring_link);
+        wr_list_append(&ring->groups, &group->ring_link);
+        wr_store(&ring->needed, 0, relaxed); /* another is first now, and may need less */
+    }
+    wr_unlock(&ring->lock);
+}
+
 void wr_ring_ask_again(struct wr_ring *ring)
 {
     wr_lock(&ring->lock);

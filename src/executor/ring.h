@@ -35,6 +35,9 @@ struct weir_group *wr_ring_take(struct wr_ring *ring, struct wr_root *root, uint
 void wr_ring_decided(struct wr_ring *ring);
 void wr_ring_return(struct wr_ring *ring, struct weir_group *group, uint32_t needed);
 
+/* Its turn is over: from wherever it stands to the end. Not if somebody took it just now. */
+void wr_ring_to_end(struct wr_ring *ring, struct weir_group *group);
+
 /* The first one may need less than it did. */
 void wr_ring_ask_again(struct wr_ring *ring);
 

@@ -278,7 +278,9 @@ static struct weir_task *pass_on(struct weir_group *group, struct turn *turn, ui
     if (next && !wr_group_gate(group) && wr_task_cost(next) == cost &&
         turn_lasts(turn, group, chain) && hand_over(group, root, cost)) {
         turn->tasks++;
-        group->turn_left -= group->turn_left > 0;
+        /* While its turn lasts a group that may run several stands first in the ring. */
+        if (group->turn_left && --group->turn_left == 0 && group->in_ring)
+            wr_ring_to_end(wr_group_ring(group), group);
         begin(group, next, turn);
         if (group->executor->hall && wr_domain_sync(group))
             wr_executor_wake(

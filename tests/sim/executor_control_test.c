@@ -143,25 +143,27 @@ static int computes(void **value, void *arg)
 }
 
 /* Starts of "heavy" (weight 3) among the first 8 of both. */
-static int heavy_share(weir_fn *fn, bool handles)
+static int heavy_share(weir_fn *fn, bool handles, int64_t limit)
 {
     weir_group_policy groups[] = { { .key = "heavy", .weight = 3 } };
-    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1, .group_limit = 1, .inflight_max = 1,
-                                                 .groups = groups, .group_count = 1));
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 1, .group_limit = limit, .inflight_max = 1,
+                                 .groups = groups, .group_count = 1));
     _Atomic int began = 0;
-    struct body gated = { .until_ms = 5 }, body[24];
+    struct body gated = { .ms = 5 }, body[24];
     weir_task *task[24] = { 0 }, *gate = submit(ex, "gate", &gated);
+    weir_time began_at = weir_now() + MS;
     int heavy = 0;
 
-    sleep_until(1);
+    CHECK(weir_sleep(began_at) == 0);
     for (int i = 0; i < 24; i++) {
         body[i] = (struct body){ .began = &began, .ms = 2 };
         CHECK(weir_submit_key(handles ? &task[i] : NULL, ex, i % 2 ? "heavy" : "light", fn,
                               &body[i], NULL) == 0);
     }
-    check_done_at(gate, 0, 5);
+    check_done(gate);
     CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
-    CHECK_EQ(weir_now(), at(5 + 24 * 2));
+    CHECK_EQ(weir_now(), began_at + (4 + 24 * 2) * MS);
     for (int i = 0; i < 24; i++) {
         heavy += i % 2 && body[i].order <= 8;
         weir_task_unref(task[i]);
@@ -181,17 +183,25 @@ static int sleeps(void **value, void *arg)
 
 SIM_TEST(test_turns_go_by_weight_for_bodies_that_compute, 50)
 {
-    CHECK_EQ(heavy_share(computes, false), 6);
+    CHECK_EQ(heavy_share(computes, false, 1), 6);
 }
 
 SIM_TEST(test_turns_go_by_weight_for_tasks_with_a_handle, 50)
 {
-    CHECK_EQ(heavy_share(computes, true), 6);
+    CHECK_EQ(heavy_share(computes, true, 1), 6);
 }
 
 SIM_TEST(test_turns_go_by_weight_for_bodies_that_wait, 50)
 {
-    CHECK_EQ(heavy_share(sleeps, false), 6);
+    CHECK_EQ(heavy_share(sleeps, false, 1), 6);
+}
+
+/* A group that could start more stands in the ring while its turn goes on by hand-over. */
+SIM_TEST(test_turns_go_by_weight_for_groups_that_may_run_several, 50)
+{
+    CHECK_EQ(heavy_share(computes, false, 4), 6);
+    CHECK_EQ(heavy_share(computes, true, 4), 6);
+    CHECK_EQ(heavy_share(sleeps, false, 4), 6);
 }
 
 /* ---- pause and cool-down ------------------------------------------------------------------------------ */
@@ -441,6 +451,7 @@ int main(void)
         cmocka_unit_test(test_turns_go_by_weight_for_bodies_that_compute),
         cmocka_unit_test(test_turns_go_by_weight_for_tasks_with_a_handle),
         cmocka_unit_test(test_turns_go_by_weight_for_bodies_that_wait),
+        cmocka_unit_test(test_turns_go_by_weight_for_groups_that_may_run_several),
         cmocka_unit_test(test_a_paused_group_starts_nothing_until_it_is_resumed),
         cmocka_unit_test(test_a_group_cools_down_until_its_time),
         cmocka_unit_test(test_a_group_that_is_paused_and_cooling_needs_both_to_end),
