@@ -65,6 +65,8 @@ void bench_w3(struct bench_out *out);
 void bench_w3b(struct bench_out *out);
 void bench_w7(struct bench_out *out);
 void bench_w8(struct bench_out *out);
+void bench_recall(struct bench_out *out);
+void bench_fairness(struct bench_out *out);
 
 /* ---- for workloads --------------------------------------------------------------------------- */
 

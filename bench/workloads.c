@@ -14,6 +14,9 @@ const struct bench_workload bench_workloads[] = {
     { "w3b", "the same, but the flood blocks in the kernel", .run = bench_w3b },
     { "w7", "5,000 commands, four at a time", .run = bench_w7 },
     { "w8", "a million groups", .run = bench_w8 },
+    { "recall", "a lender bursts while its slots are lent", .run = bench_recall },
+    { "fairness", "starts by weight, while one group has a thousand times the tasks",
+      .run = bench_fairness },
     { .name = NULL },
 };
 
@@ -36,5 +39,10 @@ const struct bench_target bench_targets[] = {
     { "w7", "us_per_job", .at_most = 1, .whose = "parallel" },
     { "w8", "ns_per_task_1m", .at_most = 2, .whose = BENCH_WEIR, .of = "ns_per_task_1" },
     { "w8", "bytes_per_idle_group", .at_most = 256 },
+    { "w3b", "p99_us", .at_most = 2, .whose = BENCH_WEIR, .of = "alone_p99_us" },
+    { "w3b", "found_out_max_us", .at_most = 50000 },
+    { "recall", "worst_start_ms", .at_most = 1, .whose = BENCH_REFERENCE, .of = "longest_body_ms" },
+    { "fairness", "jain_distance", .at_most = 0.01 },
+    { "fairness", "weight_off_percent", .at_most = 2 },
     { .workload = NULL },
 };
