@@ -101,14 +101,12 @@ static void drop_unit(struct wr_ledger *l, uint32_t d)
 {
     struct wr_share *s = &l->share[d];
 
-    if (s->due && s->own)
+    if ((s->due && s->own) || !(s->borrowed || s->strays))
         s->own--;
     else if (s->borrowed)
         charge(l, d, -1);
-    else if (s->strays)
-        stray(l, d, -1);
     else
-        s->own--;
+        stray(l, d, -1);
 }
 
 /* ---- settling -------------------------------------------------------------------------------- */
@@ -267,7 +265,7 @@ static bool grant_own(struct wr_ledger *l, uint32_t d)
 static bool next_borrower(struct wr_ledger *l)
 {
     for (uint32_t i = 0; i <= l->count; i++) {
-        uint32_t d = (l->turn + i) % l->count;
+        uint32_t d = l->turn + i < l->count ? l->turn + i : l->turn + i - l->count;
         if ((i == 0 && !l->turn_left) || !unmet(&l->share[d]) || !may_borrow(l, d))
             continue;
         if (i)

@@ -107,11 +107,15 @@ void wr_watch_over(struct weir_task *task)
 
 /* ---- firing ------------------------------------------------------------------------------------ */
 
-static _Atomic uint64_t *domain_overdue(struct weir_group *group)
+/* One body more that is overdue, or (-1) one less. */
+static void count_overdue(struct weir_group *group, int more)
 {
     struct wr_hall *hall = group->executor->hall;
 
-    return hall ? &hall->domain[group->domain].overdue : NULL;
+    if (wr_group_rare(group))
+        group->rare->overdue += (uint32_t)more;
+    if (hall)
+        wr_add(&hall->domain[group->domain].overdue, (uint64_t)(int64_t)more, relaxed);
 }
 
 /* Whether the permits of one more overdue body may go back while it runs on. */
@@ -138,10 +142,7 @@ static void overdue(struct wr_watch *watch)
     if (watch->late)
         return;
     watch->late = true;
-    if (wr_group_rare(group))
-        group->rare->overdue++;
-    if (domain_overdue(group))
-        wr_add(domain_overdue(group), 1, relaxed);
+    count_overdue(group, 1);
     if (!may_free(ex))
         return;
     watch->freed = true;
@@ -160,10 +161,7 @@ bool wr_watch_returned(struct weir_task *task)
     if (!watch || !watch->late)
         return false;
     watch->late = false;
-    if (group->rare && group->rare->overdue)
-        group->rare->overdue--;
-    if (domain_overdue(group))
-        wr_sub(domain_overdue(group), 1, relaxed);
+    count_overdue(group, -1);
     if (watch->lost)
         wr_runtime_lost(wr_group_intake(group)->runtime, false);
     if (watch->freed)
