@@ -339,8 +339,6 @@ int wr_hall_start(struct weir_executor *ex)
         hall->sample_at = wr_os_now() + ex->policy.given.lending.period_ms * 1000000;
         wr_clock_set(ex, &hall->sampling, hall->sample_at);
     }
-    if (rc)
-        wr_hall_stop(ex);
     return rc;
 }
 
@@ -348,9 +346,17 @@ void wr_hall_stop(struct weir_executor *ex)
 {
     struct wr_hall *hall = ex->hall;
 
+    for (uint32_t d = 0; hall && d < hall->ledger.count; d++)
+        wr_runtime_stop(hall->domain[d].own.runtime);
+}
+
+void wr_hall_delete_runtimes(struct weir_executor *ex)
+{
+    struct wr_hall *hall = ex->hall;
+
     for (uint32_t d = 0; hall && d < hall->ledger.count; d++) {
         struct wr_intake *own = &hall->domain[d].own;
-        weir_runtime_free(own->runtime);
+        wr_runtime_delete(own->runtime);
         own->runtime = NULL;
     }
 }
@@ -437,6 +443,16 @@ static int named_domain(weir_executor *ex, const char *name, weir_message *messa
     return d < 0 ? refuse_call(message, WEIR_ENODOMAIN, name, "there is no such domain") : d;
 }
 
+static bool is_released(struct weir_executor *ex, uint32_t d)
+{
+    bool released;
+
+    wr_lock(&ex->hall->lock);
+    released = ex->hall->ledger.share[d].released;
+    wr_unlock(&ex->hall->lock);
+    return released;
+}
+
 /* Refuses what waits in the groups of a domain that accepts nothing any more; and asks bodies to end. */
 static void empty_groups(struct weir_executor *ex, uint32_t d, int flags)
 {
@@ -456,8 +472,8 @@ static void empty_groups(struct weir_executor *ex, uint32_t d, int flags)
     }
     wr_unlock(&ex->table.lock);
     for (group = first; group; group = next) {
-        while (wr_reject_first(group, WEIR_REASON_DOMAIN_RELEASED))
-            ;
+        while (is_released(ex, d) && wr_reject_first(group, WEIR_REASON_DOMAIN_RELEASED))
+            ; /* unless it was restored meanwhile: what waits now may stay */
         wr_lock(&group->lock);
         next = group->rare->next;
         group->rare->emptied = false;

@@ -47,8 +47,12 @@ struct wr_hall {
 
 int wr_hall_new(struct weir_executor *ex);
 void wr_hall_delete(struct weir_executor *ex);
-int wr_hall_start(struct weir_executor *ex); /* its workers, and its sampling */
+
+/* Its workers, and its sampling. On failure the caller stops and deletes what there is. All threads of the
+ * executor's are stopped before any runtime is deleted: a body in one may wake another. */
+int wr_hall_start(struct weir_executor *ex);
 void wr_hall_stop(struct weir_executor *ex);
+void wr_hall_delete_runtimes(struct weir_executor *ex);
 
 /* The next group whose domain has a slot for it, with the slot taken, and with permits of the executor's as
  * wr_ring_take has them; or NULL. */

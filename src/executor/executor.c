@@ -22,8 +22,10 @@ void wr_executor_unref(struct weir_executor *ex)
 static void stop(struct weir_executor *ex)
 {
     wr_clock_stop(ex);
+    wr_runtime_stop(ex->intake.runtime);
     wr_hall_stop(ex);
-    weir_runtime_free(ex->intake.runtime);
+    wr_hall_delete_runtimes(ex);
+    wr_runtime_delete(ex->intake.runtime);
     ex->intake.runtime = NULL;
 }
 

@@ -20,7 +20,7 @@ struct weir_group *wr_group_new(struct weir_executor *ex, const char *key, size_
 
     if (!group)
         return NULL;
-    if (ex->hall && !wr_group_rare(group)) {
+    if ((ex->hall || ex->policy.watched) && !wr_group_rare(group)) {
         wr_os_free(group);
         return NULL;
     }
@@ -55,7 +55,7 @@ void wr_group_resolve(struct weir_group *group)
     group->carrier = (uint8_t)limits.run_on;
     if (limits.lost)
         group->rare->lost = true;
-    if (ex->policy.watched && wr_group_rare(group)) /* without memory there are the forced ones */
+    if (ex->policy.watched)
         group->rare->deadlines = limits.deadlines;
     group->unresolved = false;
     wr_unlock(&group->lock);

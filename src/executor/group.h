@@ -74,7 +74,7 @@ struct wr_rare {
     uint32_t timed_out, stalls, overdue; /* overdue: bodies that run beyond their deadline      */
     bool lost;                           /* it was to be in a domain that there is not          */
 
-    /* Groups in domains always have this part. */
+    /* Groups in domains always have this record, and all where deadlines are inherited. */
     uint32_t want;                   /* under the hall's lock                                   */
     _Atomic weir_time cancel_before; /* bodies that started earlier are asked to end            */
     bool emptied;                    /* in a list of those being emptied, by `next`             */

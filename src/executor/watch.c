@@ -112,7 +112,8 @@ static void count_overdue(struct weir_group *group, int more)
 {
     struct wr_hall *hall = group->executor->hall;
 
-    if (wr_group_rare(group))
+    if (wr_group_rare(group) &&
+        (more > 0 || group->rare->overdue)) /* without memory, not counted */
         group->rare->overdue += (uint32_t)more;
     if (hall)
         wr_add(&hall->domain[group->domain].overdue, (uint64_t)(int64_t)more, relaxed);

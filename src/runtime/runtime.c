@@ -61,14 +61,22 @@ static weir_runtime *runtime_alloc(const weir_runtime_options *o)
     return rt;
 }
 
-/* Ends all that runs; no body is left. */
+/* Ends all threads; no body is left but on threads of the pool, for which this waits. */
+static void runtime_join(weir_runtime *rt)
+{
+    uint32_t count = wr_load(&rt->worker_count, acquire);
+
+    for (uint32_t i = 0; i < count; i++)
+        wr_worker_join(rt->worker[i]);
+    wr_pool_fini(&rt->pool);
+}
+
 static void runtime_delete(weir_runtime *rt)
 {
     uint32_t count = wr_load(&rt->worker_count, acquire);
 
     for (uint32_t i = 0; i < count; i++)
         wr_worker_delete(rt->worker[i]);
-    wr_pool_fini(&rt->pool);
     wr_stack_pool_fini(&rt->stacks);
     wr_spawn_fini(&rt->spawn);
     wr_os_free(rt);
@@ -123,6 +131,7 @@ int wr_runtime_new(weir_runtime **out, const weir_runtime_options *opt, struct w
         rc = wr_monitor_start(rt);
     if (rc) {
         begin_closing(rt);
+        runtime_join(rt);
         runtime_delete(rt);
         return rc;
     }
@@ -172,7 +181,7 @@ int weir_runtime_drain(weir_runtime *rt, weir_time deadline)
     return wait_drained(rt, deadline, true);
 }
 
-void weir_runtime_free(weir_runtime *rt)
+void wr_runtime_stop(weir_runtime *rt)
 {
     if (!rt)
         return;
@@ -180,7 +189,19 @@ void weir_runtime_free(weir_runtime *rt)
     begin_closing(rt);
     wait_drained(rt, WEIR_FOREVER, false);
     wr_monitor_stop(rt);
-    runtime_delete(rt);
+    runtime_join(rt);
+}
+
+void wr_runtime_delete(weir_runtime *rt)
+{
+    if (rt)
+        runtime_delete(rt);
+}
+
+void weir_runtime_free(weir_runtime *rt)
+{
+    wr_runtime_stop(rt);
+    wr_runtime_delete(rt);
 }
 
 int wr_runtime_job(weir_runtime *rt, struct wr_job *job, bool urgent)

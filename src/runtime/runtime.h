@@ -49,6 +49,11 @@ struct wr_source {
  * then answers WEIR_EINVAL for WEIR_WORKERS. */
 int wr_runtime_new(weir_runtime **out, const weir_runtime_options *opt, struct wr_source *source);
 
+/* weir_runtime_free in two steps, for those who have several: first all are stopped, so that what still runs in
+ * one may wake another; then none does. NULL is fine. */
+void wr_runtime_stop(weir_runtime *rt);
+void wr_runtime_delete(weir_runtime *rt);
+
 /* Wakes every body that is parked, for no other reason than to look whether it is cancelled. */
 void wr_runtime_sweep(weir_runtime *rt);
 

@@ -535,9 +535,13 @@ int wr_worker_start(weir_runtime *rt)
     return 0;
 }
 
-void wr_worker_delete(struct wr_worker *worker)
+void wr_worker_join(struct wr_worker *worker)
 {
     wr_worker_wake(worker);
     wr_os_thread_join(&worker->thread);
+}
+
+void wr_worker_delete(struct wr_worker *worker)
+{
     worker_free(worker);
 }

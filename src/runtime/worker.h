@@ -98,7 +98,8 @@ static inline struct wr_worker *wr_worker_self(void)
 /* Starts worker number `runtime->worker_count`. */
 int wr_worker_start(weir_runtime *rt);
 
-/* Joins a worker whose runtime is closing. */
+/* Joins a worker whose runtime is closing. And, when nobody can wake it any more, frees its record. */
+void wr_worker_join(struct wr_worker *worker);
 void wr_worker_delete(struct wr_worker *worker);
 
 /* Makes a worker look around if it sleeps. From any thread. */

@@ -326,6 +326,44 @@ SIM_TEST(test_no_more_run_than_there_are_slots, 30)
     weir_executor_free(ex);
 }
 
+static int computes(void **value, void *body_arg)
+{
+    struct body *body = body_arg;
+
+    *value = NULL;
+    body->order = ++*body->began;
+    weir_sim_busy(body->ms * MS);
+    return 0;
+}
+
+/* When workers are scarcer than slots, domains take turns by weight. */
+SIM_TEST(test_workers_go_to_domains_by_weight, 60)
+{
+    weir_domain_policy domains[] = { { .name = "A", .slots = 20, .weight = 3 },
+                                     { .name = "B", .slots = 20, .slots_mode = WEIR_RESERVED } };
+    weir_group_policy groups[] = { { .key = "A", .domain = "A" }, { .key = "B", .domain = "B" } };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 1, .group_limit = WEIR_NO_LIMIT, .slots = 41,
+                                 .domains = domains, .domain_count = 2, .groups = groups,
+                                 .group_count = 2, .stall_after_ms = 10000));
+    _Atomic int began = 0;
+    struct body gate = { .ms = 5, .began = &began }, body[24];
+    int heavy = 0;
+
+    CHECK(weir_submit_key(NULL, ex, "gate", computes, &gate, NULL) == 0);
+    sleep_until(1);
+    for (int i = 0; i < 24; i++) {
+        body[i] = (struct body){ .ms = 2, .began = &began };
+        CHECK(weir_submit_key(NULL, ex, i % 2 ? "A" : "B", computes, &body[i], NULL) == 0);
+    }
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    for (int i = 0; i < 24; i++)
+        heavy += i % 2 && body[i].order <= 13; /* of the first twelve after the gate */
+    CHECK(heavy >= 8 && heavy <= 10);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
 /* why */
 SIM_TEST(test_a_task_that_waits_for_a_slot_says_so, 40)
 {
@@ -370,6 +408,7 @@ int main(void)
         cmocka_unit_test(test_a_new_task_does_not_overtake_the_queue),
         cmocka_unit_test(test_reserved_places_are_borrowed_from_the_default_domain),
         cmocka_unit_test(test_no_more_run_than_there_are_slots),
+        cmocka_unit_test(test_workers_go_to_domains_by_weight),
         cmocka_unit_test(test_a_task_that_waits_for_a_slot_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -226,6 +226,24 @@ SIM_TEST(test_capacity_stays_when_bodies_on_workers_never_return, 30)
     check_books_and_free(ex);
 }
 
+/* A straggler without permits returns while the executor is freed, and wakes others' workers for the last time. */
+SIM_TEST(test_stragglers_return_while_the_executor_is_freed, 200)
+{
+    weir_domain_policy domains[] = { { .name = "A", .slots = 2, .workers = 1 },
+                                     { .name = "B", .slots = 2, .workers = 1 } };
+    weir_executor *ex = new_executor(AB_POLICY(domains, 5, WEIR_NO_LIMIT, .overdue = WEIR_RELEASE,
+                                               .deadlines = { .run_ms = 10 }));
+    int64_t ms[3] = { 50, 50, 40 };
+
+    CHECK(weir_submit_key(NULL, ex, "A", stubborn, &ms[0], NULL) == 0);
+    CHECK(weir_submit_key(NULL, ex, "B", stubborn, &ms[1], NULL) == 0);
+    CHECK(weir_submit_key(NULL, ex, "D", stubborn, &ms[2], NULL) == 0);
+    sleep_until(20);
+    CHECK(weir_executor_shutdown(ex, WEIR_FOREVER) == 0);
+    weir_executor_free(ex);
+    CHECK_EQ(weir_now(), at(50));
+}
+
 /* 2.6, 5.2 D06 */
 SIM_TEST(test_a_task_that_waits_too_long_never_runs, 60)
 {
@@ -416,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_only_so_many_stragglers_go_without_permits),
         cmocka_unit_test(test_capacity_stays_when_bodies_on_threads_never_return),
         cmocka_unit_test(test_capacity_stays_when_bodies_on_workers_never_return),
+        cmocka_unit_test(test_stragglers_return_while_the_executor_is_freed),
         cmocka_unit_test(test_a_task_that_waits_too_long_never_runs),
         cmocka_unit_test(test_a_total_deadline_counts_waiting_and_running),
         cmocka_unit_test(test_a_pending_task_has_a_deadline_as_well),
