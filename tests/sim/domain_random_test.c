@@ -75,6 +75,8 @@ static void submitter(void *submitter_arg)
                              .group = (int)pick(GROUPS / SUBMITTERS) * SUBMITTERS + self->number,
                              .kind = pick(4),
                              .ms = pick(25) };
+        if (job->group != 2) /* whose limit may be 1 */
+            opt->cost = 1 + pick(2);
         CHECK(weir_submit_key(&job->task, self->world->ex, group_name[job->group], body, job,
                               pick(2) ? opt : NULL) == 0);
         if (pick(4) == 0)
@@ -139,7 +141,8 @@ static weir_executor *random_executor(struct world *world)
     world->overdue = (weir_overdue)pick(3);
     return new_executor(
         WEIR_POLICY(.workers = 2, .group_limit = WEIR_NO_LIMIT, .slots = SLOTS, .queue_places = 20,
-                    .domains = domains, .domain_count = DOMAINS, .groups = groups, .group_count = 2,
+                    .inflight_max = pick(2) ? 0 : 3 + pick(6), .domains = domains,
+                    .domain_count = DOMAINS, .groups = groups, .group_count = 2,
                     .domain_for = domain_for, .rejection = WEIR_DISCARD, .overdue = world->overdue,
                     .default_floor = pick(2), .stall_policy = (weir_stall_policy)pick(2),
                     .lending = { .period_ms = pick(3) ? 3 : 0,
