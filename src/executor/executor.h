@@ -5,8 +5,8 @@
 
 #include "executor/clock.h"
 #include "executor/deadlock.h"
-#include "executor/domain.h"
 #include "executor/group.h"
+#include "executor/hall.h"
 #include "executor/policy.h"
 #include "executor/pool.h"
 #include "executor/ring.h"

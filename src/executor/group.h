@@ -40,7 +40,7 @@ struct weir_group {
     uint8_t domain;
     uint16_t weight;
     uint16_t turn_left;       /* tasks it may still start in its present turn                   */
-    bool taken;               /* a worker has a task of it in its hands; see domain.h           */
+    bool taken;               /* a worker has a task of it in its hands; see hall.h           */
     uint8_t carrier;          /* enum weir_carrier: where its next task runs                    */
     uint32_t bodies, pending; /* tasks that execute, and that are settled later                 */
     struct wr_sums sums;

@@ -26,6 +26,11 @@ struct wr_group_limits {
 int wr_policy_init(struct wr_policy *policy, const weir_policy *given, weir_message *message);
 void wr_policy_fini(struct wr_policy *policy);
 
+/* Fills in defaults. WEIR_EINVAL: something makes no sense, and `message` (may be NULL) says what. */
+int wr_policy_check(struct wr_policy *policy, weir_message *message);
+
+bool wr_has_deadlines(const weir_deadlines *d);
+
 /* Calls the user's limit_for, so without any lock. */
 struct wr_group_limits wr_policy_resolve(const struct wr_policy *policy, const char *key);
 

@@ -5,15 +5,14 @@
 #include "executor/executor.h"
 #include "executor/local.h"
 #include "executor/settle.h"
+#include "executor/stall.h"
 
-#include <string.h>
 #include <weir/error.h>
 
 enum {
     SLICE_NS = 8000,  /* how long a turn of weight 1 may go on if its tasks are short        */
     SLICE_TASKS = 32, /* and how many tasks of weight 1 it may run then                      */
     CHAIN_MAX = 32,   /* tasks run in a row before the worker looks around                    */
-    NAME_SIZE = 32,   /* of what the monitor is told                                          */
 };
 
 /* A worker's present turn; lives in its scratch words, or, on a thread, on its stack. */
@@ -171,58 +170,6 @@ static bool cancelled(struct wr_source *source, void *item)
     return wr_task_outcome(task) != WEIR_UNSETTLED || wr_load(&group->cancel_all, acquire) ||
            task->started_at < wr_load(&ex->cancel_before, acquire) ||
            (ex->hall && task->started_at < wr_load(&group->rare->cancel_before, acquire));
-}
-
-/* ---- stalls ------------------------------------------------------------------------------------ */
-
-/* Counts a stall against a group; from `stall_max` on, its later tasks run on threads if that is the policy.
- * Under the lock. */
-static void count_stall(struct weir_group *group)
-{
-    const weir_policy *policy = &group->executor->policy.given;
-
-    wr_add(&group->executor->stalls, 1, relaxed);
-    if (!wr_group_rare(group))
-        return;
-    group->rare->stalls++;
-    if (policy->stall_policy == WEIR_STALL_TO_THREADS && group->rare->stalls >= policy->stall_max)
-        group->carrier = WEIR_THREADS;
-}
-
-/* The monitor asks about an item that may be over by now. Records are never unmapped while the runtime lives,
- * but its group may be gone. A group is freed only after whoever does has held the table's lock, by which
- * time its last task's worker has moved on; so while we hold it and that worker has not, the group is
- * there (and is the right one, since the record still is that task's). */
-static uint64_t describe(struct wr_source *source, void *item, char *name,
-                         const struct wr_sighting *seen)
-{
-    struct weir_executor *ex = intake_of(source)->executor;
-    struct weir_task *task = item;
-    struct weir_group *group;
-
-    memset(name, 0, NAME_SIZE);
-    if (!seen) {
-        strncpy(name, task->group->key, NAME_SIZE - 1);
-        return (uint64_t)(uintptr_t)item;
-    }
-    wr_lock(&ex->table.lock);
-    group = __atomic_load_n(&task->group, __ATOMIC_ACQUIRE);
-    if (wr_still_there(seen)) {
-        strncpy(name, group->key, NAME_SIZE - 1);
-        wr_lock(&group->lock);
-        count_stall(group);
-        wr_unlock(&group->lock);
-    }
-    wr_unlock(&ex->table.lock);
-    return (uint64_t)(uintptr_t)item;
-}
-
-static void on_stall(const weir_stall *stall, void *ex_arg)
-{
-    const weir_listener *listener = &((struct weir_executor *)ex_arg)->policy.given.listener;
-
-    if (listener->stalled)
-        listener->stalled(stall, listener->arg);
 }
 
 /* ---- after the body ---------------------------------------------------------------------------- */
@@ -505,9 +452,11 @@ static void run(struct wr_source *source, void *item)
 
 void wr_intake_init(struct wr_intake *intake, struct weir_executor *ex)
 {
-    intake->source = (struct wr_source){
-        .pull = pull, .pending = pending, .run = run, .describe = describe, .cancelled = cancelled
-    };
+    intake->source = (struct wr_source){ .pull = pull,
+                                         .pending = pending,
+                                         .run = run,
+                                         .describe = wr_stall_describe,
+                                         .cancelled = cancelled };
     intake->executor = ex;
 }
 
@@ -518,6 +467,6 @@ int wr_intake_start(struct wr_intake *intake, uint32_t workers)
     return wr_runtime_new(&intake->runtime,
                           WEIR_RUNTIME(.workers = workers, .threads_max = policy->threads_max,
                                        .stall_after_ms = policy->stall_after_ms,
-                                       .on_stall = on_stall, .on_stall_arg = intake->executor),
+                                       .on_stall = wr_stall_told, .on_stall_arg = intake->executor),
                           &intake->source);
 }

@@ -24,11 +24,6 @@ struct entry {
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static bool has_deadlines(const weir_deadlines *d)
-{
-    return d->wait_ms || d->run_ms || d->total_ms;
-}
-
 static bool is_span(int64_t ms)
 {
     return ms >= 0 && (ms <= MS_MAX || ms == WEIR_NO_LIMIT);
@@ -59,7 +54,7 @@ static int entry_init(struct entry *entry, struct weir_executor *ex, weir_fn *fn
     if (entry->options.priority > WEIR_IDLE || !is_span(entry->options.deadlines.wait_ms) ||
         !is_span(entry->options.deadlines.run_ms) || !is_span(entry->options.deadlines.total_ms))
         return WEIR_EINVAL;
-    if (has_deadlines(&entry->options.deadlines) && !watched) {
+    if (wr_has_deadlines(&entry->options.deadlines) && !watched) {
         watched = true;
         rc = wr_clock_start(ex);
         if (rc)

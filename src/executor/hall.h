@@ -3,8 +3,8 @@
  * An executor without domains has no hall (ex->hall == NULL), and every call below is then a test of that
  * pointer. docs/internals/domains.md has the invariants and the lock order.
  * SPDX-License-Identifier: MIT */
-#ifndef WR_EXECUTOR_DOMAIN_H
-#define WR_EXECUTOR_DOMAIN_H
+#ifndef WR_EXECUTOR_HALL_H
+#define WR_EXECUTOR_HALL_H
 
 #include "base/lock.h"
 #include "executor/clock.h"
@@ -53,6 +53,10 @@ void wr_hall_delete(struct weir_executor *ex);
 int wr_hall_start(struct weir_executor *ex);
 void wr_hall_stop(struct weir_executor *ex);
 void wr_hall_delete_runtimes(struct weir_executor *ex);
+
+/* After every change of the ledger, under the lock: what each set of workers may pull. Answers whether anything
+ * is to be pulled. */
+bool wr_hall_publish(struct weir_executor *ex);
 
 /* The next group whose domain has a slot for it, with the slot taken, and with permits of the executor's as
  * wr_ring_take has them; or NULL. */

@@ -1,0 +1,359 @@
+/* The hall: the ledger under its lock, and who pulls from which domain.
+ * SPDX-License-Identifier: MIT */
+#include "executor/hall.h"
+
+#include "base/assert.h"
+#include "base/os.h"
+#include "executor/executor.h"
+#include "executor/settle.h"
+
+#include <stddef.h>
+#include <weir/error.h>
+
+static struct wr_hall *hall_of(struct weir_group *group)
+{
+    return group->executor->hall;
+}
+
+/* ---- under the hall's lock -------------------------------------------------------------------- */
+
+/* After every change: what each set of workers may pull. Answers whether anything is to be pulled. */
+bool wr_hall_publish(struct weir_executor *ex)
+{
+    struct wr_hall *hall = ex->hall;
+    struct wr_ledger *l = &hall->ledger;
+    uint32_t shared = 0;
+
+    for (uint32_t d = 0; d < l->count; d++) {
+        struct wr_intake *intake = hall->domain[d].intake;
+        if (intake == &ex->intake) {
+            shared += l->share[d].promised;
+            continue;
+        }
+        wr_store(&intake->needed, 0, relaxed);
+        wr_store(&intake->ready, l->share[d].promised, seq_cst);
+    }
+    wr_store(&ex->intake.needed, 0, relaxed);
+    wr_store(&ex->intake.ready, shared, seq_cst); /* pairs with a sleeper's look; see parking.md */
+    wr_store(&hall->ledger_promised, l->promised, seq_cst);
+    return l->promised > 0;
+}
+
+/* How many tasks the group is ready for, not counting one that a worker has in its hands. */
+static uint32_t ready_tasks(struct weir_group *group)
+{
+    uint32_t ready = group->evicted || !group->sums.queued
+                         ? 0
+                         : wr_ready_tasks(&group->sums, wr_task_cost(wr_group_first(group)));
+
+    return ready > group->taken ? ready - group->taken : 0;
+}
+
+static void set_want(struct weir_group *group)
+{
+    struct wr_ledger *l = &hall_of(group)->ledger;
+    uint32_t ready = ready_tasks(group);
+    int64_t more = (int64_t)ready - group->rare->want;
+
+    group->rare->want = ready;
+    if (more)
+        wr_ledger_want(l, group->domain, more);
+}
+
+static struct weir_group *take_from(struct wr_intake *intake, struct wr_root *root,
+                                    uint32_t *reserved, bool *stop)
+{
+    struct wr_hall *hall = intake->executor->hall;
+    uint32_t d = intake->turn;
+    struct wr_domain *domain = &hall->domain[d];
+    struct weir_group *group = NULL;
+
+    if (domain->intake != intake || !hall->ledger.share[d].promised || !intake->turn_left)
+        return NULL;
+    group = wr_ring_take(&domain->ring, root, reserved);
+    if (!group) { /* somebody is about to put it back; or the executor's limit is reached */
+        uint32_t needed = wr_load(&domain->ring.needed, relaxed);
+        *stop = needed > 0;
+        wr_store(&intake->needed, needed, relaxed);
+        return NULL;
+    }
+    wr_ledger_take(&hall->ledger, d);
+    WR_ASSERT(group->rare->want > 0);
+    group->rare->want--;
+    group->taken = true;
+    intake->turn_left--;
+    return group;
+}
+
+struct weir_group *wr_hall_take(struct wr_intake *intake, struct wr_root *root, uint32_t *reserved)
+{
+    struct weir_executor *ex = intake->executor;
+    struct wr_hall *hall = ex->hall;
+    struct weir_group *group = NULL;
+    bool stop = false;
+
+    if (wr_load(&intake->ready, relaxed) == 0)
+        return NULL;
+    wr_lock(&hall->lock);
+    for (uint32_t passed = 0; passed <= hall->ledger.count && !stop; passed++) {
+        group = take_from(intake, root, reserved, &stop);
+        if (group || stop)
+            break;
+        intake->turn = intake->turn + 1 < hall->ledger.count ? intake->turn + 1 : 0;
+        intake->turn_left = hall->ledger.share[intake->turn].weight;
+    }
+    if (group)
+        wr_hall_publish(ex);
+    wr_unlock(&hall->lock);
+    return group;
+}
+
+/* ---- for a group ------------------------------------------------------------------------------ */
+
+weir_reason wr_domain_admit(struct weir_group *group)
+{
+    struct wr_hall *hall = hall_of(group);
+    weir_reason reason;
+    bool ready;
+
+    wr_lock(&hall->lock);
+    ready = ready_tasks(group) > group->rare->want;
+    reason = wr_ledger_admit(&hall->ledger, group->domain, ready);
+    if (!reason)
+        group->rare->want += ready;
+    wr_hall_publish(group->executor);
+    wr_unlock(&hall->lock);
+    return reason;
+}
+
+void wr_domain_withdraw(struct weir_group *group)
+{
+    struct wr_hall *hall = hall_of(group);
+
+    wr_lock(&hall->lock);
+    wr_ledger_withdraw(&hall->ledger, group->domain);
+    wr_hall_publish(group->executor);
+    wr_unlock(&hall->lock);
+}
+
+bool wr_domain_sync(struct weir_group *group)
+{
+    struct wr_hall *hall = hall_of(group);
+    bool ready;
+
+    wr_lock(&hall->lock);
+    set_want(group);
+    ready = wr_hall_publish(group->executor);
+    wr_unlock(&hall->lock);
+    return ready;
+}
+
+void wr_domain_started(struct weir_group *group)
+{
+    group->taken = false; /* by the worker that took it, so nobody takes it meanwhile */
+}
+
+void wr_domain_untake(struct weir_group *group)
+{
+    struct wr_hall *hall = hall_of(group);
+
+    wr_lock(&hall->lock);
+    group->taken = false;
+    wr_ledger_untake(&hall->ledger, group->domain);
+    set_want(group);
+    wr_hall_publish(group->executor);
+    wr_unlock(&hall->lock);
+}
+
+void wr_domain_give(struct weir_group *group)
+{
+    struct wr_hall *hall = hall_of(group);
+
+    wr_lock(&hall->lock);
+    wr_ledger_give(&hall->ledger, group->domain);
+    wr_hall_publish(group->executor);
+    wr_unlock(&hall->lock);
+}
+
+bool wr_domain_hand_over(struct weir_group *group)
+{
+    struct wr_hall *hall = hall_of(group);
+    bool may;
+
+    wr_lock(&hall->lock);
+    may = wr_ledger_hand_over(&hall->ledger, group->domain);
+    wr_unlock(&hall->lock);
+    return may;
+}
+
+void wr_domain_hand_back(struct weir_group *group)
+{
+    struct wr_hall *hall = hall_of(group);
+
+    wr_lock(&hall->lock);
+    hall->ledger.share[group->domain].queued++;
+    wr_unlock(&hall->lock);
+}
+
+weir_reason wr_domain_blocked_by(struct weir_group *group, int64_t *limit, int64_t *held)
+{
+    struct wr_hall *hall = hall_of(group);
+    const struct wr_share *s = &hall->ledger.share[group->domain];
+    bool blocked;
+
+    wr_lock(&hall->lock);
+    blocked = s->promised == 0;
+    if (blocked) {
+        *limit = s->limit;
+        *held = (int64_t)s->own + s->borrowed + s->strays;
+    }
+    wr_unlock(&hall->lock);
+    return blocked ? WEIR_REASON_DOMAIN_SLOTS : WEIR_REASON_NONE;
+}
+
+bool wr_domain_may_get_slot(struct weir_group *group, uint64_t stuck, uint64_t stuck_all)
+{
+    struct wr_hall *hall = hall_of(group);
+    const struct wr_ledger *l = &hall->ledger;
+    const struct wr_share *s = &l->share[group->domain];
+    uint64_t all = 0;
+    bool may;
+
+    wr_lock(&hall->lock);
+    for (uint32_t d = 0; d < l->count; d++)
+        all += (uint64_t)l->share[d].own + l->share[d].borrowed + l->share[d].strays;
+    /* Somebody in its domain ends; or somebody anywhere, if units may come from there. */
+    may = s->promised || (uint64_t)s->own + s->borrowed + s->strays > stuck ||
+          ((s->slots_reserved || s->lent || s->forced || l->lending.on) && all > stuck_all);
+    wr_unlock(&hall->lock);
+    return may;
+}
+
+/* ---- life -------------------------------------------------------------------------------------- */
+
+static uint32_t count_from(int64_t amount)
+{
+    uint32_t count = 0;
+
+    wr_queue_from(&count, amount);
+    return count;
+}
+
+static void sample(struct wr_alarm *alarm, weir_time now)
+{
+    struct wr_hall *hall = WR_CONTAINER(alarm, struct wr_hall, sampling);
+    struct weir_executor *ex = hall->domain[WR_DEFAULT].intake->executor;
+    int64_t period = ex->policy.given.lending.period_ms * 1000000;
+
+    wr_lock(&hall->lock);
+    wr_ledger_sample(&hall->ledger);
+    wr_hall_publish(ex);
+    wr_unlock(&hall->lock);
+    wr_executor_wake(ex);
+    while (hall->sample_at <= now) /* a late look does not make the next one late */
+        hall->sample_at += period;
+    wr_clock_set(ex, &hall->sampling, hall->sample_at);
+}
+
+static void fill_ledger(struct wr_ledger *l, const struct wr_policy *policy)
+{
+    const weir_policy *given = &policy->given;
+    const weir_lending *lending = &given->lending;
+
+    l->total = (uint32_t)given->slots;
+    wr_queue_from(&l->places_total, given->queue_places);
+    l->floor = (uint32_t)given->default_floor;
+    l->lending = (struct wr_lending){ .on = lending->period_ms > 0,
+                                      .low = (uint32_t)lending->low_percent,
+                                      .high = (uint32_t)lending->high_percent,
+                                      .hold = (uint32_t)lending->hold,
+                                      .headroom = (uint32_t)lending->headroom_percent,
+                                      .step = (uint32_t)lending->step };
+    for (uint32_t d = 0; d < l->count; d++) {
+        const weir_domain_policy *from = &policy->domain[d];
+        l->share[d] = (struct wr_share){ .slots = (uint32_t)from->slots,
+                                         .places = count_from(from->queue),
+                                         .lend_max = count_from(from->lend_max),
+                                         .weight = (uint16_t)from->weight,
+                                         .slots_reserved = from->slots_mode == WEIR_RESERVED,
+                                         .places_reserved = from->queue_mode == WEIR_RESERVED };
+    }
+    wr_ledger_init(l);
+}
+
+int wr_hall_new(struct weir_executor *ex)
+{
+    uint32_t count = ex->policy.domain_count;
+    struct wr_hall *hall = wr_os_alloc(sizeof(*hall));
+
+    if (!hall)
+        return WEIR_ENOMEM;
+    hall->ledger.count = count;
+    hall->ledger.share = wr_os_alloc(count * sizeof(hall->ledger.share[0]));
+    hall->ledger.loan = wr_os_alloc((size_t)count * count * sizeof(hall->ledger.loan[0]));
+    hall->domain = wr_os_alloc(count * sizeof(hall->domain[0]));
+    ex->hall = hall;
+    if (!hall->ledger.share || !hall->ledger.loan || !hall->domain) {
+        wr_hall_delete(ex);
+        return WEIR_ENOMEM;
+    }
+    fill_ledger(&hall->ledger, &ex->policy);
+    for (uint32_t d = 0; d < count; d++) {
+        struct wr_domain *domain = &hall->domain[d];
+        wr_ring_init(&domain->ring);
+        domain->intake = ex->policy.domain[d].workers ? &domain->own : &ex->intake;
+        if (domain->intake == &domain->own)
+            wr_intake_init(&domain->own, ex);
+    }
+    wr_alarm_init(&hall->sampling, sample);
+    return 0;
+}
+
+void wr_hall_delete(struct weir_executor *ex)
+{
+    struct wr_hall *hall = ex->hall;
+
+    if (!hall)
+        return;
+    wr_os_free(hall->ledger.share);
+    wr_os_free(hall->ledger.loan);
+    wr_os_free(hall->domain);
+    wr_os_free(hall);
+    ex->hall = NULL;
+}
+
+int wr_hall_start(struct weir_executor *ex)
+{
+    struct wr_hall *hall = ex->hall;
+    int rc = 0;
+
+    for (uint32_t d = 0; hall && d < hall->ledger.count && !rc; d++)
+        if (hall->domain[d].intake == &hall->domain[d].own)
+            rc = wr_intake_start(&hall->domain[d].own, ex->policy.domain[d].workers);
+    if (!rc && hall && hall->ledger.lending.on)
+        rc = wr_clock_start(ex);
+    if (!rc && hall && hall->ledger.lending.on) {
+        hall->sample_at = wr_os_now() + ex->policy.given.lending.period_ms * 1000000;
+        wr_clock_set(ex, &hall->sampling, hall->sample_at);
+    }
+    return rc;
+}
+
+void wr_hall_stop(struct weir_executor *ex)
+{
+    struct wr_hall *hall = ex->hall;
+
+    for (uint32_t d = 0; hall && d < hall->ledger.count; d++)
+        wr_runtime_stop(hall->domain[d].own.runtime);
+}
+
+void wr_hall_delete_runtimes(struct weir_executor *ex)
+{
+    struct wr_hall *hall = ex->hall;
+
+    for (uint32_t d = 0; hall && d < hall->ledger.count; d++) {
+        struct wr_intake *own = &hall->domain[d].own;
+        wr_runtime_delete(own->runtime);
+        own->runtime = NULL;
+    }
+}

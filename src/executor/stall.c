@@ -1,0 +1,59 @@
+/* Stalls joined to groups: who it is that blocks a worker, and what becomes of that group.
+ * SPDX-License-Identifier: MIT */
+#include "executor/stall.h"
+
+#include "executor/executor.h"
+
+#include <string.h>
+
+enum { NAME_SIZE = 32 };
+
+/* Counts a stall against a group; from `stall_max` on, its later tasks run on threads if that is the policy.
+ * Under the lock. */
+static void count_stall(struct weir_group *group)
+{
+    const weir_policy *policy = &group->executor->policy.given;
+
+    wr_add(&group->executor->stalls, 1, relaxed);
+    if (!wr_group_rare(group))
+        return;
+    group->rare->stalls++;
+    if (policy->stall_policy == WEIR_STALL_TO_THREADS && group->rare->stalls >= policy->stall_max)
+        group->carrier = WEIR_THREADS;
+}
+
+/* The monitor asks about an item that may be over by now. Records are never unmapped while the runtime lives,
+ * but its group may be gone. A group is freed only after whoever does has held the table's lock, by which
+ * time its last task's worker has moved on; so while we hold it and that worker has not, the group is
+ * there (and is the right one, since the record still is that task's). */
+uint64_t wr_stall_describe(struct wr_source *source, void *item, char *name,
+                           const struct wr_sighting *seen)
+{
+    struct weir_executor *ex = ((struct wr_intake *)source)->executor;
+    struct weir_task *task = item;
+    struct weir_group *group;
+
+    memset(name, 0, NAME_SIZE);
+    if (!seen) {
+        strncpy(name, task->group->key, NAME_SIZE - 1);
+        return (uint64_t)(uintptr_t)item;
+    }
+    wr_lock(&ex->table.lock);
+    group = __atomic_load_n(&task->group, __ATOMIC_ACQUIRE);
+    if (wr_still_there(seen)) {
+        strncpy(name, group->key, NAME_SIZE - 1);
+        wr_lock(&group->lock);
+        count_stall(group);
+        wr_unlock(&group->lock);
+    }
+    wr_unlock(&ex->table.lock);
+    return (uint64_t)(uintptr_t)item;
+}
+
+void wr_stall_told(const weir_stall *stall, void *ex_arg)
+{
+    const weir_listener *listener = &((struct weir_executor *)ex_arg)->policy.given.listener;
+
+    if (listener->stalled)
+        listener->stalled(stall, listener->arg);
+}
