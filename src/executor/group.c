@@ -351,7 +351,7 @@ bool wr_group_is_ready(struct weir_group *group)
 }
 
 /* Its first task may have changed while it stood in the ring. */
-static bool refresh_in_ring(struct weir_group *group)
+static inline bool refresh_in_ring(struct weir_group *group)
 {
     struct wr_ring *ring = wr_group_ring(group);
     uint32_t cost;
@@ -371,7 +371,7 @@ static bool refresh_in_ring(struct weir_group *group)
 }
 
 /* Puts a group that has become ready into its ring. */
-static bool refresh_out_of_ring(struct weir_group *group)
+static inline bool refresh_out_of_ring(struct weir_group *group)
 {
     if (!wr_group_is_ready(group))
         return false;
@@ -387,7 +387,7 @@ static bool refresh_out_of_ring(struct weir_group *group)
 
 /* With domains: a group leaves its ring before it ceases to want a slot, and wants one before it enters, so
  * that one in a ring always wants something. */
-static bool refresh_in_domain(struct weir_group *group)
+static __attribute__((noinline)) bool refresh_in_domain(struct weir_group *group)
 {
     bool wake = !group->evicted && group->in_ring && refresh_in_ring(group), ready;
 

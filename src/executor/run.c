@@ -352,8 +352,9 @@ int wr_task_call(struct weir_task *task, void *arg, void **value)
 
 /* ---- running ----------------------------------------------------------------------------------- */
 
-/* Runs a task and those that are handed its permits. */
-static void run_chain(struct weir_executor *ex, struct weir_task *task, struct turn *turn)
+/* Runs a task (but not if it was settled on its way here) and those that are handed its permits. */
+static void run_chain(struct weir_executor *ex, struct weir_task *task, struct turn *turn,
+                      bool settled)
 {
     const weir_listener *listener = &ex->policy.given.listener;
     bool on_thread = turn->on_thread;
@@ -366,9 +367,14 @@ static void run_chain(struct weir_executor *ex, struct weir_task *task, struct t
             wr_thread_carries(task);
         else if (chain)
             wr_body_begins(task);
-        if (listener->started)
-            listener->started(task, listener->arg);
-        error = wr_task_call(task, arg, &value);
+        if (settled) {
+            error = WEIR_ECANCELED;
+        } else {
+            if (listener->started)
+                listener->started(task, listener->arg);
+            error = wr_task_call(task, arg, &value);
+        }
+        settled = false;
         if (on_thread)
             wr_thread_carries(NULL);
         else
@@ -401,10 +407,7 @@ static void run_errand(struct wr_job *job)
         wr_watch_on_thread(task);
     }
     wr_unlock(&task->group->lock);
-    if (settled)
-        finish(task, WEIR_ECANCELED, NULL, &turn, CHAIN_MAX);
-    else
-        run_chain(intake->executor, task, &turn);
+    run_chain(intake->executor, task, &turn, settled);
 }
 
 /* Sends a task to a thread. False: there is none to be had, and it runs here. */
@@ -423,31 +426,28 @@ static bool send_to_thread(struct wr_intake *intake, struct weir_task *task,
     return false;
 }
 
-static void stay_here(struct weir_task *task)
+/* Without a thread for it the body runs here after all; then it is on this fiber. */
+static bool sent_to_thread(struct wr_intake *intake, struct weir_task *task,
+                           const struct turn *turn)
 {
+    wr_body_over(); /* a record that is on its way is not ours any more, nor the monitor's */
+    if (send_to_thread(intake, task, turn))
+        return true;
     wr_lock(&task->group->lock);
     if (wr_task_outcome(task) == WEIR_UNSETTLED) /* else ended_at stands there */
         task->runner = wr_parker_self(NULL);
     wr_unlock(&task->group->lock);
+    wr_body_begins(task);
+    return false;
 }
 
 static void run(struct wr_source *source, void *item)
 {
     struct wr_intake *intake = intake_of(source);
     struct turn *turn = wr_scratch();
-    struct weir_task *task = item;
 
-    if (!turn->to_thread) {
-        run_chain(intake->executor, task, turn);
-        return;
-    }
-    /* A record that is on its way is not ours any more, nor the monitor's. */
-    wr_body_over();
-    if (send_to_thread(intake, task, turn))
-        return;
-    stay_here(task);
-    wr_body_begins(task);
-    run_chain(intake->executor, task, turn);
+    if (!turn->to_thread || !sent_to_thread(intake, item, turn))
+        run_chain(intake->executor, item, turn, false);
 }
 
 void wr_intake_init(struct wr_intake *intake, struct weir_executor *ex)

@@ -17,7 +17,7 @@ static const int64_t MS_MAX = 31536000000; /* a year */
 struct entry {
     weir_fn *fn;
     void *arg;
-    weir_task_options options;
+    const weir_task_options *options;
     struct wr_side *side; /* NULL: the task needs none; handed to the record on success */
     bool wants_handle;
 };
@@ -35,34 +35,37 @@ static bool needs_side(const weir_task_options *o)
            (o->priority && o->priority != WEIR_NORMAL);
 }
 
-static int entry_init(struct entry *entry, struct weir_executor *ex, weir_fn *fn, void *arg,
-                      const weir_task_options *opt, bool wants_handle)
+/* `options` is filled with a copy of `opt` if there is any. */
+static int entry_init(struct entry *entry, weir_task_options *options, struct weir_executor *ex,
+                      weir_fn *fn, void *arg, const weir_task_options *opt, bool wants_handle)
 {
+    static const weir_task_options none = { .size = sizeof(none) };
     bool has_locals = *wr_context_slot() != NULL, watched = ex->policy.watched;
     size_t id_size, watch_size;
     char *rest;
     int rc;
 
-    *entry = (struct entry){ .fn = fn, .arg = arg, .wants_handle = wants_handle };
+    *entry = (struct entry){ .fn = fn, .arg = arg, .options = &none, .wants_handle = wants_handle };
     if (!fn)
         return WEIR_EINVAL;
     if (!opt && !has_locals && !watched)
         return 0;
-    rc = wr_options_load(&entry->options, sizeof(entry->options), opt);
+    rc = wr_options_load(options, sizeof(*options), opt);
     if (rc)
         return rc;
-    if (entry->options.priority > WEIR_IDLE || !is_span(entry->options.deadlines.wait_ms) ||
-        !is_span(entry->options.deadlines.run_ms) || !is_span(entry->options.deadlines.total_ms))
+    entry->options = options;
+    if (entry->options->priority > WEIR_IDLE || !is_span(entry->options->deadlines.wait_ms) ||
+        !is_span(entry->options->deadlines.run_ms) || !is_span(entry->options->deadlines.total_ms))
         return WEIR_EINVAL;
-    if (wr_has_deadlines(&entry->options.deadlines) && !watched) {
+    if (wr_has_deadlines(&entry->options->deadlines) && !watched) {
         watched = true;
         rc = wr_clock_start(ex);
         if (rc)
             return rc;
     }
-    if (!needs_side(&entry->options) && !has_locals && !watched)
+    if (!needs_side(entry->options) && !has_locals && !watched)
         return 0;
-    id_size = entry->options.id ? strnlen(entry->options.id, ID_MAX + 1) + 1 : 0;
+    id_size = entry->options->id ? strnlen(entry->options->id, ID_MAX + 1) + 1 : 0;
     if (id_size > ID_MAX + 1)
         return WEIR_EINVAL;
     watch_size = watched ? sizeof(struct wr_watch) : 0;
@@ -70,15 +73,15 @@ static int entry_init(struct entry *entry, struct weir_executor *ex, weir_fn *fn
     if (!entry->side)
         return WEIR_ENOMEM;
     entry->side->arg = arg;
-    entry->side->cost = entry->options.cost ? entry->options.cost : 1;
-    entry->side->level = entry->options.priority ? entry->options.priority - 1 : WR_LEVEL_NORMAL;
-    entry->side->drop = entry->options.drop;
+    entry->side->cost = entry->options->cost ? entry->options->cost : 1;
+    entry->side->level = entry->options->priority ? entry->options->priority - 1 : WR_LEVEL_NORMAL;
+    entry->side->drop = entry->options->drop;
     entry->side->locals = wr_locals_capture();
     rest = (char *)(entry->side + 1);
     if (watched)
         entry->side->watch = (struct wr_watch *)(void *)rest;
     if (id_size)
-        entry->side->id = memcpy(rest + watch_size, entry->options.id, id_size);
+        entry->side->id = memcpy(rest + watch_size, entry->options->id, id_size);
     return 0;
 }
 
@@ -107,7 +110,7 @@ static int make_task(struct weir_task **out, struct weir_group *group, struct en
         wr_add(&task->word, WR_SIDE, relaxed);
         task->u.side = entry->side;
         if (entry->side->watch)
-            wr_watch_init(entry->side->watch, task, &entry->options.deadlines);
+            wr_watch_init(entry->side->watch, task, &entry->options->deadlines);
     } else {
         task->u.arg = entry->arg;
     }
@@ -352,7 +355,7 @@ static int admit_or_turn_away(struct weir_group *group, struct weir_task *task,
     }
     if (ex->policy.given.rejection == WEIR_BLOCK && !ex->policy.given.rejection_fn &&
         reason != WEIR_REASON_SHUT_DOWN) {
-        weir_time deadline = entry->options.deadline ? entry->options.deadline : WEIR_FOREVER;
+        weir_time deadline = entry->options->deadline ? entry->options->deadline : WEIR_FOREVER;
         rc = wait_for_room(task, deadline, &reason);
         if (!reason)
             return 0;
@@ -382,8 +385,8 @@ static int submit(weir_task **out, struct weir_group *group, struct entry *entry
     }
     if (!rc) {
         task->queued_at = now;
-        if (entry->options.on_done)
-            rc = wr_task_watch(task, entry->options.on_done, entry->options.on_done_arg);
+        if (entry->options->on_done)
+            rc = wr_task_watch(task, entry->options->on_done, entry->options->on_done_arg);
         if (rc) {
             entry->side = wr_task_side(task); /* and back */
             wr_task_recycle(group, task);
@@ -406,6 +409,7 @@ static int submit(weir_task **out, struct weir_group *group, struct entry *entry
 int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
                 const weir_task_options *opt)
 {
+    weir_task_options options;
     struct entry entry;
     int rc;
 
@@ -415,7 +419,7 @@ int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
         return WEIR_EINVAL;
     if (wr_load(&group->executor->closed, acquire))
         return WEIR_ECLOSED;
-    rc = entry_init(&entry, group->executor, fn, arg, opt, out != NULL);
+    rc = entry_init(&entry, &options, group->executor, fn, arg, opt, out != NULL);
     if (!rc)
         rc = submit(out, group, &entry);
     if (entry.side) { /* no record took it over */
