@@ -102,13 +102,12 @@ void bench_recall(struct bench_out *out)
     };
     weir_group_policy groups[] = { { .key = "b", .domain = "borrower" },
                                    { .key = "l", .domain = "lender" } };
-    struct scene scene = { .ex = bench_executor(
-                               WEIR_POLICY(.workers = 2, .group_limit = WEIR_NO_LIMIT,
-                                           .slots = SLOTS * 2, .domains = domains,
-                                           .domain_count = 2, .groups = groups, .group_count = 2,
-                                           .lending = { .period_ms = PERIOD_MS,
-                                                        .hold = 1,
-                                                        .headroom_percent = WEIR_NO_QUEUE })) };
+    struct scene scene = {
+        .ex = bench_executor(WEIR_POLICY(
+                .workers = 2, .group_limit = WEIR_NO_LIMIT, .slots = SLOTS * 2, .domains = domains,
+                .domain_count = 2, .groups = groups, .group_count = 2,
+                .lending = { .period_ms = PERIOD_MS, .hold = 1, .headroom_percent = WEIR_NONE }))
+    };
     double ms[ROUNDS];
 
     bench_must(weir_group_get(&scene.borrower, scene.ex, "b"), "weir_group_get");

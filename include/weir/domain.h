@@ -24,6 +24,8 @@ WEIR_BEGIN_DECLS
  * slots and no queue: it has the rest; and no WEIR_RESERVED: it has nobody to borrow from. */
 #define WEIR_DEFAULT_DOMAIN "default"
 
+#define WEIR_NONE INT64_MIN /* in lend_max and headroom_percent: none at all */
+
 typedef enum weir_share {
     WEIR_MAX = 0,      /* so many and no more                                                   */
     WEIR_RESERVED = 1, /* so many, kept free for it; more if the default domain has idle ones   */
@@ -38,7 +40,7 @@ typedef struct weir_domain_policy { /* zero asks for the default, but a name and
     weir_share queue_mode;
     int64_t weight;   /* share of turns among domains, and of what is borrowed; default 1        */
     int64_t lend_max; /* most slots it may lend out; default half of them (none for the default
-                         domain), WEIR_NO_QUEUE: none                                            */
+                         domain), WEIR_NONE: none                                                */
     uint32_t workers; /* its own, apart from all others; default: it shares the executor's       */
     weir_carrier run_on;      /* WEIR_THREADS: its bodies run on threads                         */
     weir_deadlines deadlines; /* of its tasks, unless they or their group say otherwise          */
@@ -53,7 +55,7 @@ typedef struct weir_lending {
     int64_t period_ms;                 /* default 0: no lending                        */
     int64_t low_percent, high_percent; /* default 30 and 90            */
     int64_t hold;                      /* default 3                    */
-    int64_t headroom_percent;          /* default 25; WEIR_NO_QUEUE: 0 */
+    int64_t headroom_percent;          /* default 25; WEIR_NONE: 0     */
     int64_t step;                      /* most slots per loan and sample; default: no limit */
 } weir_lending;
 

@@ -140,7 +140,7 @@ static void check_default(struct check *check, weir_domain_policy *d)
         complain(check, d->name, "queue_mode", d->queue_mode,
                  "the default domain has nobody to borrow from; use WEIR_MAX");
     if (!d->lend_max)
-        d->lend_max = WEIR_NO_QUEUE;
+        d->lend_max = WEIR_NONE;
 }
 
 static void check_domain(struct check *check, const weir_policy *given, weir_domain_policy *d)
@@ -165,9 +165,9 @@ static void check_domain(struct check *check, const weir_policy *given, weir_dom
                      "use 1 or more, or WEIR_NO_QUEUE; no limit only if queue_places has none");
     }
     if (!d->lend_max)
-        d->lend_max = d->slots > 1 ? d->slots / 2 : WEIR_NO_QUEUE;
+        d->lend_max = d->slots > 1 ? d->slots / 2 : WEIR_NONE;
     if (!wr_queue_from(&ignored, d->lend_max))
-        complain(check, d->name, "lend_max", d->lend_max, "use 1 or more, or WEIR_NO_QUEUE");
+        complain(check, d->name, "lend_max", d->lend_max, "use 1 or more, or WEIR_NONE");
 }
 
 static void check_sums(struct check *check, const struct wr_policy *policy)
@@ -209,7 +209,7 @@ static void check_lending(struct check *check, weir_lending *l)
     check_range(check, "lending.high_percent", &l->high_percent, 90, 100);
     check_range(check, "lending.hold", &l->hold, 3, 1000000);
     check_range(check, "lending.step", &l->step, WR_INF, WR_INF);
-    if (l->headroom_percent == WEIR_NO_QUEUE)
+    if (l->headroom_percent == WEIR_NONE)
         l->headroom_percent = 0;
     else
         check_range(check, "lending.headroom_percent", &l->headroom_percent, 25, 100);

@@ -59,11 +59,7 @@ SIM_TEST(test_a_domain_that_lends_nothing_keeps_its_slots, 25)
 {
     weir_domain_policy domains[] = {
         { .name = "A", .slots = 2, .queue = 32 },
-        { .name = "B",
-          .slots = 8,
-          .slots_mode = WEIR_RESERVED,
-          .queue = 8,
-          .lend_max = WEIR_NO_QUEUE },
+        { .name = "B", .slots = 8, .slots_mode = WEIR_RESERVED, .queue = 8, .lend_max = WEIR_NONE },
     };
     weir_executor *ex = new_executor(AB_POLICY(domains, 10, 128, LENDING));
     struct body body = { .until_ms = 100 };

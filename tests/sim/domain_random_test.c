@@ -147,7 +147,7 @@ static weir_executor *random_executor(struct world *world)
                     .default_floor = pick(2), .stall_policy = (weir_stall_policy)pick(2),
                     .lending = { .period_ms = pick(3) ? 3 : 0,
                                  .hold = 1 + pick(2),
-                                 .headroom_percent = pick(2) ? WEIR_NO_QUEUE : 25 }));
+                                 .headroom_percent = pick(2) ? WEIR_NONE : 25 }));
 }
 
 /* D5: those of a group that started did so in the order in which they came. */
