@@ -35,8 +35,7 @@ typedef struct weir_domain_policy { /* zero asks for the default, but a name and
     const char *name;
     int64_t slots;
     weir_share slots_mode;
-    int64_t
-        queue; /* places; WEIR_NO_QUEUE: none; 0: no limit, if the policy's queue_places has none */
+    int64_t queue; /* places; WEIR_NO_QUEUE: none; default: no limit, if queue_places has none   */
     weir_share queue_mode;
     int64_t weight;   /* share of turns among domains, and of what is borrowed; default 1        */
     int64_t lend_max; /* most slots it may lend out; default half of them (none for the default
@@ -52,16 +51,16 @@ typedef struct weir_domain_policy { /* zero asks for the default, but a name and
  * less than that free, all it lent is recalled: idle slots at once, busy ones when their tasks end. The pair
  * does not lend again for `hold` samples. */
 typedef struct weir_lending {
-    int64_t period_ms;                 /* default 0: no lending                        */
-    int64_t low_percent, high_percent; /* default 30 and 90            */
-    int64_t hold;                      /* default 3                    */
-    int64_t headroom_percent;          /* default 25; WEIR_NONE: 0     */
+    int64_t period_ms;                 /* default 0: no lending                             */
+    int64_t low_percent, high_percent; /* default 30 and 90                                 */
+    int64_t hold;                      /* default 3                                         */
+    int64_t headroom_percent;          /* default 25; WEIR_NONE: 0                          */
     int64_t step;                      /* most slots per loan and sample; default: no limit */
 } weir_lending;
 
 typedef struct weir_domain_stats { /* a snapshot of the ledger, all figures of one moment */
     size_t size;
-    const char *name; /* a loan from the executor                                              */
+    const char *name; /* a loan from the executor                                                 */
     weir_share slots_mode, queue_mode;
     int64_t slots;       /* configured                                                            */
     int64_t limit;       /* now: slots - lent + taken, and what was released                      */
@@ -69,10 +68,10 @@ typedef struct weir_domain_stats { /* a snapshot of the ledger, all figures of o
     int64_t borrowed;    /* of those, on slots of the default domain                              */
     int64_t overhang;    /* of those, on slots that were released to another domain               */
     int64_t charged;     /* slots of ours that tasks of other domains are on                      */
-    int64_t lent, taken; /* loans out and in                                                   */
-    int64_t recalled;    /* of the latter, those to be given back as soon as they are idle     */
-    int64_t waiting;     /* tasks without a slot                                               */
-    int64_t queue, queue_limit, queue_borrowed; /* places; WEIR_NO_LIMIT: not counted          */
+    int64_t lent, taken; /* loans out and in                                                      */
+    int64_t recalled;    /* of the latter, those to be given back as soon as they are idle        */
+    int64_t waiting;     /* tasks without a slot                                                  */
+    int64_t queue, queue_limit, queue_borrowed; /* places; WEIR_NO_LIMIT: not counted             */
     bool released;
     const char *receiver; /* who has its slots, while some are away by force; else NULL        */
     int64_t peak;
