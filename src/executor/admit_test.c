@@ -50,6 +50,26 @@ static void test_free_is_what_the_tighter_limit_leaves(void **state)
     assert_int_equal(wr_free(&s), WR_INF);
 }
 
+static void test_ready_are_those_the_group_would_let_start(void **state)
+{
+    struct wr_sums s = group(3, WR_INF, WR_INF);
+    (void)state;
+    assert_int_equal(wr_ready_tasks(&s, 1), 0); /* nobody waits */
+    s.queued = 5;
+    s.queued_cost = 5;
+    assert_int_equal(wr_ready_tasks(&s, 1), 3);
+    s.running = 3;
+    assert_int_equal(wr_ready_tasks(&s, 1), 0);
+    s.running = 0;
+    s.queued_cost = 7; /* mixed costs: the first, and after its start one asks again */
+    assert_int_equal(wr_ready_tasks(&s, 2), 1);
+    assert_int_equal(wr_ready_tasks(&s, 4), 0);
+    s.limit = 7;
+    assert_int_equal(wr_ready_tasks(&s, 2), 5);
+    s.closed = WR_PAUSED;
+    assert_int_equal(wr_ready_tasks(&s, 2), 0);
+}
+
 static void test_a_closed_gate_leaves_nothing_free(void **state)
 {
     struct wr_root root = executor(WR_INF, WR_INF);
@@ -800,6 +820,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_free_is_what_the_tighter_limit_leaves),
+        cmocka_unit_test(test_ready_are_those_the_group_would_let_start),
         cmocka_unit_test(test_a_closed_gate_leaves_nothing_free),
         cmocka_unit_test(test_claims_are_what_flies_and_what_could),
         cmocka_unit_test(test_a_cost_beyond_any_limit_can_never_run),

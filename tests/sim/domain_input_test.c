@@ -222,7 +222,34 @@ SIM_TEST(test_a_tasks_deadlines_are_checked, 1)
     weir_executor_free(ex);
 }
 
-/* WEIR_BLOCK and WEIR_CALLER_RUNS work for a domain's places as for a group's. */
+static int runs_here(void **value, void *outside_arg)
+{
+    *value = NULL;
+    *(bool *)outside_arg = weir_task_self() == NULL; /* in the submitting thread */
+    return 0;
+}
+
+SIM_TEST(test_a_full_domain_lets_the_caller_run, 40)
+{
+    weir_domain_policy domains[] = { { .name = "A", .slots = 1, .queue = WEIR_NO_QUEUE } };
+    weir_group_policy groups[] = { { .key = "A", .domain = "A" } };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .group_limit = WEIR_NO_LIMIT, .slots = 1,
+                                 .domains = domains, .domain_count = 1, .groups = groups,
+                                 .group_count = 1, .rejection = WEIR_CALLER_RUNS));
+    struct body body = { .ms = 10 };
+    weir_task *first = submit(ex, "A", &body), *second;
+    bool outside = false;
+
+    CHECK(weir_submit_key(&second, ex, "A", runs_here, &outside, NULL) == 0);
+    CHECK(outside);
+    check_done(second);
+    check_done_at(first, 0, 10);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+/* WEIR_BLOCK works for a domain's places as for a group's. */
 SIM_TEST(test_a_full_domain_follows_the_rejection_policy, 60)
 {
     weir_domain_policy domains[] = { { .name = "A", .slots = 1, .queue = WEIR_NO_QUEUE } };
@@ -254,6 +281,7 @@ int main(void)
         cmocka_unit_test(test_two_who_look_for_a_lost_group_are_both_told),
         cmocka_unit_test(test_calls_that_make_no_sense_are_refused),
         cmocka_unit_test(test_a_tasks_deadlines_are_checked),
+        cmocka_unit_test(test_a_full_domain_lets_the_caller_run),
         cmocka_unit_test(test_a_full_domain_follows_the_rejection_policy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
