@@ -229,9 +229,9 @@ static struct weir_task *pass_on(struct weir_group *group, struct turn *turn, ui
         if (group->turn_left && --group->turn_left == 0 && group->in_ring)
             wr_ring_to_end(wr_group_ring(group), group);
         begin(group, next, turn);
-        if (group->executor->hall && wr_domain_sync(group))
-            wr_executor_wake(
-                group->executor); /* a slot that was promised to `next` goes to another */
+        /* It may want less now, and must then leave the ring; a slot promised to `next` goes to others. */
+        if (group->executor->hall && wr_group_refresh(group))
+            wr_executor_wake(group->executor);
         return next;
     }
     wr_group_finish(group, cost);

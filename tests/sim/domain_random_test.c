@@ -287,6 +287,57 @@ static void test_nobody_waits_beside_a_slot_it_could_have(void **state)
     explore(2000, WEIR_SIM_OPTIONS(.seed = 1), busy_life);
 }
 
+/* ---- hand-over ------------------------------------------------------------------------------------ */
+
+static int counts(void **value, void *ran_arg)
+{
+    *value = NULL;
+    ++*(_Atomic int *)ran_arg;
+    if (pick(4) == 0)
+        weir_sim_busy(pick(3) * 1000);
+    return 0;
+}
+
+/* Tasks that nobody asks about hand their slots on within their group, while others submit, pause, and workers
+ * take the same groups. */
+static void detached_life(void *arg)
+{
+    static _Atomic int ran;
+    weir_domain_policy domains[] = {
+        { .name = "max", .slots = 1 + pick(3) },
+        { .name = "reserved", .slots = 1 + pick(2), .slots_mode = WEIR_RESERVED },
+    };
+    int submitted = 0;
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2 + pick(2), .group_limit = 1 + pick(4), .slots = SLOTS,
+                                 .domains = domains, .domain_count = 2, .domain_for = domain_for,
+                                 .unknown_domain_is_default = true,
+                                 .lending = { .period_ms = pick(2) ? 1 : 0, .hold = 1 }));
+
+    (void)arg;
+    ran = 0;
+    for (int i = 0; i < 60; i++) {
+        const char *key = group_name[pick(GROUPS)];
+        CHECK(weir_submit_key(NULL, ex, key, counts, (void *)&ran, NULL) == 0);
+        submitted++;
+        if (pick(12) == 0)
+            weir_sleep(weir_now() + pick(2000));
+        if (pick(16) == 0) {
+            weir_group_pause(group_of(ex, key));
+            weir_group_resume(group_of(ex, key));
+        }
+    }
+    check_domain_books(ex);
+    CHECK_EQ(ran, submitted);
+    weir_executor_free(ex);
+}
+
+static void test_slots_are_handed_on_within_a_group(void **state)
+{
+    (void)state;
+    explore(1500, WEIR_SIM_OPTIONS(.seed = 1), detached_life);
+}
+
 /* ---- without memory ------------------------------------------------------------------------------ */
 
 static void short_life(void *arg)
@@ -333,6 +384,7 @@ int main(void)
         cmocka_unit_test(test_random_lives_keep_the_books),
         cmocka_unit_test(test_random_lives_keep_the_books_while_the_clock_slips),
         cmocka_unit_test(test_nobody_waits_beside_a_slot_it_could_have),
+        cmocka_unit_test(test_slots_are_handed_on_within_a_group),
         cmocka_unit_test(test_every_failure_to_get_memory_or_threads_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
