@@ -21,7 +21,7 @@ enum { GROUPS = 8, SUBMITTERS = 2, SLOTS = 9, DOMAINS = 4 };
 struct load {
     weir_executor *ex;
     _Atomic int running;
-    _Atomic uint64_t submitted, settled;
+    _Atomic uint64_t submitted, settled, detached;
     weir_overdue overdue;
     unsigned seed;
     _Atomic unsigned submitters;
@@ -54,7 +54,7 @@ static int body(void **value, void *arg)
         weir_sleep(weir_in_us(one->luck % 3000));
     else if (one->luck % 8 == 1)
         weir_yield();
-    else if (one->luck % 64 == 2)
+    else if (one->luck % 64 == 6)
         nanosleep(&blink, NULL);
     atomic_fetch_sub(&one->load->running, 1);
     return 0;
@@ -83,13 +83,19 @@ static void *submitter(void *arg)
                                      .run_ms = kind % 5 == 0 ? 1 : 0 };
         *one = (struct one){ load, (unsigned)rand_r(&luck) };
         snprintf(key, sizeof(key), "g%u", (unsigned)rand_r(&luck) % GROUPS);
+        if (one->luck % 2) { /* nobody asks: its slot can be handed on */
+            CHECK(weir_submit_key(NULL, load->ex, key, body, one, NULL) == 0);
+            atomic_fetch_add(&load->detached, 1);
+            atomic_fetch_add(&load->submitted, 1);
+            continue;
+        }
         CHECK(weir_submit_key(
                   &handle, load->ex, key, body, one,
                   WEIR_TASK(.on_done = settled, .on_done_arg = one, .deadlines = deadlines)) == 0);
         atomic_fetch_add(&load->submitted, 1);
         if (one->luck % 16 == 0)
             weir_task_cancel(handle);
-        else if (one->luck % 64 == 1)
+        else if (one->luck % 64 == 2)
             CHECK(weir_task_wait(NULL, handle, WEIR_FOREVER) == 0);
         weir_task_unref(handle);
     }
@@ -175,7 +181,7 @@ static void live(unsigned luck, weir_overdue overdue)
     for (int d = 1; d < DOMAINS; d++)
         weir_domain_restore(load.ex, names[d], NULL);
     CHECK(weir_executor_drain(load.ex, weir_in_s(60)) == 0);
-    CHECK(atomic_load(&load.settled) == atomic_load(&load.submitted));
+    CHECK(atomic_load(&load.settled) + atomic_load(&load.detached) == atomic_load(&load.submitted));
     CHECK(weir_executor_stats_get(&s, load.ex) == 0);
     CHECK(s.submitted == s.succeeded + s.failed + s.cancelled + s.rejected + s.timed_out);
     check_ledgers(load.ex);
