@@ -63,7 +63,7 @@ static void stack_put(struct wr_worker *worker, struct wr_fiber *fiber)
     worker->stack_count++;
 }
 
-/* A stack with a fresh loop on it, or NULL. */
+/* A stack for a fresh loop, or NULL. Nothing is laid out on it yet; spare_enter does that. */
 static struct wr_fiber *stack_get(struct wr_worker *worker)
 {
     struct wr_fiber *fiber;
@@ -79,7 +79,20 @@ static struct wr_fiber *stack_get(struct wr_worker *worker)
         return NULL;
     worker->stacks = fiber->next;
     worker->stack_count--;
-    wr_context_prepare(&fiber->context, wr_stack_top(fiber), loop, worker);
+    fiber->context.sp = NULL;
+    return fiber;
+}
+
+/* The spare, ready to be switched to. A fresh one is first written to at this moment: a body that never
+ * parks leaves it untouched. */
+static struct wr_fiber *spare_enter(struct wr_worker *worker)
+{
+    struct wr_fiber *fiber = worker->spare;
+
+    WR_ASSERT(fiber && fiber->state == WR_FIBER_FREE);
+    worker->spare = NULL;
+    if (!fiber->context.sp)
+        wr_context_prepare(&fiber->context, wr_stack_top(fiber), loop, worker);
     return fiber;
 }
 
@@ -87,13 +100,9 @@ static struct wr_fiber *stack_get(struct wr_worker *worker)
 
 void wr_worker_suspend_to_loop(struct wr_worker *worker, struct wr_fiber *self)
 {
-    struct wr_fiber *next = worker->spare;
-
-    WR_ASSERT(next && next->state == WR_FIBER_FREE);
     if (wr_list_empty(&self->link))
         wr_list_append(&worker->waiting, &self->link);
-    worker->spare = NULL;
-    wr_worker_go(worker, self, next);
+    wr_worker_go(worker, self, spare_enter(worker));
     WR_ASSERT_SLOW(self->state == WR_FIBER_RUNNING);
 }
 
@@ -474,13 +483,11 @@ static void loop(void *worker_arg)
 static void worker_main(void *worker_arg)
 {
     struct wr_worker *worker = worker_arg;
-    struct wr_fiber *first = worker->spare;
 
     *wr_os_local() = &worker->carrier;
     wr_context_init_thread(&worker->home.context);
     wr_overflow_thread_begin(worker->carrier.runtime);
-    worker->spare = NULL;
-    wr_worker_go(worker, &worker->home, first);
+    wr_worker_go(worker, &worker->home, spare_enter(worker));
 
     if (worker->spare)
         stack_put(worker, worker->spare);

@@ -32,7 +32,8 @@ struct wr_worker {
     /* Its own thread only. At rest:
      *     spare != NULL while a body runs: so a park never fails for want of a stack
      *     current runs on this thread; exactly one of all fibers does                           */
-    struct wr_fiber *spare; /* a suspended loop to go on with when the body parks             */
+    struct wr_fiber *spare; /* a loop to go on with when the body parks: suspended, or, without
+                               a stack pointer, not begun                                     */
     struct wr_queue ready;
     unsigned turn;           /* switches left before the loop looks around                     */
     bool new_first;          /* the next thing to start is a new body, not a ready fiber       */
