@@ -37,6 +37,10 @@ void wr_os_unmap(void *memory, size_t size);
  * each where the kernel can do that (MADV_GUARD_INSTALL). */
 int wr_os_guard(void *first, size_t size, size_t stride, size_t count);
 
+/* The same, but only in the way that needs no map entries: false if the kernel has none, or not for this
+ * memory because it is locked. */
+bool wr_os_guard_light(void *first, size_t size, size_t stride, size_t count);
+
 /* Gives the memory behind a range back; it reads as zero afterwards. Guards in it stay. */
 void wr_os_discard(void *memory, size_t size);
 

@@ -94,17 +94,22 @@ static bool guard_batch(char *first, size_t size, size_t stride, size_t count)
            (long)(count * size);
 }
 
-int wr_os_guard(void *first_arg, size_t size, size_t stride, size_t count)
+bool wr_os_guard_light(void *first, size_t size, size_t stride, size_t count)
 {
-    char *first = first_arg;
-
     for (size_t done = 0; done < count;) {
         size_t batch = count - done < GUARD_BATCH ? count - done : GUARD_BATCH;
-        if (!guard_batch(first + done * stride, size, stride, batch))
-            return guard_by_protection(first, size, stride, count);
+        if (!guard_batch((char *)first + done * stride, size, stride, batch))
+            return false;
         done += batch;
     }
-    return 0;
+    return true;
+}
+
+int wr_os_guard(void *first, size_t size, size_t stride, size_t count)
+{
+    return wr_os_guard_light(first, size, stride, count)
+               ? 0
+               : guard_by_protection(first, size, stride, count);
 }
 
 void wr_os_discard(void *memory, size_t size)

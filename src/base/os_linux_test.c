@@ -168,6 +168,19 @@ static void test_very_many_guards_are_set(void **state)
     wr_os_unmap(memory, count * stride);
 }
 
+static void test_light_guards_are_guards_where_there_are_any(void **state)
+{
+    size_t page = wr_os_page_size(), stride = 2 * page, count = 200;
+    char *memory = wr_os_map(count * stride);
+    bool light = wr_os_guard_light(memory, page, stride, count);
+    (void)state;
+    assert_int_equal(faults(memory, true), light);
+    assert_int_equal(faults(memory + (count - 1) * stride, true), light);
+    assert_false(faults(memory + page, true));
+    wr_os_unmap(memory, count * stride);
+    assert_false(wr_os_guard_light(memory, page, stride, 1)); /* not mapped */
+}
+
 static void test_a_guard_of_what_is_not_mapped_is_refused(void **state)
 {
     size_t page = wr_os_page_size();
@@ -319,6 +332,7 @@ int main(void)
         cmocka_unit_test(test_guards_fault_and_their_neighbours_do_not),
         cmocka_unit_test(test_guards_stay_when_memory_is_discarded),
         cmocka_unit_test(test_very_many_guards_are_set),
+        cmocka_unit_test(test_light_guards_are_guards_where_there_are_any),
         cmocka_unit_test(test_a_guard_of_what_is_not_mapped_is_refused),
         cmocka_unit_test(test_a_thread_has_a_name_and_a_slot_of_its_own),
         cmocka_unit_test(test_a_thread_has_the_signal_mask_of_who_started_it),

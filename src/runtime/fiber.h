@@ -25,7 +25,8 @@ enum wr_fiber_state {
     WR_FIBER_FREE,    /* no body: carries the worker's loop, or waits for use                     */
     WR_FIBER_RUNNING, /* its body is on the CPU                                                   */
     WR_FIBER_PARKED,  /* its body waits                                                           */
-    WR_FIBER_READY,   /* its body may go on and stands in the worker's ready queue                */
+    WR_FIBER_PARKED_BARE, /* the same, and its stack may need a guard before it goes on           */
+    WR_FIBER_READY, /* its body may go on and stands in the worker's ready queue                */
 };
 
 /* A stack and the body on it. The record lies apart from the stack and is never given back before the
@@ -33,9 +34,11 @@ enum wr_fiber_state {
  *
  * Owned by its worker's thread, except what is marked shared:
  *     state == READY   <=>  in worker->ready
- *     timer armed       =>  state is PARKED or READY
+ *     timer armed       =>  state is PARKED, PARKED_BARE or READY
  *     link in use      <=>  body started and has parked at least once: in worker->waiting
- *     token             =>  state == RUNNING                                                     */
+ *     token             =>  state == RUNNING
+ *     bare              =>  state is FREE, RUNNING up to its first park, or PARKED_BARE; see
+ *                           Note: bare stacks in docs/internals/stacks.md                        */
 struct wr_fiber {
     struct wr_parker parker; /* first: a fiber is a parker. parker.word is shared (inbox)     */
     struct wr_context context;
@@ -48,6 +51,8 @@ struct wr_fiber {
     uint8_t state;
     bool token; /* unparked while running: the next park returns at once        */
     bool timed_out;
+    bool bare;            /* the stack has no guard of its own yet                       */
+    uint8_t below, above; /* while bare: how many stacks of its run lie on either side    */
 };
 
 #endif

@@ -12,6 +12,12 @@ enum {
     SLAB_MAX = 1024,
     TRIM_BATCH = 32,
     GUARD_PAGES = 4, /* a frame that is larger than the guard could step over it */
+    RUN_MAX = 64,
+#ifdef WEIR_SIM
+    BARE_FROM = 1,
+#else
+    BARE_FROM = SLAB_MAX, /* stacks of slabs this large are handed out bare */
+#endif
 };
 
 /* Stacks are mapped many at a time: one map entry, one system call. The first slabs are small because
@@ -58,19 +64,31 @@ static void fiber_init(struct wr_stack_pool *pool, struct wr_fiber *fiber, char 
     fiber->state = WR_FIBER_FREE;
 }
 
+static void *guard_of(const struct wr_stack_pool *pool, const struct wr_fiber *fiber)
+{
+    return (char *)fiber->context.stack_low - pool->guard_size;
+}
+
+/* Guards all stacks of a slab, unless that can be put off: then answers that they are bare. */
+static int slab_guard(const struct wr_stack_pool *pool, char *memory, size_t count, bool *bare)
+{
+    *bare = count >= BARE_FROM && wr_os_guard_light(memory, pool->guard_size, pool->stack_size, 1);
+    return *bare ? 0 : wr_os_guard(memory, pool->guard_size, pool->stack_size, count);
+}
+
 /* Makes a slab of `count` stacks; half as many after each failure, because little memory is better than
  * none. NULL: not even one. */
 static struct wr_stack_slab *slab_new(struct wr_stack_pool *pool, size_t count)
 {
     struct wr_stack_slab *slab;
+    bool bare;
 
     for (; count > 0; count /= 2) {
         slab = wr_os_alloc(sizeof(*slab) + count * sizeof(slab->fiber[0]));
         if (!slab)
             continue;
         slab->memory = wr_os_map(count * pool->stack_size);
-        if (slab->memory &&
-            wr_os_guard(slab->memory, pool->guard_size, pool->stack_size, count) == 0)
+        if (slab->memory && slab_guard(pool, slab->memory, count, &bare) == 0)
             break;
         if (slab->memory)
             wr_os_unmap(slab->memory, count * pool->stack_size);
@@ -79,8 +97,10 @@ static struct wr_stack_slab *slab_new(struct wr_stack_pool *pool, size_t count)
     if (!count)
         return NULL;
     slab->count = count;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         fiber_init(pool, &slab->fiber[i], slab->memory + i * pool->stack_size);
+        slab->fiber[i].bare = bare;
+    }
     return slab;
 }
 
@@ -108,6 +128,61 @@ static void grow(struct wr_stack_pool *pool)
     pool->total += slab->count;
 }
 
+/* If the light way is barred by now, because the program locked its memory, map entries serve. What could
+ * stop those is a lack of memory in which no body could touch its stack either. */
+static void guard(const struct wr_stack_pool *pool, const struct wr_fiber *lowest, size_t count)
+{
+    void *first = guard_of(pool, lowest);
+
+    if (!wr_os_guard_light(first, pool->guard_size, pool->stack_size, count))
+        WR_ASSERT(wr_os_guard(first, pool->guard_size, pool->stack_size, count) == 0);
+}
+
+void wr_stack_guard(const struct wr_stack_pool *pool, struct wr_fiber *fiber)
+{
+    struct wr_fiber *lowest = fiber - fiber->below;
+    size_t count = (size_t)fiber->below + fiber->above;
+
+    guard(pool, lowest + 1, count);
+    for (size_t i = 1; i <= count; i++)
+        lowest[i].bare = false;
+}
+
+bool wr_stack_is_safe(const struct wr_fiber *fiber)
+{
+    for (size_t i = 1; fiber->bare && i <= fiber->below; i++)
+        if (fiber[-(ptrdiff_t)i].context.sp)
+            return false;
+    return true;
+}
+
+void wr_stack_die(const struct wr_stack_pool *pool, const struct wr_fiber *fiber)
+{
+    if (fiber->bare)
+        guard(pool, fiber, 1);
+    *((volatile char *)fiber->context.stack_low - 1) = 0;
+}
+
+/* Divides what was taken, highest first, into runs. The lowest of each gets its guard. */
+static void make_runs(const struct wr_stack_pool *pool, struct wr_fiber *list)
+{
+    struct wr_fiber *highest, *lowest;
+
+    for (highest = list; highest; highest = lowest->next) {
+        lowest = highest;
+        if (!highest->bare)
+            continue;
+        while (lowest->next == lowest - 1 && lowest->next->bare && highest - lowest < RUN_MAX - 1)
+            lowest = lowest->next;
+        for (ptrdiff_t i = 0; i <= highest - lowest; i++) {
+            lowest[i].below = (uint8_t)i;
+            lowest[i].above = (uint8_t)(highest - lowest - i);
+        }
+        guard(pool, lowest, 1);
+        lowest->bare = false;
+    }
+}
+
 struct wr_fiber *wr_stack_take(struct wr_stack_pool *pool, size_t want, size_t *got)
 {
     struct wr_fiber *list = NULL;
@@ -128,11 +203,15 @@ struct wr_fiber *wr_stack_take(struct wr_stack_pool *pool, size_t want, size_t *
     if (pool->hot_count < pool->idle_low)
         pool->idle_low = pool->hot_count;
     wr_unlock(&pool->lock);
+    make_runs(pool, list);
     return list;
 }
 
 void wr_stack_give(struct wr_stack_pool *pool, struct wr_fiber *list, size_t count)
 {
+    for (struct wr_fiber *fiber = list; fiber; fiber = fiber->next)
+        if (fiber->bare)
+            wr_stack_guard(pool, fiber);
     wr_lock(&pool->lock);
     while (list) {
         struct wr_fiber *fiber = list;
@@ -204,7 +283,8 @@ void *wr_stack_top(const struct wr_fiber *fiber)
 bool wr_stack_overflowed(const struct wr_stack_pool *pool, const struct wr_fiber *fiber,
                          const void *address)
 {
-    const char *guard = (char *)fiber->context.stack_low - pool->guard_size;
+    const struct wr_fiber *end = fiber->bare ? fiber - fiber->below : fiber;
 
-    return (const char *)address >= guard && (const char *)address < guard + pool->guard_size;
+    return (const char *)address >= (const char *)guard_of(pool, end) &&
+           (const char *)address < (const char *)fiber->context.stack_low;
 }

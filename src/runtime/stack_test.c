@@ -369,6 +369,226 @@ static void test_an_overflow_is_known_by_its_address(void **state)
     give_one(other);
 }
 
+/* ---- bare stacks ----------------------------------------------------------------------------- */
+
+enum { RUN = 6, SMALL_SLABS = 1016, KEPT = 2048 };
+
+/* Taken, until the group is over: what comes back is not bare any more. */
+static struct wr_fiber *kept[KEPT];
+static size_t kept_count;
+static bool bare; /* false: this kernel's guards take map entries, so no stack is bare */
+
+/* All stacks of the small slabs. */
+static int setup_bare(void **state)
+{
+    setup(state);
+    while (kept_count < SMALL_SLABS)
+        kept[kept_count++] = take_one();
+    return 0;
+}
+
+static int teardown_bare(void **state)
+{
+    while (kept_count > 0)
+        give_one(kept[--kept_count]);
+    return teardown(state);
+}
+
+/* The first is the lowest. */
+static struct wr_fiber **take_run(void)
+{
+    struct wr_fiber **run = kept + kept_count, *list;
+    size_t got;
+
+    list = take(RUN, &got);
+    assert_int_equal(got, RUN);
+    for (int i = RUN; i-- > 0; list = list->next)
+        run[i] = list;
+    kept_count += RUN;
+    bare = run[RUN - 1]->bare;
+    return run;
+}
+
+static void test_the_first_stacks_are_never_bare(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SMALL_SLABS; i++)
+        assert_false(kept[i]->bare);
+    assert_true(faults((char *)kept[SMALL_SLABS - 1]->context.stack_low - 1));
+}
+
+static void test_a_run_has_a_guard_at_its_end_and_is_used_from_the_top(void **state)
+{
+    struct wr_fiber **run = take_run();
+    (void)state;
+    if (bare) {
+        for (int i = 0; i < RUN; i++) {
+            assert_int_equal(run[i]->bare, i > 0);
+            assert_int_equal(faults((char *)run[i]->context.stack_low - 1), i == 0);
+            assert_int_equal(run[i]->below, i);
+            assert_int_equal(run[i]->above, RUN - 1 - i);
+        }
+        for (int i = 1; i < RUN; i++)
+            assert_ptr_equal(wr_stack_top(run[i - 1]),
+                             (char *)run[i]->context.stack_low - pool.guard_size);
+    }
+}
+
+static void test_one_guard_brings_those_of_the_whole_run(void **state)
+{
+    struct wr_fiber **run = take_run();
+    (void)state;
+    if (bare) {
+        for (int i = 0; i < RUN; i++)
+            memset(run[i]->context.stack_low, i + 1, run[i]->context.stack_size);
+        wr_stack_guard(&pool, run[RUN / 2]);
+        for (int i = 0; i < RUN; i++) {
+            char *low = run[i]->context.stack_low, *top = wr_stack_top(run[i]);
+            assert_false(run[i]->bare);
+            assert_true(faults(low - 1));
+            assert_true(faults(low - pool.guard_size));
+            assert_int_equal(*low, i + 1); /* and what they held is still there */
+            assert_int_equal(top[-1], i + 1);
+        }
+    }
+}
+
+static void test_locked_memory_is_guarded_as_well(void **state)
+{
+    struct wr_fiber **run = take_run();
+    (void)state;
+    if (bare && mlock((char *)run[1]->context.stack_low - pool.guard_size, pool.stack_size) == 0) {
+        wr_stack_guard(&pool, run[1]);
+        assert_true(faults((char *)run[1]->context.stack_low - 1));
+        assert_true(faults((char *)run[2]->context.stack_low - 1));
+    }
+}
+
+static void test_what_comes_back_bare_is_guarded(void **state)
+{
+    struct wr_fiber **run = take_run();
+    (void)state;
+    if (bare) {
+        struct wr_fiber *given = run[RUN - 1];
+        give_one(given);
+        for (int i = 0; i < RUN; i++) {
+            assert_false(run[i]->bare);
+            assert_true(faults((char *)run[i]->context.stack_low - 1));
+        }
+        assert_ptr_equal(take_one(), given);
+    }
+}
+
+static void test_a_bare_stack_alone_is_not_bare(void **state)
+{
+    struct wr_fiber *alone = take_one();
+    (void)state;
+    assert_false(alone->bare);
+    assert_true(faults((char *)alone->context.stack_low - 1));
+    give_one(alone);
+}
+
+static void test_a_bare_stack_is_safe_while_all_below_is_unused(void **state)
+{
+    struct wr_fiber **run = take_run();
+    (void)state;
+    if (bare) {
+        int there;
+        run[2]->context.sp = &there; /* in use */
+        assert_true(wr_stack_is_safe(run[1]));
+        assert_true(wr_stack_is_safe(run[2]));
+        assert_false(wr_stack_is_safe(run[3]));
+        assert_false(wr_stack_is_safe(run[RUN - 1]));
+        wr_stack_guard(&pool, run[3]);
+        assert_true(wr_stack_is_safe(run[3]));
+    }
+}
+
+static void test_an_overflow_of_a_bare_stack_is_known_by_its_address(void **state)
+{
+    struct wr_fiber **run = take_run();
+    (void)state;
+    if (bare) {
+        char *low = run[3]->context.stack_low, *end = run[0]->context.stack_low;
+        assert_true(wr_stack_overflowed(&pool, run[3], low - 1));
+        assert_true(wr_stack_overflowed(&pool, run[3], end - 1));
+        assert_true(wr_stack_overflowed(&pool, run[3], end - pool.guard_size));
+        assert_false(wr_stack_overflowed(&pool, run[3], end - pool.guard_size - 1));
+        assert_false(wr_stack_overflowed(&pool, run[3], low));
+        wr_stack_guard(&pool, run[3]);
+        assert_true(wr_stack_overflowed(&pool, run[3], low - 1));
+        assert_false(wr_stack_overflowed(&pool, run[3], end - 1));
+    }
+}
+
+static struct wr_fiber **neighbours; /* which must not change */
+static struct wr_fiber *guilty;
+
+static void look_at_neighbours(int signal, siginfo_t *info, void *context)
+{
+    (void)signal;
+    (void)context;
+    for (int i = 0; i < RUN; i++) {
+        char *low = neighbours[i]->context.stack_low, *top = wr_stack_top(neighbours[i]);
+        if (*low != i + 1 || top[-1] != i + 1)
+            _exit(1);
+    }
+    _exit(wr_stack_overflowed(&pool, guilty, info->si_addr) ? 42 : 2);
+}
+
+static void overflow_among_neighbours(void *fiber_arg)
+{
+    static char stack[64 << 10];
+    struct sigaction action = { .sa_sigaction = look_at_neighbours,
+                                .sa_flags = SA_SIGINFO | SA_ONSTACK };
+
+    sigaltstack(&(stack_t){ .ss_sp = stack, .ss_size = sizeof(stack) }, NULL);
+    sigaction(SIGSEGV, &action, NULL);
+    guilty = fiber_arg;
+    overflow(fiber_arg);
+}
+
+static void overflows_alone(struct wr_fiber *fiber)
+{
+    int status = child_status(overflow_among_neighbours, fiber);
+
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 42);
+}
+
+/* The run below is in use. */
+static void test_recursion_without_end_harms_no_neighbour(void **state)
+{
+    struct wr_fiber **lower = take_run(), **upper = take_run();
+    (void)state;
+    if (bare) {
+        assert_ptr_equal(wr_stack_top(lower[RUN - 1]),
+                         (char *)upper[0]->context.stack_low - pool.guard_size);
+        for (int i = 0; i < RUN; i++)
+            memset(lower[i]->context.stack_low, i + 1, lower[i]->context.stack_size);
+        neighbours = lower;
+        overflows_alone(upper[RUN - 1]); /* through the whole run */
+        overflows_alone(upper[0]);
+        wr_stack_guard(&pool, upper[1]);
+        overflows_alone(upper[RUN - 1]);
+    }
+}
+
+static void die(void *fiber_arg)
+{
+    wr_stack_die(&pool, fiber_arg);
+}
+
+static void test_who_is_found_outside_its_stack_dies_as_at_the_guard(void **state)
+{
+    struct wr_fiber **run = take_run();
+    (void)state;
+    if (bare) {
+        int status = child_status(die, run[2]);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+    }
+}
+
 /* ---- together -------------------------------------------------------------------------------- */
 
 static void *take_and_give(void *arg)
@@ -423,5 +643,18 @@ int main(void)
         STACK_TEST(test_an_overflow_is_known_by_its_address),
         STACK_TEST(test_threads_take_and_give_at_the_same_time),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest bare_tests[] = {
+        cmocka_unit_test(test_the_first_stacks_are_never_bare),
+        cmocka_unit_test(test_a_run_has_a_guard_at_its_end_and_is_used_from_the_top),
+        cmocka_unit_test(test_one_guard_brings_those_of_the_whole_run),
+        cmocka_unit_test(test_locked_memory_is_guarded_as_well),
+        cmocka_unit_test(test_what_comes_back_bare_is_guarded),
+        cmocka_unit_test(test_a_bare_stack_alone_is_not_bare),
+        cmocka_unit_test(test_a_bare_stack_is_safe_while_all_below_is_unused),
+        cmocka_unit_test(test_an_overflow_of_a_bare_stack_is_known_by_its_address),
+        cmocka_unit_test(test_recursion_without_end_harms_no_neighbour),
+        cmocka_unit_test(test_who_is_found_outside_its_stack_dies_as_at_the_guard),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL) +
+           cmocka_run_group_tests(bare_tests, setup_bare, teardown_bare);
 }

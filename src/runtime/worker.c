@@ -17,7 +17,7 @@ enum {
     TURN = 6,
     TURN_BUSY = 3,
     STACKS_MAX = 4,
-    STACKS_BATCH = 2,
+    STACKS_BATCH = 3,
 #else
     TURN = 64,         /* switches or bodies before the loop looks at timers and descriptors     */
     TURN_BUSY = 16,    /* the same while bodies wait to start, for one of them comes first then  */
@@ -56,6 +56,8 @@ static void stacks_return(struct wr_worker *worker, size_t count)
  * before we are off it, because only this worker takes from here. */
 static void stack_put(struct wr_worker *worker, struct wr_fiber *fiber)
 {
+    if (fiber->bare) /* it may come into use after one that lies below it */
+        wr_stack_guard(&worker->carrier.runtime->stacks, fiber);
     if (worker->stack_count >= STACKS_MAX)
         stacks_return(worker, STACKS_MAX / 2);
     fiber->next = worker->stacks;
@@ -83,8 +85,8 @@ static struct wr_fiber *stack_get(struct wr_worker *worker)
     return fiber;
 }
 
-/* The spare, ready to be switched to. A fresh one is first written to at this moment: a body that never
- * parks leaves it untouched. */
+/* The spare, ready to be switched to. A fresh one is first written to at this moment, since it may lie
+ * right below the bare stack of a body that runs until now. */
 static struct wr_fiber *spare_enter(struct wr_worker *worker)
 {
     struct wr_fiber *fiber = worker->spare;
@@ -100,10 +102,24 @@ static struct wr_fiber *spare_enter(struct wr_worker *worker)
 
 void wr_worker_suspend_to_loop(struct wr_worker *worker, struct wr_fiber *self)
 {
+    /* It has left a bare stack, or stepped over a guard: what lies here is, or will be, another's. */
+    if (WR_UNLIKELY((char *)__builtin_frame_address(0) < (char *)self->context.stack_low))
+        wr_stack_die(&worker->carrier.runtime->stacks, self);
+    if (self->bare && self->state == WR_FIBER_PARKED)
+        self->state = WR_FIBER_PARKED_BARE;
+    else if (self->bare) /* it only yields, and soon goes on */
+        wr_stack_guard(&worker->carrier.runtime->stacks, self);
     if (wr_list_empty(&self->link))
         wr_list_append(&worker->waiting, &self->link);
     wr_worker_go(worker, self, spare_enter(worker));
     WR_ASSERT_SLOW(self->state == WR_FIBER_RUNNING);
+}
+
+void wr_worker_ready_bare(struct wr_worker *worker, struct wr_fiber *fiber)
+{
+    if (fiber->bare) /* unless another of its run came first */
+        wr_stack_guard(&worker->carrier.runtime->stacks, fiber);
+    wr_worker_ready(worker, fiber);
 }
 
 static void pass_search_on(struct wr_worker *worker);
@@ -160,10 +176,10 @@ static void timers_expire(struct wr_worker *worker, weir_time now)
 
     while ((timer = wr_wheel_expire(&worker->wheel, now))) {
         struct wr_fiber *fiber = WR_CONTAINER(timer, struct wr_fiber, timer);
-        if (fiber->state != WR_FIBER_PARKED)
+        if (fiber->state == WR_FIBER_READY)
             continue; /* unparked first */
         fiber->timed_out = true;
-        wr_worker_ready(worker, fiber);
+        wr_unpark_local(worker, fiber);
     }
 }
 
@@ -220,6 +236,7 @@ static void run(struct wr_worker *worker, struct wr_fiber *self, void *item)
 {
     struct wr_source *source = worker->carrier.runtime->source;
 
+    WR_ASSERT_SLOW(wr_stack_is_safe(self));
     self->state = WR_FIBER_RUNNING;
     self->token = false;
     wr_bump(&worker->epoch); /* first: who sees the item sees that the worker has moved on */

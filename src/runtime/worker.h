@@ -121,6 +121,9 @@ static inline void wr_worker_ready(struct wr_worker *worker, struct wr_fiber *fi
     worker->ready.tail = fiber;
 }
 
+/* Guards the stack of a fiber and makes it ready. */
+void wr_worker_ready_bare(struct wr_worker *worker, struct wr_fiber *fiber);
+
 /* Unparks a fiber of the calling worker. */
 static inline void wr_unpark_local(struct wr_worker *worker, struct wr_fiber *fiber)
 {
@@ -128,6 +131,8 @@ static inline void wr_unpark_local(struct wr_worker *worker, struct wr_fiber *fi
         wr_worker_ready(worker, fiber);
     else if (fiber->state == WR_FIBER_RUNNING)
         fiber->token = true;
+    else if (fiber->state == WR_FIBER_PARKED_BARE)
+        wr_worker_ready_bare(worker, fiber);
 }
 
 /* Takes the first of the ready queue, which must not be empty. */
@@ -137,6 +142,7 @@ static inline struct wr_fiber *wr_worker_next(struct wr_worker *worker)
 
     worker->ready.head = fiber->next;
     WR_ASSERT(fiber->state == WR_FIBER_READY);
+    WR_ASSERT_SLOW(!fiber->bare);
     fiber->state = WR_FIBER_RUNNING;
     return fiber;
 }

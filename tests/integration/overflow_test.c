@@ -28,6 +28,124 @@ static void overflow_after_a_wait(void *arg)
     overflow(arg);
 }
 
+/* ---- among thousands, where stacks are handed out bare; docs/internals/stacks.md -------------- */
+
+enum { CROWD_MAX = 4000, LATECOMERS = 200, PASSERS = 1000, MARKS = 512, CROWD_STACK = 64 << 10 };
+
+static _Atomic(const volatile char *) marks[CROWD_MAX];
+static _Atomic int places, waiting;
+
+static bool marks_are_intact(void)
+{
+    for (int i = 0; i < CROWD_MAX; i++) {
+        const volatile char *mark = atomic_load(&marks[i]);
+        for (int k = 0; mark && k < MARKS; k++)
+            if (mark[k] != (char)(i + k))
+                return false;
+    }
+    return true;
+}
+
+/* Puts marks where its frame is, and waits. */
+static void bystander(void *arg)
+{
+    volatile char mark[MARKS];
+    int i = atomic_fetch_add(&places, 1);
+
+    for (int k = 0; k < MARKS; k++)
+        mark[k] = (char)(i + k);
+    atomic_store(&marks[i], mark);
+    atomic_fetch_add(&waiting, 1);
+    weir_sleep(weir_in_s(60));
+    atomic_fetch_add((_Atomic int *)arg, mark[0]); /* mark lives until here */
+}
+
+/* A frame larger than the stack, and a wait inside of it. */
+static __attribute__((noinline)) void wait_far_out(void *arg)
+{
+    volatile char frame[CROWD_STACK * 3 / 2];
+
+    frame[0] = 1;
+    weir_sleep(weir_in_us(100));
+    *(volatile int *)arg = frame[0];
+}
+
+/* Overflows when the latecomers are there, those on the stacks below as well. */
+static void overflow_as_the_last(void *arg)
+{
+    int before = atomic_load(&waiting);
+
+    while (atomic_load(&waiting) < before + LATECOMERS)
+        weir_sleep(weir_in_ms(1));
+    overflow(arg);
+}
+
+static void wait_shortly(void *arg)
+{
+    (void)arg;
+    weir_sleep(weir_in_us(100));
+}
+
+static void exit_with_42_if_intact(int signal)
+{
+    (void)signal;
+    _exit(marks_are_intact() ? 42 : 98);
+}
+
+/* Lets so many more wait. */
+static void gather(weir_runtime *rt, int crowd)
+{
+    static _Atomic int sink;
+    int before = atomic_load(&waiting);
+
+    for (int i = 0; i < crowd; i++)
+        weir_spawn(rt, bystander, &sink, NULL);
+    while (atomic_load(&waiting) < before + crowd)
+        weir_sleep(weir_in_ms(1));
+    weir_sleep(weir_in_ms(10)); /* the last one too */
+}
+
+/* Lets many come and go, so that there are stacks that have served. */
+static void pass_by(weir_runtime *rt)
+{
+    for (int i = 0; i < PASSERS; i++)
+        weir_spawn(rt, wait_shortly, NULL, NULL);
+    weir_sleep(weir_in_ms(100));
+}
+
+/* "crowd 3000 later": with so many waiting, the one that overflows after a wait. */
+static int crowd_main(const char *mode)
+{
+    weir_runtime_options *opt =
+        WEIR_RUNTIME(.workers = 1, .stack_size = CROWD_STACK, .report_overflow = true,
+                     .stall_after_ms = 60000); /* no second worker, or stacks are not in order */
+    weir_body *body = overflow;
+    weir_runtime *rt = NULL;
+    char how[16] = "";
+    static int sink;
+    int crowd;
+
+    if (sscanf(mode, "crowd %d %15s", &crowd, how) != 2 || crowd + LATECOMERS > CROWD_MAX)
+        return 97;
+    sigaction(SIGSEGV,
+              &(struct sigaction){ .sa_handler = exit_with_42_if_intact, .sa_flags = SA_ONSTACK },
+              NULL);
+    if (weir_runtime_new(&rt, opt))
+        return 98;
+    gather(rt, crowd);
+    if (strcmp(how, "recycled") == 0)
+        pass_by(rt);
+    if (strcmp(how, "far") == 0)
+        body = wait_far_out;
+    if (strcmp(how, "later") == 0)
+        body = overflow_as_the_last;
+    weir_spawn(rt, body, &sink, WEIR_SPAWN(.name = "greedy body"));
+    if (strcmp(how, "later") == 0)
+        gather(rt, LATECOMERS);
+    weir_runtime_drain(rt, weir_in_s(10));
+    return 99;
+}
+
 static int *volatile nowhere;
 
 static void touch_nothing(void *arg)
@@ -73,6 +191,8 @@ static int child_main(const char *mode)
     weir_runtime *rt = NULL;
     static int sink;
 
+    if (strncmp(mode, "crowd", 5) == 0)
+        return crowd_main(mode);
     if (strcmp(mode, "silent") == 0 || strcmp(mode, "look, silent") == 0)
         opt->report_overflow = false;
     if (strcmp(mode, "unnamed") == 0)
@@ -186,6 +306,41 @@ static void test_a_handler_that_was_there_before_gets_its_turn(void)
     CHECK(strstr(said, "\"greedy body\"") != NULL);
 }
 
+/* With 3000 the next stack is the highest of a run, with 3030 one in the middle, with 3063 the lowest. */
+static void dies_in_the_crowd(const char *how)
+{
+    static const int crowds[] = { 3000, 3030, 3062, 3063, 3064 };
+
+    for (size_t i = 0; i < sizeof(crowds) / sizeof(crowds[0]); i++) {
+        char mode[32];
+        int status;
+        snprintf(mode, sizeof(mode), "crowd %d %s", crowds[i], how);
+        status = mode_ends(mode);
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 42); /* and the others are unharmed */
+        CHECK(strstr(said, "weir: stack overflow in body \"greedy body\"") != NULL);
+    }
+}
+
+static void test_among_thousands_recursion_harms_nobody(void)
+{
+    dies_in_the_crowd("at once");
+}
+
+static void test_among_thousands_a_wait_outside_the_stack_is_an_overflow(void)
+{
+    dies_in_the_crowd("far");
+}
+
+static void test_among_thousands_who_has_waited_has_a_guard(void)
+{
+    dies_in_the_crowd("later");
+}
+
+static void test_among_thousands_a_stack_that_served_before_has_a_guard(void)
+{
+    dies_in_the_crowd("recycled");
+}
+
 static void test_without_the_option_it_dies_without_a_word(void)
 {
     CHECK(died_of_segv(mode_ends("silent")));
@@ -246,6 +401,10 @@ int main(int argc, char **argv)
         TEST(test_a_second_runtime_reports_too),
         TEST(test_other_faults_are_not_called_overflows),
         TEST(test_a_handler_that_was_there_before_gets_its_turn),
+        TEST(test_among_thousands_recursion_harms_nobody),
+        TEST(test_among_thousands_a_wait_outside_the_stack_is_an_overflow),
+        TEST(test_among_thousands_who_has_waited_has_a_guard),
+        TEST(test_among_thousands_a_stack_that_served_before_has_a_guard),
         TEST(test_without_the_option_it_dies_without_a_word),
         TEST(test_only_the_option_installs_a_handler),
 #endif
