@@ -204,8 +204,9 @@ weir_reason wr_domain_blocked_by(struct weir_group *group, int64_t *limit, int64
     wr_lock(&hall->lock);
     blocked = s->promised == 0;
     if (blocked) {
-        *limit = s->limit;
-        *held = (int64_t)s->own + s->borrowed + s->strays;
+        int64_t elsewhere = (int64_t)s->borrowed + s->strays;
+        *limit = s->limit + elsewhere;
+        *held = (int64_t)s->own + s->charged + elsewhere;
     }
     wr_unlock(&hall->lock);
     return blocked ? WEIR_REASON_DOMAIN_SLOTS : WEIR_REASON_NONE;

@@ -83,7 +83,7 @@ bool wr_domain_hand_over(struct weir_group *group);
 void wr_domain_hand_back(struct weir_group *group); /* if its permits could not be had after all */
 
 /* What keeps the group's first task, which its group and executor would let start: NONE, or the domain, with
- * how many slots it may use and does. */
+ * how many slots it may use, of its own and others', and how many of them are taken, by whomever. */
 weir_reason wr_domain_blocked_by(struct weir_group *group, int64_t *limit, int64_t *held);
 
 /* Whether it must wait for ever for a slot while those who hold `stuck` in its own domain, and

@@ -25,6 +25,129 @@ SIM_TEST(silent_tasks_are_handed_on, 3000)
     weir_executor_free(ex);
 }
 
+struct asks {
+    weir_executor *ex;
+    const char *key;
+    uint32_t cost;
+    int rc;
+    weir_message why;
+};
+
+/* Submits a task and waits for it. */
+static int asks_another(void **value, void *asks_arg)
+{
+    struct asks *asks = asks_arg;
+    weir_task *task = NULL;
+
+    *value = NULL;
+    sleep_until(10); /* by then, who is first was found to need more than there is */
+    asks->rc = weir_submit_key(&task, asks->ex, asks->key, nothing, NULL,
+                               WEIR_TASK(.cost = asks->cost));
+    if (!asks->rc)
+        asks->rc = weir_task_wait_or_say(&asks->why, NULL, task, WEIR_FOREVER);
+    if (asks->rc)
+        weir_task_cancel(task);
+    weir_task_unref(task);
+    return 0;
+}
+
+/* The default domain's slots are all borrowed, by bodies that end: a task that waits for one of its tasks waits
+ * for good reason, and not for ever. */
+SIM_TEST(who_waits_for_a_borrowed_slot_is_not_stuck, 100)
+{
+    weir_executor *ex = new_executor(EXAMPLE_POLICY());
+    struct body b_body = { .until_ms = 100 };
+    struct asks asks = { .ex = ex, .key = "D" };
+    struct heap b = { .count = 0 };
+    weir_task *task = NULL;
+
+    heap_add(&b, ex, "B", 48, &b_body);
+    let_start();
+    CHECK_DOMAIN(ex, "B", 48, 16, 0);
+    CHECK(weir_submit_key(&task, ex, "A", asks_another, &asks, NULL) == 0);
+    check_done(task);
+    CHECK_EQ(asks.rc, 0);
+    heap_free(&b);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+/* The same for a receiver, whose new slots the released domain's bodies are still on. */
+SIM_TEST(who_waits_for_a_released_slot_is_not_stuck, 100)
+{
+    static weir_domain_policy domains[] = { { .name = "A", .slots = 1 }, { .name = "B", .slots = 2 } };
+    weir_executor *ex = new_executor(AB_POLICY(domains, 3, 0));
+    struct body b_body = { .until_ms = 100 };
+    struct asks asks = { .ex = ex, .key = "D" };
+    struct heap b = { .count = 0 };
+    weir_task *task = NULL;
+
+    heap_add(&b, ex, "B", 2, &b_body);
+    let_start();
+    CHECK(weir_domain_release(ex, "B", NULL, 0, NULL) == 0);
+    CHECK(weir_submit_key(&task, ex, "A", asks_another, &asks, NULL) == 0);
+    check_done(task);
+    CHECK_EQ(asks.rc, 0);
+    heap_free(&b);
+    CHECK(weir_domain_restore(ex, "B", NULL) == 0);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+/* X3: those who wait in the default domain are told that its slots are taken, by whomever. */
+SIM_TEST(why_counts_what_is_borrowed, 20)
+{
+    weir_executor *ex = new_executor(EXAMPLE_POLICY());
+    struct body b_body = { .until_ms = 100 };
+    struct heap b = { .count = 0 };
+    weir_task *task;
+    weir_why why = { .size = sizeof(why) };
+    char text[200];
+
+    heap_add(&b, ex, "B", 49, &b_body);
+    let_start();
+    task = submit(ex, "D", NULL);
+    CHECK(weir_task_why(&why, task) == 0);
+    CHECK_EQ(why.reason, WEIR_REASON_DOMAIN_SLOTS);
+    CHECK_EQ(why.limit, 16);
+    CHECK_EQ(why.held, 16);
+    CHECK(weir_task_why(&why, b.task[48]) == 0);
+    weir_why_text(text, sizeof(text), &why);
+    CHECK_EQ(why.limit, 48);
+    CHECK_EQ(why.held, 48);
+    check_done(task);
+    heap_free(&b);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+/* A task that waits holds 2 of 3 permits; a costly one is first and owed 2; so the awaited one never starts. It
+ * is found with domains as it is without. */
+static void costly_head(const weir_policy *policy)
+{
+    weir_executor *ex = new_executor(policy);
+    struct asks asks = { .ex = ex, .key = "small" };
+    weir_task *waiter = NULL, *costly;
+
+    CHECK(weir_submit_key(&waiter, ex, "waiter", asks_another, &asks, WEIR_TASK(.cost = 2)) == 0);
+    costly = submit_with(ex, "costly", NULL, WEIR_TASK(.cost = 2));
+    check_done(waiter);
+    CHECK_EQ(asks.rc, WEIR_EDEADLK);
+    check_done(costly);
+    weir_executor_free(ex);
+}
+
+SIM_TEST(a_costly_first_one_is_seen_without_domains, 500)
+{
+    costly_head(WEIR_POLICY(.workers = 2, .group_limit = WEIR_NO_LIMIT, .inflight_max = 3));
+}
+
+SIM_TEST(a_costly_first_one_is_seen_with_domains, 500)
+{
+    costly_head(WEIR_POLICY(.workers = 2, .group_limit = WEIR_NO_LIMIT, .inflight_max = 3, .slots = 6,
+                            .domains = one_domain, .domain_count = 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
