@@ -60,10 +60,9 @@ static uint64_t stuck_slots(struct wr_nested_waits *all, int domain)
 
 /* Whether the head of the ring is owed more of the executor's permits than there are, and so keeps all
  * others waiting. */
-static bool ring_is_blocked(struct weir_executor *ex, const struct weir_group *group)
+static bool ring_is_blocked(struct weir_executor *ex, struct weir_group *group)
 {
-    uint32_t needed = ex->hall ? wr_load(&wr_group_intake(group)->needed, relaxed)
-                               : wr_load(&ex->ring.needed, relaxed);
+    uint32_t needed = ex->hall ? wr_domain_owed(group) : wr_load(&ex->ring.needed, relaxed);
 
     return needed &&
            wr_load(&ex->root.held, seq_cst) + needed > wr_load(&ex->root.inflight_max, relaxed);

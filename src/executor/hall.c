@@ -225,9 +225,26 @@ bool wr_domain_may_get_slot(struct weir_group *group, uint64_t stuck, uint64_t s
         all += (uint64_t)l->share[d].own + l->share[d].borrowed + l->share[d].strays;
     /* Somebody in its domain ends; or somebody anywhere, if units may come from there. */
     may = s->promised || (uint64_t)s->own + s->borrowed + s->strays > stuck ||
-          ((s->slots_reserved || s->lent || s->forced || l->lending.on) && all > stuck_all);
+          ((s->slots_reserved || s->charged || s->lent || s->forced || l->lending.on) &&
+           all > stuck_all);
     wr_unlock(&hall->lock);
     return may;
+}
+
+uint32_t wr_domain_owed(struct weir_group *group)
+{
+    struct wr_hall *hall = hall_of(group);
+    struct wr_intake *intake = hall->domain[group->domain].intake;
+    uint32_t owed = 0;
+
+    wr_lock(&hall->lock);
+    for (uint32_t d = 0; d < hall->ledger.count; d++) {
+        uint32_t needed = wr_load(&hall->domain[d].ring.needed, relaxed);
+        if (hall->domain[d].intake == intake && hall->ledger.share[d].promised && needed > owed)
+            owed = needed;
+    }
+    wr_unlock(&hall->lock);
+    return owed;
 }
 
 /* ---- life -------------------------------------------------------------------------------------- */

@@ -90,4 +90,8 @@ weir_reason wr_domain_blocked_by(struct weir_group *group, int64_t *limit, int64
  * `stuck_default` in the default one, never end. */
 bool wr_domain_may_get_slot(struct weir_group *group, uint64_t stuck, uint64_t stuck_all);
 
+/* Permits of the executor's for which all of its workers wait, because the first in line was found to need
+ * them; 0: none. */
+uint32_t wr_domain_owed(struct weir_group *group);
+
 #endif

@@ -152,6 +152,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(silent_tasks_are_handed_on),
+        cmocka_unit_test(who_waits_for_a_borrowed_slot_is_not_stuck),
+        cmocka_unit_test(who_waits_for_a_released_slot_is_not_stuck),
+        cmocka_unit_test(why_counts_what_is_borrowed),
+        cmocka_unit_test(a_costly_first_one_is_seen_without_domains),
+        cmocka_unit_test(a_costly_first_one_is_seen_with_domains),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
