@@ -83,6 +83,10 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
     task = group->evicted ? NULL : wr_group_first(group); /* what waits there is being refused */
     if (task)
         reason = wr_start(&group->sums, &ex->root, wr_task_cost(task), reserved);
+    if (ex->hall && reason)
+        wr_domain_untake(group); /* before it is put back: who finds it in the ring may take a slot */
+    else if (ex->hall)
+        wr_domain_started(group);
     if (reason == WEIR_REASON_GLOBAL_INFLIGHT) {
         group->in_ring = true; /* and first: it is owed the next permit */
         wr_store(&group->ring_cost, wr_task_cost(task), relaxed);
@@ -91,10 +95,6 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
     } else {
         wr_ring_decided(ring);
     }
-    if (ex->hall && reason)
-        wr_domain_untake(group);
-    else if (ex->hall)
-        wr_domain_started(group);
     if (reason) {
         wr_group_unlock_and_reap(group);
         return NULL;

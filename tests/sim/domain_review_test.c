@@ -148,6 +148,29 @@ SIM_TEST(a_costly_first_one_is_seen_with_domains, 500)
                             .domains = one_domain, .domain_count = 1));
 }
 
+/* A worker that has taken a group finds that its first task has become one that needs more of the executor's
+ * permits than there are, and puts it back: before another worker may take it, it must want a slot again. */
+static void costly_goes_ahead(void *ex)
+{
+    for (int i = 0; i < 4; i++)
+        CHECK(weir_submit_key(NULL, ex, i % 2 ? "g" : "h", nothing, NULL,
+                              WEIR_TASK(.cost = 3, .priority = WEIR_URGENT)) == 0);
+}
+
+SIM_TEST(who_is_put_back_wants_a_slot, 20000)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 3, .group_limit = WEIR_NO_LIMIT,
+                                                 .slots = 8, .inflight_max = 4,
+                                                 .domains = one_domain, .domain_count = 1));
+    int64_t other = weir_sim_thread(costly_goes_ahead, ex, "other");
+
+    for (int i = 0; i < 8; i++)
+        CHECK(weir_submit_key(NULL, ex, i % 2 ? "g" : "h", nothing, NULL, NULL) == 0);
+    weir_sim_join(other);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +180,7 @@ int main(void)
         cmocka_unit_test(why_counts_what_is_borrowed),
         cmocka_unit_test(a_costly_first_one_is_seen_without_domains),
         cmocka_unit_test(a_costly_first_one_is_seen_with_domains),
+        cmocka_unit_test(who_is_put_back_wants_a_slot),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
