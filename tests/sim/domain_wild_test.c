@@ -1,0 +1,262 @@
+/* Random lives of executors with domains in which everything happens at once: tasks with and without handles,
+ * priorities, costs, pending bodies, paces, cool-downs, changed limits, threads, all ways of rejection.
+ * At the end nothing may be left, and at quiet moments nobody may wait beside what he could have.
+ * SPDX-License-Identifier: MIT */
+#include "support/domain_support.h"
+
+enum { DOMAINS = 4, GROUPS = 6, SUBMITTERS = 2, TASKS = 30, SLOTS = 7, CONTROLS = 30, PENDING = 128 };
+
+static const char *const domain_name[DOMAINS] = { "default", "max", "reserved", "own" };
+static const char *const group_name[GROUPS] = { "g0", "g1", "g2", "g3", "g4", "g5" };
+
+struct world {
+    weir_executor *ex;
+    _Atomic int done, began, dropped;
+    _Atomic int pending_count;
+    weir_task *_Atomic pending[PENDING];
+    bool blocking;
+};
+static struct world world;
+
+static uint32_t pick(uint32_t below)
+{
+    return (uint32_t)(weir_sim_random() % below);
+}
+
+static int domain_for(const char **domain, const char *key, void *arg)
+{
+    (void)arg;
+    *domain = domain_name[(key[1] - '0') % DOMAINS];
+    return 0;
+}
+
+static void drop(void *value)
+{
+    (void)value;
+    world.dropped++;
+}
+
+static int body(void **value, void *arg)
+{
+    uint32_t kind = (uint32_t)(uintptr_t)arg, ms = pick(20);
+
+    *value = kind % 2 ? &world : NULL;
+    world.began++;
+    switch (kind % 6) {
+    case 0:
+        return 0;
+    case 1:
+        weir_yield();
+        break;
+    case 2:
+        return weir_sleep(weir_now() + ms * MS);
+    case 3:
+        if (world.blocking)
+            weir_sim_busy(ms * MS);
+        break;
+    case 4: {
+        int at = weir_task_self() ? world.pending_count++ : PENDING; /* the caller runs it */
+        if (at < PENDING) {
+            world.pending[at] = weir_task_ref(weir_task_self());
+            return WEIR_PENDING;
+        }
+        break;
+    }
+    default:
+        return -EIO;
+    }
+    return 0;
+}
+
+static void settle_some(bool all)
+{
+    int count = world.pending_count < PENDING ? world.pending_count : PENDING;
+
+    for (int i = 0; i < count; i++) {
+        if (!all && pick(3))
+            continue;
+        weir_task *task = atomic_exchange(&world.pending[i], NULL);
+        if (!task)
+            continue;
+        weir_task_settle(task, pick(4) ? 0 : -EIO, NULL);
+        weir_task_unref(task);
+    }
+}
+
+static void submitter(void *number_arg)
+{
+    int number = (int)(intptr_t)number_arg;
+    weir_task *last = NULL;
+
+    for (int i = 0; i < TASKS; i++) {
+        weir_task_options *opt =
+            WEIR_TASK(.deadlines = { .wait_ms = pick(4) ? 0 : 1 + pick(40),
+                                     .run_ms = pick(4) ? 0 : 1 + pick(20),
+                                     .total_ms = pick(4) ? 0 : 1 + pick(50) },
+                      .priority = pick(5), .cost = 1 + pick(3), .drop = pick(2) ? drop : NULL,
+                      .deadline = weir_now() + pick(40) * MS);
+        bool keeps = pick(2);
+        weir_task *task = NULL;
+        weir_submit_key(keeps ? &task : NULL, world.ex,
+                        group_name[(int)pick(GROUPS / SUBMITTERS) * SUBMITTERS + number], body,
+                        (void *)(uintptr_t)pick(6), pick(3) ? opt : NULL);
+        if (pick(4) == 0)
+            weir_sleep(weir_now() + pick(20) * MS);
+        if (task && pick(3) == 0)
+            weir_task_cancel(task);
+        if (task) {
+            weir_task_unref(last);
+            last = task;
+        }
+        if (last && pick(6) == 0)
+            weir_task_cancel(last);
+        if (last && pick(5) == 0) {
+            weir_why why = { .size = sizeof(why) };
+            CHECK(weir_task_why(&why, last) == 0);
+        }
+    }
+    weir_task_unref(last);
+    world.done++;
+}
+
+static void control(void)
+{
+    const char *domain = domain_name[1 + pick(DOMAINS - 1)];
+    weir_group *group = NULL;
+
+    CHECK(weir_group_get(&group, world.ex, group_name[pick(GROUPS)]) == 0);
+    switch (pick(11)) {
+    case 0:
+        weir_domain_release(world.ex, domain, domain_name[pick(DOMAINS)],
+                            pick(3) ? 0 : WEIR_CANCEL_RUNNING, NULL);
+        break;
+    case 1:
+        weir_domain_restore(world.ex, domain, NULL);
+        break;
+    case 2:
+        CHECK(weir_group_evict(world.ex, group_name[pick(GROUPS)],
+                               (pick(2) ? WEIR_CARRY_OVER : 0) |
+                                   (pick(3) ? 0 : WEIR_CANCEL_RUNNING)) == 0);
+        break;
+    case 3:
+        weir_group_pause(group);
+        weir_sleep(weir_now() + pick(10) * MS);
+        weir_group_resume(group);
+        break;
+    case 4:
+        weir_group_cool_down(group, weir_now() + pick(10) * MS);
+        break;
+    case 5:
+        weir_group_pace(group, pick(3), 1 + pick(5) * MS, 1 + pick(3));
+        break;
+    case 6:
+        weir_group_resize(group, 3 + pick(3), pick(2) ? 3 + pick(4) : 0, 0);
+        break;
+    case 7:
+        weir_executor_resize(world.ex, pick(3) ? 3 + pick(6) : WEIR_NO_LIMIT, 0);
+        break;
+    case 8:
+        weir_group_run_on(group, pick(2) ? WEIR_THREADS : WEIR_WORKERS);
+        break;
+    case 9:
+        weir_group_set_weight(group, 1 + pick(3));
+        break;
+    default:
+        settle_some(false);
+    }
+}
+
+static weir_executor *random_executor(void)
+{
+    weir_domain_policy domains[] = {
+        { .name = "max", .slots = 1 + pick(2), .queue = 1 + pick(6) },
+        { .name = "reserved",
+          .slots = 1 + pick(2),
+          .slots_mode = WEIR_RESERVED,
+          .queue = 1 + pick(3),
+          .queue_mode = WEIR_RESERVED,
+          .weight = 1 + pick(3) },
+        { .name = "own",
+          .slots = 1 + pick(2),
+          .slots_mode = WEIR_RESERVED,
+          .queue = 1 + pick(6),
+          .workers = pick(2) },
+        { .name = "default", .lend_max = pick(2) ? 1 : 0 },
+    };
+    weir_group_policy groups[] = { { .key = "g1", .run_on = WEIR_THREADS, .domain = "max" },
+                                   { .key = "g2", .limit = 3 + pick(2), .queue_max = 4 } };
+
+    return new_executor(
+        WEIR_POLICY(.workers = 1 + pick(2), .group_limit = WEIR_NO_LIMIT, .slots = SLOTS,
+                    .queue_places = 20, .inflight_max = pick(2) ? 0 : 3 + pick(6),
+                    .domains = domains, .domain_count = DOMAINS, .groups = groups,
+                    .group_count = 2, .domain_for = domain_for, .threads_max = 1 + pick(3),
+                    .rejection = (weir_rejection)pick(4), .overdue = (weir_overdue)pick(3),
+                    .overdue_max = 1 + pick(3), .default_floor = pick(2),
+                    .stall_policy = (weir_stall_policy)pick(2),
+                    .idle_evict_ms = pick(2) ? 5 : 0,
+                    .lending = { .period_ms = pick(3) ? 3 : 0,
+                                 .hold = 1 + pick(2),
+                                 .headroom_percent = pick(2) ? WEIR_NONE : 25 }));
+}
+
+static void wild_life(void *arg)
+{
+    int64_t thread[SUBMITTERS];
+
+    (void)arg;
+    memset(&world, 0, sizeof(world));
+    world.blocking = pick(2);
+    world.ex = random_executor();
+    for (int i = 0; i < SUBMITTERS; i++)
+        thread[i] = weir_sim_thread(submitter, (void *)(intptr_t)i, i ? "second" : "first");
+    for (int i = 0; i < CONTROLS && world.done < SUBMITTERS; i++) {
+        weir_sleep(weir_now() + pick(8) * MS);
+        control();
+    }
+    while (world.done < SUBMITTERS) {
+        for (int d = 1; d < DOMAINS; d++)
+            weir_domain_restore(world.ex, domain_name[d], NULL);
+        settle_some(true);
+        weir_sleep(weir_now() + MS);
+    }
+    for (int i = 0; i < SUBMITTERS; i++)
+        weir_sim_join(thread[i]);
+    for (int d = 1; d < DOMAINS; d++)
+        weir_domain_restore(world.ex, domain_name[d], NULL);
+    weir_time end = weir_now() + 3000 * MS;
+    int rc;
+    do {
+        settle_some(true);
+        rc = weir_executor_drain(world.ex, weir_now() + MS);
+    } while (rc && weir_now() < end);
+    if (rc)
+        for (int i = 0; i < GROUPS; i++) {
+            weir_group_stats s = { .size = sizeof(s) };
+            if (weir_group_stats_get(&s, world.ex, group_name[i]) == 0)
+                printf("%s: waiting %lld running %lld\n", group_name[i], (long long)s.waiting,
+                       (long long)s.running);
+        }
+    CHECK_EQ(rc, 0);
+    weir_sleep(weir_now() + 100 * MS); /* bodies that run on without their slots return */
+    settle_some(true);
+    check_domain_books(world.ex);
+    CHECK_EQ(stats_all(world.ex).overdue, 0);
+    weir_executor_free(world.ex);
+}
+
+static void everything_at_once(void **state)
+{
+    const char *seeds = getenv("WILD");
+
+    (void)state;
+    explore(seeds ? strtoull(seeds, NULL, 10) : 300, WEIR_SIM_OPTIONS(.seed = 1), wild_life);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
