@@ -99,6 +99,20 @@ static bool is_released(struct weir_executor *ex, uint32_t d)
     return released;
 }
 
+/* Refuses what waits in a group, unless its domain was restored meanwhile: then it may stay. Locks the group: if
+ * it is released once more, whoever does that has left this group to us, or has yet to look at it. */
+static void empty_and_lock(struct weir_executor *ex, struct weir_group *group, uint32_t d)
+{
+    for (;;) {
+        while (is_released(ex, d) && wr_reject_first(group, WEIR_REASON_DOMAIN_RELEASED))
+            ;
+        wr_lock(&group->lock);
+        if (!group->sums.queued || !is_released(ex, d))
+            return;
+        wr_unlock(&group->lock);
+    }
+}
+
 /* Refuses what waits in the groups of a domain that accepts nothing any more; and asks bodies to end. */
 static void empty_groups(struct weir_executor *ex, uint32_t d, int flags)
 {
@@ -118,9 +132,7 @@ static void empty_groups(struct weir_executor *ex, uint32_t d, int flags)
     }
     wr_unlock(&ex->table.lock);
     for (group = first; group; group = next) {
-        while (is_released(ex, d) && wr_reject_first(group, WEIR_REASON_DOMAIN_RELEASED))
-            ; /* unless it was restored meanwhile: what waits now may stay */
-        wr_lock(&group->lock);
+        empty_and_lock(ex, group, d);
         next = group->rare->next;
         group->rare->emptied = false;
         if (flags & WEIR_CANCEL_RUNNING)
