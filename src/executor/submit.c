@@ -287,6 +287,9 @@ static int wait_for_room(struct weir_task *task, weir_time deadline, weir_reason
         if (!wr_can_ever(&group->sums, &ex->root, wr_task_cost(task)))
             rc = WEIR_EINVAL; /* a limit was lowered: there will be no room */
         wr_unlock(&group->lock);
+        if (wake) /* also if it is not in: slots may have moved on its behalf */
+            wr_executor_wake(ex);
+        wake = false;
         if (*reason == WEIR_REASON_NONE || *reason == WEIR_REASON_SHUT_DOWN ||
             *reason == WEIR_REASON_CANCELLED || rc)
             break;
@@ -294,8 +297,6 @@ static int wait_for_room(struct weir_task *task, weir_time deadline, weir_reason
     }
     wr_waitq_leave(&ex->room, &waiter);
     wr_sub(&ex->room_waiters, 1, seq_cst);
-    if (wake)
-        wr_executor_wake(ex);
     return *reason == WEIR_REASON_NONE || *reason == WEIR_REASON_SHUT_DOWN ||
                    *reason == WEIR_REASON_CANCELLED
                ? 0
