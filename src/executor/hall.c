@@ -295,7 +295,8 @@ static void fill_ledger(struct wr_ledger *l, const struct wr_policy *policy)
                                          .lend_max = count_from(from->lend_max),
                                          .weight = (uint16_t)from->weight,
                                          .slots_reserved = from->slots_mode == WEIR_RESERVED,
-                                         .places_reserved = from->queue_mode == WEIR_RESERVED };
+                                         .places_reserved = from->queue_mode == WEIR_RESERVED,
+                                         .apart = from->workers > 0 };
     }
     wr_ledger_init(l);
 }

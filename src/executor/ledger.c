@@ -126,6 +126,22 @@ static bool shrink_promises(struct wr_ledger *l, uint32_t d)
     return changed;
 }
 
+/* Promises of a domain with its own workers on units that their owner needs: nothing runs on them yet, and
+ * whether its workers come soon is not for others to wait for. */
+static bool revoke_promises(struct wr_ledger *l, uint32_t d)
+{
+    struct wr_share *s = &l->share[d];
+    const struct wr_share *lender = &l->share[WR_DEFAULT];
+
+    if (!s->apart || !s->promised ||
+        !(s->due || (s->borrowed && unmet(lender) && !wr_ledger_free(l, WR_DEFAULT))))
+        return false;
+    s->promised--;
+    l->promised--;
+    drop_unit(l, d);
+    return true;
+}
+
 /* Idle units of the borrower's that are recalled. */
 static bool return_loan(struct wr_ledger *l, uint32_t lender, uint32_t borrower)
 {
@@ -301,6 +317,8 @@ static void settle(struct wr_ledger *l)
         changed = false;
         for (uint32_t d = 0; d < l->count; d++)
             changed |= shrink_promises(l, d);
+        for (uint32_t d = 1; d < l->count; d++)
+            changed |= revoke_promises(l, d);
         if (l->moved)
             changed |= settle_moved(l);
         for (uint32_t d = 0; d < l->count; d++)

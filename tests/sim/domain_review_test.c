@@ -171,6 +171,112 @@ SIM_TEST(who_is_put_back_wants_a_slot, 20000)
     weir_executor_free(ex);
 }
 
+/* ---- other ------------------------------------------------------------------------------------ */
+
+/* Releases, restores and releases again, from two threads, while tasks come: nothing may be left waiting in a
+ * domain that is released. */
+static void releases(void *ex)
+{
+    weir_domain_release(ex, "A", NULL, 0, NULL);
+}
+
+static void restores_and_releases(void *ex)
+{
+    while (weir_domain_restore(ex, "A", NULL) == WEIR_EALREADY)
+        weir_yield();
+    CHECK(weir_submit_key(NULL, ex, "A", work, NULL, NULL) == 0);
+    weir_domain_release(ex, "A", NULL, 0, NULL);
+}
+
+SIM_TEST(a_second_release_leaves_nobody_waiting, 20000)
+{
+    static weir_domain_policy domains[] = { { .name = "A", .slots = 1 }, { .name = "B", .slots = 1 } };
+    weir_executor *ex = new_executor(AB_POLICY(domains, 3, 0));
+    struct body body = { .until_ms = 100 };
+    int64_t one, two;
+
+    for (int i = 0; i < 3; i++)
+        CHECK(weir_submit_key(NULL, ex, "A", work, &body, NULL) == 0);
+    let_start();
+    one = weir_sim_thread(releases, ex, "one");
+    two = weir_sim_thread(restores_and_releases, ex, "two");
+    weir_sim_join(one);
+    weir_sim_join(two);
+    if (domain_of(ex, "A").released)
+        CHECK_EQ(domain_of(ex, "A").waiting, 0);
+    weir_executor_free(ex);
+}
+
+/* A domain with workers of its own that are all blocked may not sit on the default domain's slots while that has
+ * tasks waiting and workers idle. */
+static int blocks(void **value, void *arg)
+{
+    (void)arg;
+    *value = NULL;
+    weir_sim_busy(500 * MS);
+    return 0;
+}
+
+SIM_TEST(slots_that_no_worker_carries_are_not_kept_from_their_owner, 10)
+{
+    static weir_domain_policy domains[] = {
+        { .name = "A", .slots = 1, .slots_mode = WEIR_RESERVED, .workers = 1 },
+        { .name = "B", .slots = 1 }
+    };
+    weir_executor *ex = new_executor(AB_POLICY(domains, 4, 0, .stall_after_ms = 1000));
+    weir_task *task;
+
+    for (int i = 0; i < 6; i++)
+        CHECK(weir_submit_key(NULL, ex, "A", blocks, NULL, NULL) == 0);
+    let_start();
+    task = submit(ex, "D", NULL);
+    sleep_until(50);
+    CHECK(weir_task_done(task));
+    weir_task_unref(task);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+/* A thread that is started beyond the cap, to tell of a deadline, goes when that is told: bodies are held to the
+ * cap. */
+static int blocks_and_counts(void **value, void *gauge)
+{
+    *value = NULL;
+    gauge_enter(gauge);
+    weir_sim_busy(50 * MS);
+    gauge_leave(gauge);
+    return 0;
+}
+
+static void told(weir_task *task, const weir_result *result, void *count)
+{
+    (void)task;
+    CHECK_EQ(result->outcome, WEIR_TIMED_OUT);
+    ++*(_Atomic int *)count;
+}
+
+SIM_TEST(threads_beyond_the_cap_run_no_bodies, 50)
+{
+    static weir_group_policy groups[] = { { .key = "t", .run_on = WEIR_THREADS } };
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1, .group_limit = WEIR_NO_LIMIT,
+                                                 .groups = groups, .group_count = 1,
+                                                 .threads_max = 1));
+    struct gauge gauge = { 0 };
+    _Atomic int count = 0;
+
+    for (int i = 0; i < 6; i++)
+        CHECK(weir_submit_key(NULL, ex, "t", blocks_and_counts, &gauge, NULL) == 0);
+    weir_group_pause(group_of(ex, "w"));
+    for (int i = 0; i < 3; i++)
+        CHECK(weir_submit_key(NULL, ex, "w", nothing, NULL,
+                              WEIR_TASK(.deadlines.wait_ms = 10, .on_done = told,
+                                        .on_done_arg = (void *)&count)) == 0);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK_EQ(count, 3);
+    CHECK_EQ(gauge.peak, 1);
+    weir_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +287,9 @@ int main(void)
         cmocka_unit_test(a_costly_first_one_is_seen_without_domains),
         cmocka_unit_test(a_costly_first_one_is_seen_with_domains),
         cmocka_unit_test(who_is_put_back_wants_a_slot),
+        cmocka_unit_test(a_second_release_leaves_nobody_waiting),
+        cmocka_unit_test(threads_beyond_the_cap_run_no_bodies),
+        cmocka_unit_test(slots_that_no_worker_carries_are_not_kept_from_their_owner),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
