@@ -240,16 +240,18 @@ static void tell_on_thread(struct wr_job *job)
     tell(WR_CONTAINER(job, struct wr_watch, job));
 }
 
-/* Whether telling would run code of the user's. Under the lock. */
-static bool users_are_told(const struct weir_task *task)
+/* Whether telling would run code of the user's. Under the lock. The locals are a running body's own. */
+static bool users_are_told(const struct wr_watch *watch)
 {
+    const struct weir_task *task = watch->task;
     const struct wr_watcher *watcher = wr_load(&task->watchers, relaxed);
     const struct wr_side *side = wr_task_side(task);
 
     for (; watcher && watcher != WR_TOLD; watcher = watcher->next)
         if (!watcher->waiter)
             return true;
-    return task->group->executor->policy.given.listener.completed || side->drop || side->locals;
+    return task->group->executor->policy.given.listener.completed || side->drop ||
+           (watch->over && side->locals);
 }
 
 static void fired(struct wr_alarm *alarm, weir_time now)
@@ -266,7 +268,7 @@ static void fired(struct wr_alarm *alarm, weir_time now)
         watch->due = 0;
         won = expire(watch, now);
         wake = wr_group_refresh(group) || wr_executor_has_ready(ex);
-        users = won && users_are_told(task);
+        users = won && users_are_told(watch);
     }
     wr_unlock(&group->lock);
     if (wake)
