@@ -244,7 +244,7 @@ static struct weir_task *pass_on(struct weir_group *group, struct turn *turn, ui
 /* Nobody holds the task but us, and nobody wants to hear of it: the common end. */
 static bool is_silent(const struct weir_group *group, const struct weir_task *task)
 {
-    uint32_t word = wr_task_word(task);
+    uint32_t word = wr_load(&task->word, acquire); /* pairs with whoever gave up a handle just now */
 
     return word / WR_REF == 1 && !(word & (WR_SIDE | WR_OUTCOME_MASK)) &&
            !wr_load(&task->watchers, relaxed) && !group->executor->policy.given.listener.completed;
