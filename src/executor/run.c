@@ -460,12 +460,24 @@ void wr_intake_init(struct wr_intake *intake, struct weir_executor *ex)
     intake->executor = ex;
 }
 
+/* Overdue bodies that run on without their permits may each keep a worker: there are to be replacements for all,
+ * and as many again for those that only stall. */
+static uint32_t replacements_for(const weir_policy *policy, uint32_t workers)
+{
+    int64_t most = policy->overdue_max + (workers ? workers : wr_os_cpus());
+
+    if (policy->overdue == WEIR_HOLD)
+        return 0; /* the default */
+    return most < WR_WORKERS_MAX ? (uint32_t)most : WR_WORKERS_MAX;
+}
+
 int wr_intake_start(struct wr_intake *intake, uint32_t workers)
 {
     const weir_policy *policy = &intake->executor->policy.given;
 
     return wr_runtime_new(&intake->runtime,
                           WEIR_RUNTIME(.workers = workers, .threads_max = policy->threads_max,
+                                       .replacements_max = replacements_for(policy, workers),
                                        .stall_after_ms = policy->stall_after_ms,
                                        .on_stall = wr_stall_told, .on_stall_arg = intake->executor),
                           &intake->source);

@@ -11,8 +11,6 @@
 #include <weir/error.h>
 
 enum {
-    WORKERS_MAX = 4096,
-    THREADS_MAX = 65536,
     THREADS_DEFAULT = 256,
     THREAD_IDLE_MS_DEFAULT = 5000,
     STACK_DEFAULT = 128 << 10,
@@ -36,8 +34,8 @@ static int set_defaults(weir_runtime_options *o)
         o->stall_after_ms = STALL_MS_DEFAULT;
     if (!o->replacements_max)
         o->replacements_max = o->workers;
-    if (o->workers > WORKERS_MAX || o->replacements_max > WORKERS_MAX ||
-        o->threads_max > THREADS_MAX || o->stack_size < STACK_MIN || o->stack_size > STACK_MAX ||
+    if (o->workers > WR_WORKERS_MAX || o->replacements_max > WR_WORKERS_MAX ||
+        o->threads_max > WR_THREADS_MAX || o->stack_size < STACK_MIN || o->stack_size > STACK_MAX ||
         o->thread_idle_ms > MS_MAX || o->stall_after_ms > MS_MAX)
         return WEIR_EINVAL;
     return 0;
