@@ -108,8 +108,10 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
         group->turn_left = group->weight;
     group->turn_left--;
     begin(group, task, turn);
-    if (turn->to_thread)
+    if (turn->to_thread) {
         task->runner = NULL; /* until it is on its thread */
+        wr_watch_on_way(task, true);
+    }
     wr_group_refresh(group);
     wr_unlock(&group->lock);
     wr_room_made(ex);
@@ -405,6 +407,7 @@ static void run_errand(struct wr_job *job)
     if (!settled) {
         task->runner = wr_parker_self(NULL);
         wr_watch_on_thread(task);
+        wr_watch_on_way(task, false);
     }
     wr_unlock(&task->group->lock);
     run_chain(intake->executor, task, &turn, settled);
@@ -426,16 +429,18 @@ static bool send_to_thread(struct wr_intake *intake, struct weir_task *task,
     return false;
 }
 
-/* Without a thread for it the body runs here after all; then it is on this fiber. */
+/* Without a thread for it the body runs here after all, unless it is settled; then it is on this fiber. */
 static bool sent_to_thread(struct wr_intake *intake, struct weir_task *task,
-                           const struct turn *turn)
+                           const struct turn *turn, bool *settled)
 {
     wr_body_over(); /* a record that is on its way is not ours any more, nor the monitor's */
     if (send_to_thread(intake, task, turn))
         return true;
     wr_lock(&task->group->lock);
-    if (wr_task_outcome(task) == WEIR_UNSETTLED) /* else ended_at stands there */
+    *settled = wr_task_outcome(task) != WEIR_UNSETTLED;
+    if (!*settled) /* else ended_at stands there */
         task->runner = wr_parker_self(NULL);
+    wr_watch_on_way(task, false);
     wr_unlock(&task->group->lock);
     wr_body_begins(task);
     return false;
@@ -445,9 +450,10 @@ static void run(struct wr_source *source, void *item)
 {
     struct wr_intake *intake = intake_of(source);
     struct turn *turn = wr_scratch();
+    bool settled = false;
 
-    if (!turn->to_thread || !sent_to_thread(intake, item, turn))
-        run_chain(intake->executor, item, turn, false);
+    if (!turn->to_thread || !sent_to_thread(intake, item, turn, &settled))
+        run_chain(intake->executor, item, turn, settled);
 }
 
 void wr_intake_init(struct wr_intake *intake, struct weir_executor *ex)

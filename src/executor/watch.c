@@ -97,6 +97,14 @@ void wr_watch_on_thread(struct weir_task *task)
         watch->on_thread = true;
 }
 
+void wr_watch_on_way(struct weir_task *task, bool on_way)
+{
+    struct wr_watch *watch = watch_of(task);
+
+    if (watch)
+        watch->on_way = on_way;
+}
+
 void wr_watch_over(struct weir_task *task)
 {
     struct wr_watch *watch = watch_of(task);
@@ -140,8 +148,14 @@ static void overdue(struct wr_watch *watch)
     struct weir_group *group = task->group;
     struct weir_executor *ex = group->executor;
 
-    if (watch->late)
+    if (watch->late || watch->freed)
         return;
+    if (watch->on_way) { /* there is no thread for it: no body runs on, and none will */
+        watch->freed = true;
+        group->bodies--;
+        wr_group_finish(group, wr_task_cost(task));
+        return;
+    }
     watch->late = true;
     count_overdue(group, 1);
     if (!may_free(ex))
@@ -160,7 +174,7 @@ bool wr_watch_returned(struct weir_task *task)
     struct weir_group *group = task->group;
 
     if (!watch || !watch->late)
-        return false;
+        return watch && watch->freed;
     watch->late = false;
     count_overdue(group, -1);
     if (watch->lost)

@@ -25,6 +25,7 @@ struct wr_watch {
     weir_time due;      /* what it is armed for                                                 */
     weir_reason reason; /* and which deadline that is                                           */
     bool on_thread;
+    bool on_way; /* to a thread: its body has not begun                                  */
     bool late;  /* its body runs on beyond it                                           */
     bool freed; /* and its permits are back                                             */
     bool lost;  /* and so is its thread                                                 */
@@ -39,6 +40,7 @@ void wr_watch_init(struct wr_watch *watch, struct weir_task *task, const weir_de
 void wr_watch_queued(struct weir_task *task);
 void wr_watch_started(struct weir_task *task, weir_time now);
 void wr_watch_on_thread(struct weir_task *task);
+void wr_watch_on_way(struct weir_task *task, bool on_way); /* to a thread */
 void wr_watch_over(struct weir_task *task);
 
 /* The body of a late task has returned. True: its permits are back already. */

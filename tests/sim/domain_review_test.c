@@ -277,6 +277,56 @@ SIM_TEST(threads_beyond_the_cap_run_no_bodies, 50)
     weir_executor_free(ex);
 }
 
+/* More bodies than there are workers never return: as long as they are within overdue_max, the rest runs on. */
+static int never_returns(void **value, void *arg)
+{
+    (void)arg;
+    *value = NULL;
+    weir_sim_busy(100000 * MS);
+    return 0;
+}
+
+SIM_TEST(capacity_stays_when_many_bodies_on_workers_never_return, 10)
+{
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .group_limit = WEIR_NO_LIMIT,
+                                 .overdue = WEIR_RELEASE, .deadlines = { .run_ms = 30 }));
+    struct body brief = { .ms = 1 };
+    weir_task *task;
+
+    for (int i = 0; i < 6; i++)
+        CHECK(weir_submit_key(NULL, ex, "bad", never_returns, NULL, NULL) == 0);
+    sleep_until(500);
+    CHECK_EQ(stats_all(ex).overdue, 6);
+    task = submit(ex, "good", &brief);
+    check_done_at(task, 500, 501);
+    weir_executor_free(ex);
+}
+
+/* What waits for a thread when its time is up has no body that could be overdue: its permit is back at once, and it
+ * does not count. */
+SIM_TEST(a_task_on_its_way_to_a_thread_is_not_overdue, 40)
+{
+    static weir_group_policy groups[] = {
+        { .key = "t", .limit = 3, .run_on = WEIR_THREADS },
+    };
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1, .groups = groups, .group_count = 1,
+                                                 .threads_max = 1, .deadlines = { .run_ms = 30 }));
+    struct gauge gauge = { 0 };
+
+    for (int i = 0; i < 3; i++)
+        CHECK(weir_submit_key(NULL, ex, "t", blocks_and_counts, &gauge, NULL) == 0);
+    sleep_until(40);
+    CHECK_EQ(stats_of(ex, "t").timed_out, 3);
+    CHECK_EQ(stats_of(ex, "t").overdue, 1);
+    CHECK_EQ(stats_of(ex, "t").running, 1);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK_EQ(gauge.ran, 1);
+    let_start();
+    check_books(ex);
+    weir_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +339,8 @@ int main(void)
         cmocka_unit_test(who_is_put_back_wants_a_slot),
         cmocka_unit_test(a_second_release_leaves_nobody_waiting),
         cmocka_unit_test(threads_beyond_the_cap_run_no_bodies),
+        cmocka_unit_test(capacity_stays_when_many_bodies_on_workers_never_return),
+        cmocka_unit_test(a_task_on_its_way_to_a_thread_is_not_overdue),
         cmocka_unit_test(slots_that_no_worker_carries_are_not_kept_from_their_owner),
     };
 
