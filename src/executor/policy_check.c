@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "executor/ledger.h"
 #include "executor/policy.h"
+#include "runtime/runtime.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -82,6 +83,13 @@ static void check_carrier(struct check *check, const char *key, weir_carrier run
         complain(check, key, "run_on", run_on, "use WEIR_WORKERS or WEIR_THREADS");
 }
 
+static void check_most(struct check *check, const char *key, const char *field, uint32_t value,
+                       uint32_t most)
+{
+    if (value > most)
+        complain(check, key, field, value, "is out of range; 0 asks for the default");
+}
+
 bool wr_has_deadlines(const weir_deadlines *d)
 {
     return d->wait_ms || d->run_ms || d->total_ms;
@@ -152,6 +160,7 @@ static void check_domain(struct check *check, const weir_policy *given, weir_dom
     check_weight(check, d->name, &d->weight);
     check_deadlines(check, d->name, &d->deadlines);
     check_carrier(check, d->name, d->run_on);
+    check_most(check, d->name, "workers", d->workers, WR_WORKERS_MAX);
     if (strcmp(d->name, WEIR_DEFAULT_DOMAIN) == 0) {
         check_default(check, d);
     } else {
@@ -228,7 +237,7 @@ static void check_domains(struct check *check, struct wr_policy *policy)
     if (given->domain_count >= WR_DOMAINS_MAX)
         complain(check, NULL, "domain_count", (int64_t)given->domain_count, "use 63 at most");
     for (uint32_t i = 0; i < policy->domain_count; i++)
-        if (!policy->domain[i].name)
+        if (!policy->domain[i].name || !*policy->domain[i].name)
             complain(check, NULL, "domains", (int64_t)i - 1, "an entry needs a name");
     if (check->failed)
         return;
@@ -265,6 +274,9 @@ static void check_time(struct check *check, weir_policy *given)
         complain(check, NULL, "stall_policy", given->stall_policy,
                  "use one of enum weir_stall_policy");
     check_range(check, "stall_max", &given->stall_max, 1, INT32_MAX);
+    check_most(check, NULL, "stall_after_ms", given->stall_after_ms, WR_MS_MAX);
+    check_most(check, NULL, "threads_max", given->threads_max, WR_THREADS_MAX);
+    check_most(check, NULL, "workers", given->workers, WR_WORKERS_MAX);
 }
 
 static void check_policy(struct check *check, struct wr_policy *policy)

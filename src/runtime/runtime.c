@@ -17,7 +17,6 @@ enum {
     STACK_MIN = 16 << 10,
     STACK_MAX = 1 << 30,
     STALL_MS_DEFAULT = 10,
-    MS_MAX = 86400000, /* a day; keeps nanosecond sums small */
 };
 
 static int set_defaults(weir_runtime_options *o)
@@ -36,7 +35,7 @@ static int set_defaults(weir_runtime_options *o)
         o->replacements_max = o->workers;
     if (o->workers > WR_WORKERS_MAX || o->replacements_max > WR_WORKERS_MAX ||
         o->threads_max > WR_THREADS_MAX || o->stack_size < STACK_MIN || o->stack_size > STACK_MAX ||
-        o->thread_idle_ms > MS_MAX || o->stall_after_ms > MS_MAX)
+        o->thread_idle_ms > WR_MS_MAX || o->stall_after_ms > WR_MS_MAX)
         return WEIR_EINVAL;
     return 0;
 }

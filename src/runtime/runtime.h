@@ -10,7 +10,8 @@
 
 #include <weir/runtime.h>
 
-enum { WR_WORKERS_MAX = 4096, WR_THREADS_MAX = 65536 }; /* what weir_runtime_options may ask for */
+/* What weir_runtime_options may ask for; a day keeps nanosecond sums small. */
+enum { WR_WORKERS_MAX = 4096, WR_THREADS_MAX = 65536, WR_MS_MAX = 86400000 };
 
 /* Something for a thread of the pool to run. Belongs to whoever submitted it; in one list at most. */
 struct wr_job {

@@ -78,6 +78,14 @@ SIM_TEST(test_other_fields_are_checked_as_well, 1)
         "deadlines.run_ms is -1: use 1 to 31536000000 (a year), WEIR_NO_LIMIT, or 0 for what the "
         "next one up says");
     refused(WEIR_POLICY(.overdue = 7), "overdue is 7: use one of enum weir_overdue");
+    refused(WEIR_POLICY(.threads_max = 70000),
+            "threads_max is 70000: is out of range; 0 asks for the default");
+    refused(WEIR_POLICY(.stall_after_ms = 86400001),
+            "stall_after_ms is 86400001: is out of range; 0 asks for the default");
+    refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "A", .slots = 1, .workers = 5000 })),
+            "domains[\"A\"].workers is 5000: is out of range; 0 asks for the default");
+    refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "", .slots = 1 })),
+            "domains is 0: an entry needs a name");
     refused(WEIR_POLICY(.groups = (weir_group_policy[]){ { .key = "g", .domain = "X" } },
                         .group_count = 1),
             "groups[\"g\"].domain is \"X\": there is no such domain");
