@@ -268,7 +268,7 @@ static void sample(struct wr_alarm *alarm, weir_time now)
     wr_hall_publish(ex);
     wr_unlock(&hall->lock);
     wr_executor_wake(ex);
-    wr_room_made(ex); /* who has a slot now needs no place any more */
+    wr_room_made(ex);              /* who has a slot now needs no place any more */
     while (hall->sample_at <= now) /* a late look does not make the next one late */
         hall->sample_at += period;
     wr_clock_set(ex, &hall->sampling, hall->sample_at);

@@ -28,7 +28,7 @@ struct wr_share {
     uint16_t weight;
     bool slots_reserved,
         places_reserved; /* may borrow from the default domain                     */
-    bool apart;          /* has workers of its own: idle ones of others cannot carry what it is promised */
+    bool apart; /* has workers of its own: idle ones of others cannot carry what it is promised */
 
     uint32_t limit;
     uint32_t own, borrowed, strays; /* units granted, by whose they are: ours, the default domain's,

@@ -84,7 +84,8 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
     if (task)
         reason = wr_start(&group->sums, &ex->root, wr_task_cost(task), reserved);
     if (ex->hall && reason)
-        wr_domain_untake(group); /* before it is put back: who finds it in the ring may take a slot */
+        wr_domain_untake(
+            group); /* before it is put back: who finds it in the ring may take a slot */
     else if (ex->hall)
         wr_domain_started(group);
     if (reason == WEIR_REASON_GLOBAL_INFLIGHT) {
@@ -246,7 +247,8 @@ static struct weir_task *pass_on(struct weir_group *group, struct turn *turn, ui
 /* Nobody holds the task but us, and nobody wants to hear of it: the common end. */
 static bool is_silent(const struct weir_group *group, const struct weir_task *task)
 {
-    uint32_t word = wr_load(&task->word, acquire); /* pairs with whoever gave up a handle just now */
+    uint32_t word =
+        wr_load(&task->word, acquire); /* pairs with whoever gave up a handle just now */
 
     return word / WR_REF == 1 && !(word & (WR_SIDE | WR_OUTCOME_MASK)) &&
            !wr_load(&task->watchers, relaxed) && !group->executor->policy.given.listener.completed;

@@ -26,10 +26,10 @@ struct wr_watch {
     weir_reason reason; /* and which deadline that is                                           */
     bool on_thread;
     bool on_way; /* to a thread: its body has not begun                                  */
-    bool late;  /* its body runs on beyond it                                           */
-    bool freed; /* and its permits are back                                             */
-    bool lost;  /* and so is its thread                                                 */
-    bool over;  /* the job is to drop the queue's reference, too                        */
+    bool late;   /* its body runs on beyond it                                           */
+    bool freed;  /* and its permits are back                                             */
+    bool lost;   /* and so is its thread                                                 */
+    bool over;   /* the job is to drop the queue's reference, too                        */
 };
 
 void wr_watch_init(struct wr_watch *watch, struct weir_task *task, const weir_deadlines *own);

@@ -70,7 +70,8 @@ static struct wr_job *next_job(struct wr_pool *pool, struct wr_pool_thread *self
 
     wr_lock(&pool->lock);
     self->job = NULL;
-    job = pool->threads > pool->threads_max ? NULL : first_job(pool); /* one too many does not stay */
+    job =
+        pool->threads > pool->threads_max ? NULL : first_job(pool); /* one too many does not stay */
     if (!job)
         wr_list_append(&pool->idle, &self->link);
     while (!job) {

@@ -15,9 +15,9 @@ static int nothing(void **value, void *arg)
  * any more, and must not be found in its ring. */
 SIM_TEST(silent_tasks_are_handed_on, 3000)
 {
-    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = WEIR_NO_LIMIT,
-                                                 .slots = 6, .domains = one_domain,
-                                                 .domain_count = 1));
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .group_limit = WEIR_NO_LIMIT, .slots = 6,
+                                 .domains = one_domain, .domain_count = 1));
 
     for (int i = 0; i < 12; i++)
         CHECK(weir_submit_key(NULL, ex, i % 3 ? "g" : "h", nothing, NULL, NULL) == 0);
@@ -41,8 +41,8 @@ static int asks_another(void **value, void *asks_arg)
 
     *value = NULL;
     sleep_until(10); /* by then, who is first was found to need more than there is */
-    asks->rc = weir_submit_key(&task, asks->ex, asks->key, nothing, NULL,
-                               WEIR_TASK(.cost = asks->cost));
+    asks->rc =
+        weir_submit_key(&task, asks->ex, asks->key, nothing, NULL, WEIR_TASK(.cost = asks->cost));
     if (!asks->rc)
         asks->rc = weir_task_wait_or_say(&asks->why, NULL, task, WEIR_FOREVER);
     if (asks->rc)
@@ -75,7 +75,8 @@ SIM_TEST(who_waits_for_a_borrowed_slot_is_not_stuck, 100)
 /* The same for a receiver, whose new slots the released domain's bodies are still on. */
 SIM_TEST(who_waits_for_a_released_slot_is_not_stuck, 100)
 {
-    static weir_domain_policy domains[] = { { .name = "A", .slots = 1 }, { .name = "B", .slots = 2 } };
+    static weir_domain_policy domains[] = { { .name = "A", .slots = 1 },
+                                            { .name = "B", .slots = 2 } };
     weir_executor *ex = new_executor(AB_POLICY(domains, 3, 0));
     struct body b_body = { .until_ms = 100 };
     struct asks asks = { .ex = ex, .key = "D" };
@@ -144,8 +145,8 @@ SIM_TEST(a_costly_first_one_is_seen_without_domains, 500)
 
 SIM_TEST(a_costly_first_one_is_seen_with_domains, 500)
 {
-    costly_head(WEIR_POLICY(.workers = 2, .group_limit = WEIR_NO_LIMIT, .inflight_max = 3, .slots = 6,
-                            .domains = one_domain, .domain_count = 1));
+    costly_head(WEIR_POLICY(.workers = 2, .group_limit = WEIR_NO_LIMIT, .inflight_max = 3,
+                            .slots = 6, .domains = one_domain, .domain_count = 1));
 }
 
 /* A worker that has taken a group finds that its first task has become one that needs more of the executor's
@@ -159,9 +160,9 @@ static void costly_goes_ahead(void *ex)
 
 SIM_TEST(who_is_put_back_wants_a_slot, 20000)
 {
-    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 3, .group_limit = WEIR_NO_LIMIT,
-                                                 .slots = 8, .inflight_max = 4,
-                                                 .domains = one_domain, .domain_count = 1));
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 3, .group_limit = WEIR_NO_LIMIT, .slots = 8,
+                                 .inflight_max = 4, .domains = one_domain, .domain_count = 1));
     int64_t other = weir_sim_thread(costly_goes_ahead, ex, "other");
 
     for (int i = 0; i < 8; i++)
@@ -190,7 +191,8 @@ static void restores_and_releases(void *ex)
 
 SIM_TEST(a_second_release_leaves_nobody_waiting, 20000)
 {
-    static weir_domain_policy domains[] = { { .name = "A", .slots = 1 }, { .name = "B", .slots = 1 } };
+    static weir_domain_policy domains[] = { { .name = "A", .slots = 1 },
+                                            { .name = "B", .slots = 1 } };
     weir_executor *ex = new_executor(AB_POLICY(domains, 3, 0));
     struct body body = { .until_ms = 100 };
     int64_t one, two;
@@ -258,9 +260,9 @@ static void told(weir_task *task, const weir_result *result, void *count)
 SIM_TEST(threads_beyond_the_cap_run_no_bodies, 50)
 {
     static weir_group_policy groups[] = { { .key = "t", .run_on = WEIR_THREADS } };
-    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1, .group_limit = WEIR_NO_LIMIT,
-                                                 .groups = groups, .group_count = 1,
-                                                 .threads_max = 1));
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 1, .group_limit = WEIR_NO_LIMIT, .groups = groups,
+                                 .group_count = 1, .threads_max = 1));
     struct gauge gauge = { 0 };
     _Atomic int count = 0;
 

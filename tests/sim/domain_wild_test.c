@@ -4,7 +4,15 @@
  * SPDX-License-Identifier: MIT */
 #include "support/domain_support.h"
 
-enum { DOMAINS = 4, GROUPS = 6, SUBMITTERS = 2, TASKS = 30, SLOTS = 7, CONTROLS = 30, PENDING = 128 };
+enum {
+    DOMAINS = 4,
+    GROUPS = 6,
+    SUBMITTERS = 2,
+    TASKS = 30,
+    SLOTS = 7,
+    CONTROLS = 30,
+    PENDING = 128
+};
 
 static const char *const domain_name[DOMAINS] = { "default", "max", "reserved", "own" };
 static const char *const group_name[GROUPS] = { "g0", "g1", "g2", "g3", "g4", "g5" };
@@ -189,12 +197,11 @@ static weir_executor *random_executor(void)
     return new_executor(
         WEIR_POLICY(.workers = 1 + pick(2), .group_limit = WEIR_NO_LIMIT, .slots = SLOTS,
                     .queue_places = 20, .inflight_max = pick(2) ? 0 : 3 + pick(6),
-                    .domains = domains, .domain_count = DOMAINS, .groups = groups,
-                    .group_count = 2, .domain_for = domain_for, .threads_max = 1 + pick(3),
+                    .domains = domains, .domain_count = DOMAINS, .groups = groups, .group_count = 2,
+                    .domain_for = domain_for, .threads_max = 1 + pick(3),
                     .rejection = (weir_rejection)pick(4), .overdue = (weir_overdue)pick(3),
                     .overdue_max = 1 + pick(3), .default_floor = pick(2),
-                    .stall_policy = (weir_stall_policy)pick(2),
-                    .idle_evict_ms = pick(2) ? 5 : 0,
+                    .stall_policy = (weir_stall_policy)pick(2), .idle_evict_ms = pick(2) ? 5 : 0,
                     .lending = { .period_ms = pick(3) ? 3 : 0,
                                  .hold = 1 + pick(2),
                                  .headroom_percent = pick(2) ? WEIR_NONE : 25 }));
