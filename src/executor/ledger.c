@@ -414,13 +414,22 @@ void wr_ledger_give(struct wr_ledger *l, uint32_t d)
     settle(l);
 }
 
+/* Whether anybody but d waits for a unit of the default domain's. */
+static bool others_want_to_borrow(const struct wr_ledger *l, uint32_t d)
+{
+    for (uint32_t i = 0; i < l->count; i++)
+        if (i != d && (i == WR_DEFAULT || l->share[i].slots_reserved) && unmet(&l->share[i]))
+            return true;
+    return false;
+}
+
 bool wr_ledger_hand_over(struct wr_ledger *l, uint32_t d)
 {
     struct wr_share *s = &l->share[d];
 
-    if (s->due || s->borrowed || s->strays || s->released || l->moved)
+    if (s->due || s->strays || s->released || l->moved)
         return false;
-    if (d == WR_DEFAULT && s->own + s->charged > s->limit)
+    if (s->borrowed && others_want_to_borrow(l, d)) /* else it would be borrowed again at once */
         return false;
     s->queued--;
     return true;

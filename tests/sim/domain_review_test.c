@@ -329,6 +329,38 @@ SIM_TEST(a_task_on_its_way_to_a_thread_is_not_overdue, 40)
     weir_executor_free(ex);
 }
 
+/* A domain that borrows is handed its slots on like others, as long as nobody else wants them: else short tasks of
+ * its own would get one turn for each of the others' many. */
+static int computes(void **value, void *count)
+{
+    *value = NULL;
+    ++*(_Atomic int *)count;
+    weir_sim_busy(1000);
+    return 0;
+}
+
+SIM_TEST(short_tasks_of_a_borrower_get_their_share, 5)
+{
+    static weir_domain_policy domains[] = {
+        { .name = "A", .slots = 4 }, { .name = "B", .slots = 1, .slots_mode = WEIR_RESERVED }
+    };
+    weir_executor *ex = new_executor(AB_POLICY(domains, 9, 0, .stall_after_ms = 10000));
+    _Atomic int a = 0, b = 0;
+
+    for (int i = 0; i < 2; i++)
+        CHECK(weir_submit_key(NULL, ex, "A", blocks, NULL, NULL) == 0);
+    sleep_until(1);
+    for (int i = 0; i < 3000; i++) {
+        CHECK(weir_submit_key(NULL, ex, "A", computes, (void *)&a, NULL) == 0);
+        CHECK(weir_submit_key(NULL, ex, "B", computes, (void *)&b, NULL) == 0);
+    }
+    sleep_until(501);
+    CHECK(a + b >= 1000);
+    CHECK(a * 100 <= b * 110 && b * 100 <= a * 110);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +375,7 @@ int main(void)
         cmocka_unit_test(threads_beyond_the_cap_run_no_bodies),
         cmocka_unit_test(capacity_stays_when_many_bodies_on_workers_never_return),
         cmocka_unit_test(a_task_on_its_way_to_a_thread_is_not_overdue),
+        cmocka_unit_test(short_tasks_of_a_borrower_get_their_share),
         cmocka_unit_test(slots_that_no_worker_carries_are_not_kept_from_their_owner),
     };
 
