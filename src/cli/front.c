@@ -150,11 +150,9 @@ static void suspend(struct front *front)
     front->redraw = true;
 }
 
-/* Nobody may be there to read what is left to print. */
+/* Nobody may be there to read what is left to print, or what is printed only when its command is dead. */
 static void give_up_printing(struct front *front)
 {
-    if (printer_pending(front->map->printer) < 0)
-        return;
     atomic_store(&front->map->wrong, true);
     printer_give_up(front->map->printer);
 }

@@ -306,6 +306,26 @@ static void test_output_that_nobody_takes_cannot_keep_it(void)
     close(fd);
 }
 
+/* What a command wrote that the third interrupt has killed comes to be printed only then. */
+static void test_output_that_nobody_takes_cannot_come_too_late(void)
+{
+    int fd = gate_new("blocked");
+    pid_t pid;
+
+    unlink("pid1");
+    numbers("in", 1);
+    pid = weir_start(WEIR("map", "-j1", "--", "sh", "-c",
+                          "trap '' TERM; seq 100000; echo $$ >pid{}; while :; do sleep 1000; done"),
+                     "in", "blocked", "err");
+    AWAIT_THAT(pid_in("pid1"));
+    send_signal(pid, SIGINT);
+    send_signal(pid, SIGINT);
+    send_signal(pid, SIGINT);
+    CHECK_EQUAL(weir_end(pid), 255);
+    nothing_is_left();
+    close(fd);
+}
+
 /* ---- timeouts ------------------------------------------------------------------------------------- */
 
 static void test_a_timeout_ends_whole_process_groups(void)
@@ -629,6 +649,7 @@ int main(void)
         TEST(test_an_interrupt_ends_the_wait_for_another_attempt),
         TEST(test_no_retry_slips_through_an_interrupt),
         TEST(test_output_that_nobody_takes_cannot_keep_it),
+        TEST(test_output_that_nobody_takes_cannot_come_too_late),
         TEST(test_a_timeout_ends_whole_process_groups),
         TEST(test_killing_weir_kills_its_commands),
         TEST(test_the_guardian_outlives_other_signals),
