@@ -37,6 +37,7 @@ enum {
     CWD,
     SHELL,
     STDIN,
+    NO_APPEND,
     KEEP_ORDER,
     TAG,
     LINE_BUFFER,
@@ -135,6 +136,9 @@ static const struct opt options[] = {
       "Give each command its record on standard input, with its end of line (else it has none). "
       "Then no {} is appended.",
       OPT_TEXT, NULL },
+    { NO_APPEND, 'N', "no-append", NULL,
+      "Append no {} to a command without placeholders: run it as it is, once per record.", OPT_TEXT,
+      NULL },
 
     { 0, 0, "Output", NULL, NULL, OPT_TEXT, NULL },
     { KEEP_ORDER, 'k', "keep-order", NULL, "Print outputs in the order of the input.", OPT_TEXT,
@@ -417,6 +421,9 @@ static int set_command_option(struct map_options *opt, int id, const struct opt_
         return 0;
     case SHELL:
         opt->shell = true;
+        return 0;
+    case NO_APPEND:
+        opt->no_append = true;
         return 0;
     default:
         opt->to_stdin = true;

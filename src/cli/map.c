@@ -99,7 +99,7 @@ static int make_templates(struct map *map, char **words)
     const struct map_options *opt = map->opt;
     const char *tag = opt->tag ? opt->tag : opt->group_by ? "{key}" : "{}";
     weir_message message = { "" };
-    bool append = !opt->to_stdin;
+    bool append = !opt->to_stdin && !opt->no_append;
     size_t count = length_of(words);
     int rc;
 

@@ -42,7 +42,7 @@ struct map_options {   /* as given, with defaults filled in */
     const char *input; /* a file; NULL: standard input       */
     char separator;    /* of records: '\n' or 0               */
     bool header;       /* the first row has names             */
-    bool shell, dry_run, keep_order, to_stdin;
+    bool shell, dry_run, keep_order, to_stdin, no_append;
     int64_t jobs, per_group;
     struct rules rules;
     int64_t max_wait; /* records under way beyond those that run */

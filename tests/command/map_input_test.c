@@ -351,6 +351,15 @@ static void test_stdin_has_the_record_and_nothing_is_appended(void)
                "weir: --stdin takes no value\nTry 'weir map --help'.\n");
 }
 
+static void test_nothing_is_appended_if_that_is_asked_for(void)
+{
+    assert_ran(MAP("a\nb\n", "-N", "--", "echo", "x"), 0, "x\nx\n", "");
+    assert_ran(MAP("a\n", "--no-append", "--shell", "--", "echo x"), 0, "x\n", "");
+    assert_ran(MAP("a\n", "-N", "--", "echo", "{}"), 0, "a\n", ""); /* what is there is filled in */
+    assert_ran(MAP("", "--no-append=1", "--", "true"), 255, "",
+               "weir: --no-append takes no value\nTry 'weir map --help'.\n");
+}
+
 static void test_without_stdin_a_command_reads_nothing(void)
 {
     assert_ran(MAP("a\nb\n", "-k", "--", "sh", "-c", "cat; echo {}"), 0, "a\nb\n", "");
@@ -483,6 +492,7 @@ int main(void)
         TEST(test_a_megabyte_is_too_long_for_an_argument_and_that_is_said),
         TEST(test_a_megabyte_goes_to_standard_input),
         TEST(test_stdin_has_the_record_and_nothing_is_appended),
+        TEST(test_nothing_is_appended_if_that_is_asked_for),
         TEST(test_without_stdin_a_command_reads_nothing),
         TEST(test_input_comes_from_a_file),
         TEST(test_a_file_that_is_not_there),

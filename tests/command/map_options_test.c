@@ -214,12 +214,13 @@ static void test_output_modes_exclude_each_other(void)
 static void test_help_names_every_option(void)
 {
     static const char *const options[] = {
-        "--input",       "--null",       "--csv",       "--tsv",         "--jsonl",   "--no-header",
-        "--delimiter",   "--group-by",   "--jobs",      "--per-group",   "--limit",   "--rate",
-        "--weight",      "--max-wait",   "--timeout",   "--grace",       "--retries", "--backoff",
-        "--backoff-max", "--delay",      "--cool-code", "--cool-down",   "--cwd",     "--shell",
-        "--stdin",       "--keep-order", "--tag",       "--line-buffer", "--files",   "--results",
-        "--progress",    "--halt",       "--dry-run",   "--help",
+        "--input",     "--null",       "--csv",      "--tsv",         "--jsonl",
+        "--no-header", "--delimiter",  "--group-by", "--jobs",        "--per-group",
+        "--limit",     "--rate",       "--weight",   "--max-wait",    "--timeout",
+        "--grace",     "--retries",    "--backoff",  "--backoff-max", "--delay",
+        "--cool-code", "--cool-down",  "--cwd",      "--shell",       "--stdin",
+        "--no-append", "--keep-order", "--tag",      "--line-buffer", "--files",
+        "--results",   "--progress",   "--halt",     "--dry-run",     "--help",
     };
     const struct ran *r = MAP("", "--help");
 
