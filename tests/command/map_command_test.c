@@ -94,14 +94,18 @@ static unsigned long long own_signals(const char *name)
  * would make them go on. */
 static void test_commands_have_usual_signals(void)
 {
+    const unsigned long long classic =
+        0x7fffffff; /* the C library has plans of its own for 32 and 33 */
     unsigned long long terminal = 1ULL << (SIGTTIN - 1) | 1ULL << (SIGTTOU - 1);
     unsigned long long ours = 1ULL << (SIGPIPE - 1) | 1ULL << (SIGCHLD - 1); /* set back for them */
-    char expected[128];
+    unsigned long long blocked = 0, ignored = 0;
+    const struct ran *r =
+        MAP("a\n", "--", "sh", "-c", "grep -E '^Sig(Blk|Ign)' /proc/self/status", "{}");
 
-    snprintf(expected, sizeof(expected), "SigBlk:\t%016llx\nSigIgn:\t%016llx\n",
-             own_signals("SigBlk:"), (own_signals("SigIgn:") & ~ours) | terminal);
-    assert_ran(MAP("a\n", "--", "sh", "-c", "grep -E '^Sig(Blk|Ign)' /proc/self/status", "{}"), 0,
-               expected, "");
+    assert_status(r, 0);
+    assert_int_equal(sscanf(r->out, "SigBlk: %llx SigIgn: %llx", &blocked, &ignored), 2);
+    assert_int_equal(blocked & classic, own_signals("SigBlk:") & classic);
+    assert_int_equal(ignored & classic, ((own_signals("SigIgn:") & ~ours) | terminal) & classic);
 }
 
 static void test_failures_are_seen_even_if_child_signals_were_ignored(void)
