@@ -104,7 +104,9 @@ static int fill(struct job *job, struct record *record, weir_message *message)
     return rc;
 }
 
-struct job *job_new(struct map *map, struct record *record)
+/* A job for a record, which is used up; NULL without memory. A record that makes no command is a job that has
+ * ended: BAD_INPUT, and that was said. */
+static struct job *job_new(struct map *map, struct record *record)
 {
     struct job *job = calloc(1, sizeof(*job));
     weir_message message = { "" };
@@ -114,7 +116,6 @@ struct job *job_new(struct map *map, struct record *record)
         return NULL;
     job->map = map;
     job->seq = atomic_fetch_add(&map->read, 1) + 1;
-    job->line = record->line;
     job->weight = record->length;
     job->outcome = OUTCOME_NOT_RUN;
     job->status = -1;

@@ -88,9 +88,9 @@ static int finish(int status)
 
 static int unknown(const char *name)
 {
-    weir_message message;
+    weir_message message = { "" };
 
-    snprintf(message.text, sizeof(message.text), "%.80s: no such command; there is: map", name);
+    opt_subcommand(&weir, name, &message); /* says which there are, or what may be meant */
     return command_wrong(&weir, &message);
 }
 

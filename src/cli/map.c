@@ -46,7 +46,6 @@ static int open_input(struct map *map)
         map->input_size = st.st_size;
     if (!name && isatty(0))
         fputs("weir: reading records from the terminal; Ctrl-D ends them\n", stderr);
-    map->input_fd = fd;
     rc = reader_new(&map->reader, fd, name ? name : "standard input", map->opt->separator,
                     &map->syntax, map->stop_fd);
     return rc ? wrong(name ? name : "standard input", -rc) : 0;

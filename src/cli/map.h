@@ -91,7 +91,6 @@ struct job {
     struct wr_list link; /* among its tally's waiting jobs, the retries, or the printer's queue   */
     enum job_state state; /* under the tallies' lock                                              */
     uint64_t seq;         /* from 1                                                               */
-    uint64_t line;
     size_t weight; /* bytes it counts for in the window                                          */
     struct tally *tally;
     weir_task *task; /* in JOB_WAITS; the tallies' lock                                          */
@@ -110,10 +109,6 @@ struct job {
     bool amid_line[2]; /* --line-buffer: what was printed last has no newline */
 };
 
-/* A job for a record, with its command filled in; the record is used up. NULL: without memory. A record
- * that makes no command is a job that has ended: BAD_INPUT, and that was said. */
-struct job *job_new(struct map *map, struct record *record);
-
 enum map_phase {
     MAP_RUNNING,
     MAP_DRAINING, /* nothing more is started */
@@ -130,7 +125,6 @@ struct map {
     const struct map_options *opt;
     struct record_syntax syntax;
     struct reader *reader;
-    int input_fd;
     weir_executor *executor;
     struct slots *slots;
     struct spool *spool;

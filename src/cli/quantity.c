@@ -173,29 +173,6 @@ bool quantity_count(int64_t *count, const char *text, int64_t low, int64_t high)
     return true;
 }
 
-bool quantity_bytes(int64_t *bytes, const char *text)
-{
-    static const char letters[] = "KMGT";
-    struct decimal number;
-    const char *letter;
-    int64_t unit = 1;
-
-    if (!take_decimal(&number, &text))
-        return false;
-    letter = *text ? strchr(letters, *text & ~0x20) : NULL;
-    if (letter) {
-        unit = INT64_C(1024) << 10 * (letter - letters);
-        text++;
-        if (text[0] == 'i' && text[1] == 'B')
-            text++;
-    } else if (number.fraction) {
-        return false;
-    }
-    if (*text == 'B')
-        text++;
-    return !*text && multiply(bytes, &number, unit);
-}
-
 void quantity_show_duration(char out[16], int64_t ns)
 {
     const char *sign = ns < 0 ? "-" : "";

@@ -1,4 +1,4 @@
-/* Quantities as people write them: 30s, 1.5m, 250ms, 10/s, 100/m:20, 64K.
+/* Quantities as people write them: 30s, 1.5m, 250ms, 10/s, 100/m:20.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_CLI_QUANTITY_H
 #define WR_CLI_QUANTITY_H
@@ -19,9 +19,6 @@ bool quantity_rate(struct quantity_rate *rate, const char *text);
 
 /* A whole number from `low` to `high`, in decimal digits, perhaps with a minus. */
 bool quantity_count(int64_t *count, const char *text, int64_t low, int64_t high);
-
-/* Bytes with K, M, G, T of 1024; also k, KB, KiB and so on, and fractions of such: 1.5G. */
-bool quantity_bytes(int64_t *bytes, const char *text);
 
 /* Short forms for displays, at most 15 characters with the zero: 850ms, 1.5s, 12s, 3m05s, 2h10m, 4d3h. */
 void quantity_show_duration(char out[16], int64_t ns);

@@ -111,37 +111,6 @@ static void test_counts_stay_in_their_range(void **state)
     assert_false(quantity_count(&count, "+1", 0, 10));
 }
 
-static void test_bytes_have_letters_of_1024(void **state)
-{
-    static const struct {
-        const char *text;
-        int64_t bytes;
-    } cases[] = {
-        { "0", 0 },
-        { "17", 17 },
-        { "17B", 17 },
-        { "64K", 65536 },
-        { "64k", 65536 },
-        { "64KB", 65536 },
-        { "64KiB", 65536 },
-        { "1.5M", 1572864 },
-        { "2G", INT64_C(2) << 30 },
-        { "3T", INT64_C(3) << 40 },
-        { "8388607T", INT64_C(8388607) << 40 },
-    };
-    static const char *const wrong[] = {
-        "", "K", "-1K", "1.5", "1KK", "1Ki", "1iB", "1 K", "1P", "8388608T", "99999999999999999999",
-    };
-    int64_t bytes;
-    (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        assert_true(quantity_bytes(&bytes, cases[i].text));
-        assert_int_equal(bytes, cases[i].bytes);
-    }
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-        assert_false(quantity_bytes(&bytes, wrong[i]));
-}
-
 static void test_durations_are_shown_short(void **state)
 {
     const struct {
@@ -180,7 +149,6 @@ int main(void)
         cmocka_unit_test(test_what_is_no_duration_is_refused),
         cmocka_unit_test(test_rates_are_counts_per_period),
         cmocka_unit_test(test_counts_stay_in_their_range),
-        cmocka_unit_test(test_bytes_have_letters_of_1024),
         cmocka_unit_test(test_durations_are_shown_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

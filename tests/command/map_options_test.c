@@ -99,6 +99,13 @@ static void test_a_dash_is_standard_input(void)
     assert_ran(MAP("a\n", "-a", "-", "--", "echo", "{}"), 0, "a\n", "");
 }
 
+static void test_an_unknown_command_is_corrected(void)
+{
+    const struct ran *r = command_run(&(struct command){ .argv = WORDS(WEIR_COMMAND, "mpa") });
+
+    assert_ran(r, 255, "", "weir: mpa: no such command; did you mean map?\nTry 'weir --help'.\n");
+}
+
 static void test_halt_has_to_say_when(void)
 {
     static const char *const values[] = { "",
@@ -266,6 +273,7 @@ int main(void)
         TEST(test_rules_have_to_be_rules),
         TEST(test_rules_for_groups_need_groups),
         TEST(test_a_dash_is_standard_input),
+        TEST(test_an_unknown_command_is_corrected),
         TEST(test_halt_has_to_say_when),
         TEST(test_halt_never_is_the_default),
         TEST(test_progress_is_one_of_three),
