@@ -119,7 +119,8 @@ static const struct opt options[] = {
     { COOL_CODE, 0, "cool-code", "N",
       "A command that exits with N asks for a pause: its group starts nothing for a while, then "
       "the command is "
-      "run again (this does not count as a failure). It may write how long (30s) to the descriptor "
+      "run again (this does not count as a failure, up to 100 times). It may write how long (30s) "
+      "to the descriptor "
       "that "
       "$WEIR_COOL_FD names.",
       OPT_TEXT, NULL },
