@@ -10,7 +10,10 @@
 #include <string.h>
 #include <weir/error.h>
 
-enum { ID_MAX = 4096 };
+enum {
+    ID_MAX = 4096,
+    RUN_MAX = 64, /* tasks that enter in one hold of their group's lock: a microsecond or so */
+};
 static const int64_t MS_MAX = 31536000000; /* a year */
 
 /* A submission on its way in. */
@@ -83,6 +86,16 @@ static int entry_init(struct entry *entry, weir_task_options *options, struct we
     if (id_size)
         entry->side->id = memcpy(rest + watch_size, entry->options->id, id_size);
     return 0;
+}
+
+/* What no record has taken over. */
+static void entry_discard(struct entry *entry)
+{
+    if (!entry->side)
+        return;
+    wr_locals_release(entry->side->locals);
+    wr_os_free(entry->side);
+    entry->side = NULL;
 }
 
 /* ---- into the queue --------------------------------------------------------------------------- */
@@ -328,6 +341,22 @@ static int lock_current(struct weir_group **group, struct weir_group **pinned)
     }
 }
 
+/* It was not admitted: waits for room, if that is the policy, or deals with it otherwise. */
+static int not_admitted(struct weir_task *task, weir_reason reason, weir_time deadline)
+{
+    const weir_policy *policy = &task->group->executor->policy.given;
+    int rc = 0;
+
+    if (policy->rejection == WEIR_BLOCK && !policy->rejection_fn &&
+        reason != WEIR_REASON_SHUT_DOWN && reason != WEIR_REASON_CANCELLED)
+        rc = wait_for_room(task, deadline ? deadline : WEIR_FOREVER, &reason);
+    if (reason == WEIR_REASON_CANCELLED)
+        weir_task_unref(task);
+    else if (reason)
+        turn_away(task, reason);
+    return rc;
+}
+
 /* Under the lock at first; unlocks. */
 static int admit_or_turn_away(struct weir_group *group, struct weir_task *task,
                               const struct entry *entry)
@@ -336,7 +365,6 @@ static int admit_or_turn_away(struct weir_group *group, struct weir_task *task,
     const weir_listener *listener = &ex->policy.given.listener;
     weir_reason reason;
     bool wake = false;
-    int rc = 0;
 
     if (listener->submitted) {
         wr_unlock(&group->lock);
@@ -348,25 +376,7 @@ static int admit_or_turn_away(struct weir_group *group, struct weir_task *task,
     wr_unlock(&group->lock);
     if (wake)
         wr_executor_wake(ex);
-    if (!reason)
-        return 0;
-    if (reason == WEIR_REASON_CANCELLED) {
-        weir_task_unref(task);
-        return 0;
-    }
-    if (ex->policy.given.rejection == WEIR_BLOCK && !ex->policy.given.rejection_fn &&
-        reason != WEIR_REASON_SHUT_DOWN) {
-        weir_time deadline = entry->options->deadline ? entry->options->deadline : WEIR_FOREVER;
-        rc = wait_for_room(task, deadline, &reason);
-        if (!reason)
-            return 0;
-        if (reason == WEIR_REASON_CANCELLED) {
-            weir_task_unref(task);
-            return 0;
-        }
-    }
-    turn_away(task, reason);
-    return rc;
+    return reason ? not_admitted(task, reason, entry->options->deadline) : 0;
 }
 
 static int submit(weir_task **out, struct weir_group *group, struct entry *entry)
@@ -407,6 +417,69 @@ static int submit(weir_task **out, struct weir_group *group, struct entry *entry
     return rc;
 }
 
+/* ---- many ------------------------------------------------------------------------------------- */
+
+/* Under the lock: the tasks of a run, until one is not admitted, which is answered with why. *count: how many
+ * there are to be, and then how many there were. */
+static struct weir_task *enter_run(weir_task **out, struct weir_group *group, struct entry *entry,
+                                   void *const *arg, size_t *count, weir_reason *reason, bool *wake)
+{
+    weir_time now = wr_os_now();
+    struct weir_task *task;
+    bool wakes = false;
+    size_t i;
+
+    *reason = WEIR_REASON_NONE;
+    for (i = 0; i < *count && !*reason; i++) {
+        entry->arg = arg[i];
+        if (make_task(&task, group, entry))
+            break;
+        task->queued_at = now;
+        if (out)
+            out[i] = task;
+        group->submitted++;
+        *reason = enter(group, task, &wakes);
+        *wake |= wakes;
+    }
+    *count = i;
+    return *reason ? task : NULL;
+}
+
+/* Submits some of the tasks: those that can be dealt with in one hold of the group's lock, sharing one look at the
+ * clock and one wake-up. *done: how many. */
+static int submit_run(weir_task **out, struct weir_group *group, struct entry *entry,
+                      void *const *arg, size_t count, size_t *done)
+{
+    struct weir_group *pinned = NULL;
+    struct weir_task *refused;
+    weir_reason reason;
+    bool wake = false;
+    int rc = lock_current(&group, &pinned);
+
+    *done = 0;
+    if (!rc) {
+        *done = count < RUN_MAX ? count : RUN_MAX;
+        refused = enter_run(out, group, entry, arg, done, &reason, &wake);
+        wr_unlock(&group->lock);
+        if (wake)
+            wr_executor_wake(group->executor);
+        if (refused)
+            rc = not_admitted(refused, reason, entry->options->deadline);
+        else if (!*done)
+            rc = WEIR_ENOMEM;
+        if (refused && rc) { /* it was none of them after all */
+            *done -= 1;
+            if (out) {
+                weir_task_unref(out[*done]);
+                out[*done] = NULL;
+            }
+        }
+    }
+    if (pinned)
+        wr_group_unpin(pinned);
+    return rc;
+}
+
 int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
                 const weir_task_options *opt)
 {
@@ -423,10 +496,7 @@ int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
     rc = entry_init(&entry, &options, group->executor, fn, arg, opt, out != NULL);
     if (!rc)
         rc = submit(out, group, &entry);
-    if (entry.side) { /* no record took it over */
-        wr_locals_release(entry.side->locals);
-        wr_os_free(entry.side);
-    }
+    entry_discard(&entry);
     return rc;
 }
 
@@ -455,12 +525,30 @@ int weir_submit_key(weir_task **out, weir_executor *ex, const char *key, weir_fn
 int64_t weir_submit_many(weir_task **out, weir_group *group, weir_fn *fn, void *const *arg,
                          size_t count, const weir_task_options *opt)
 {
+    weir_task_options options;
+    struct entry entry;
+    size_t submitted = 0, done = 1;
+    bool apart;
+    int rc;
+
     if (!group || !fn || (count && !arg))
         return WEIR_EINVAL;
-    for (size_t i = 0; i < count; i++) {
-        int rc = weir_submit(out ? &out[i] : NULL, group, fn, arg[i], opt);
-        if (rc)
-            return i ? (int64_t)i : rc;
+    if (out && count)
+        memset(out, 0, count * sizeof(out[0]));
+    if (wr_load(&group->executor->closed, acquire))
+        return WEIR_ECLOSED;
+    rc = entry_init(&entry, &options, group->executor, fn, NULL, opt, out != NULL);
+    /* A task with a record of its own, or one that a listener hears of first, goes in alone. */
+    apart = entry.side || group->executor->policy.given.listener.submitted;
+    entry_discard(&entry);
+    while (!rc && submitted < count) {
+        weir_task **handle = out ? &out[submitted] : NULL;
+        if (apart)
+            rc = weir_submit(handle, group, fn, arg[submitted], opt);
+        else
+            rc = submit_run(handle, group, &entry, &arg[submitted], count - submitted, &done);
+        if (!apart || !rc)
+            submitted += done;
     }
-    return (int64_t)count;
+    return submitted || !rc ? (int64_t)submitted : rc;
 }

@@ -331,17 +331,10 @@ static int limit_for(int64_t *limit, const char *key, void *arg)
 
 /* ---- what threads do -------------------------------------------------------------------------------- */
 
-static void submit(void)
+static struct item *next_item(bool plain)
 {
-    char id[8];
-    struct item *item;
-    weir_task_options opt = { .size = sizeof(opt) };
-    bool plain = !w.listens && chance(50);
+    struct item *item = &w.item[w.items++];
 
-    if (w.items == ITEMS)
-        return;
-    item = &w.item[w.items++];
-    snprintf(id, sizeof(id), "%d", (int)(item - w.item));
     item->kind = (enum kind)below(KINDS);
     item->key = below(KEYS);
     item->ms = 1 + below(3);
@@ -349,6 +342,41 @@ static void submit(void)
     item->level = plain || chance(70) ? WEIR_NORMAL : 1 + below(4);
     item->detached = chance(25);
     item->with_drop = !plain;
+    item->submitted = true;
+    item->called = ++w.moments;
+    return item;
+}
+
+static void check_answer(struct item *item, int rc, weir_task *task, bool has_deadline)
+{
+    item->rc = rc;
+    item->task = task;
+    item->answered = ++w.moments;
+    item->admitted = rc == 0;
+    CHECK(rc == 0 || rc == WEIR_ECLOSED || rc == WEIR_EINVAL || rc == WEIR_ENOMEM ||
+          rc == WEIR_ETIMEDOUT);
+    CHECK(rc != WEIR_ECLOSED || w.closed);
+    CHECK(rc != WEIR_ENOMEM || w.faults);
+    CHECK(rc != WEIR_EINVAL || item->cost > 1);
+    CHECK(rc != WEIR_ETIMEDOUT || (w.rejection == WEIR_BLOCK && has_deadline));
+    CHECK((task != NULL) == (rc == 0 && !item->detached));
+    if (rc)
+        item->dead = true;
+}
+
+static void submit(void)
+{
+    char id[8];
+    struct item *item;
+    weir_task_options opt = { .size = sizeof(opt) };
+    bool plain = !w.listens && chance(50);
+    weir_task *task = NULL;
+    int rc;
+
+    if (w.items == ITEMS)
+        return;
+    item = next_item(plain);
+    snprintf(id, sizeof(id), "%d", (int)(item - w.item));
     if (!plain)
         opt = (weir_task_options){ .size = sizeof(opt),
                                    .id = id,
@@ -359,26 +387,48 @@ static void submit(void)
                                    .on_done_arg = item };
     if (chance(40))
         opt.deadline = weir_now() + below(3) * MS + 1;
-    item->submitted = true;
-    item->called = ++w.moments;
-    weir_task *task = NULL;
     if (chance(50))
-        item->rc = weir_submit(item->detached ? NULL : &task, w.group[item->key], body, item, &opt);
+        rc = weir_submit(item->detached ? NULL : &task, w.group[item->key], body, item, &opt);
     else
-        item->rc =
+        rc =
             weir_submit_key(item->detached ? NULL : &task, w.ex, keys[item->key], body, item, &opt);
-    item->task = task;
-    item->answered = ++w.moments;
-    item->admitted = item->rc == 0;
-    CHECK(item->rc == 0 || item->rc == WEIR_ECLOSED || item->rc == WEIR_EINVAL ||
-          item->rc == WEIR_ENOMEM || item->rc == WEIR_ETIMEDOUT);
-    CHECK(item->rc != WEIR_ECLOSED || w.closed);
-    CHECK(item->rc != WEIR_ENOMEM || w.faults);
-    CHECK(item->rc != WEIR_EINVAL || item->cost > 1);
-    CHECK(item->rc != WEIR_ETIMEDOUT || (w.rejection == WEIR_BLOCK && opt.deadline));
-    CHECK((item->task != NULL) == (item->rc == 0 && !item->detached));
-    if (item->rc)
-        item->dead = true;
+    check_answer(item, rc, task, opt.deadline);
+}
+
+/* Several in one call. Those after one that fails were never submitted. */
+static void submit_several(void)
+{
+    enum { MOST = 5 };
+    int count = 2 + below(MOST - 1);
+    weir_task_options opt = { .size = sizeof(opt) };
+    weir_task *task[MOST];
+    void *item[MOST];
+    int64_t done;
+
+    if (w.listens || w.items + count > ITEMS)
+        return;
+    for (int i = 0; i < count; i++) {
+        struct item *first = i ? item[0] : NULL, *one = item[i] = next_item(true);
+        one->key = first ? first->key : one->key;
+        one->detached = first ? first->detached : one->detached;
+    }
+    bool detached = ((struct item *)item[0])->detached;
+    if (chance(40))
+        opt.deadline = weir_now() + below(3) * MS + 1;
+    done = weir_submit_many(detached ? NULL : task, w.group[((struct item *)item[0])->key], body,
+                            item, (size_t)count, &opt);
+    for (int i = 0; i < count; i++) {
+        if (done < 0 || i < done) {
+            check_answer(item[i], done < 0 ? (int)done : 0, detached ? NULL : task[i],
+                         opt.deadline);
+        } else {
+            CHECK(w.closed || w.faults || opt.deadline);
+            CHECK(detached || !task[i]);
+            ((struct item *)item[i])->rc = WEIR_ECANCELED;
+            ((struct item *)item[i])->answered = ++w.moments;
+            ((struct item *)item[i])->dead = true;
+        }
+    }
 }
 
 static struct item *some_item(void)
@@ -546,8 +596,10 @@ static void act(int actor)
 {
     int what = below(100);
 
-    if (what < 42)
+    if (what < 34)
         submit();
+    else if (what < 42)
+        submit_several();
     else if (what < 52)
         cancel();
     else if (what < 58)
