@@ -1,5 +1,6 @@
-/* w1: what a task costs from submit to end: a million empty ones over 64 groups, submitted by one thread
- * and by two. Results, times and reasons are kept, as they always are; nobody asks for a handle.
+/* w1: what a task costs from submit to end: a million empty ones over 64 groups, submitted by one thread, by
+ * two, and by one, fifty in a call. Results, times and reasons are kept, as they always are; nobody asks for
+ * a handle.
  * SPDX-License-Identifier: MIT */
 #include "bench.h"
 
@@ -11,12 +12,14 @@ enum {
     LIMIT = 4,
     WARM_UPS = 1, /* rounds that do not count: peers have a heap to grow, too */
     ROUNDS = 3,
+    RUN = 50, /* tasks per call, where there are several */
 };
 
 struct submitter {
     weir_group **group;
     int tasks;
     int first; /* group to begin with */
+    int run;   /* tasks per call      */
 };
 
 static int empty(void **value, void *arg)
@@ -29,10 +32,15 @@ static int empty(void **value, void *arg)
 static void *submit(void *submitter_arg)
 {
     struct submitter *s = submitter_arg;
+    static void *args[RUN]; /* they have none */
 
-    for (int i = 0; i < s->tasks; i++)
+    for (int i = 0; s->run == 1 && i < s->tasks; i++)
         bench_must(weir_submit(NULL, s->group[(s->first + i) % GROUPS], empty, NULL, NULL),
                    "weir_submit");
+    for (int i = 0; s->run > 1 && i < s->tasks / s->run; i++)
+        if (weir_submit_many(NULL, s->group[(s->first + i) % GROUPS], empty, args, (size_t)s->run,
+                             NULL) != s->run)
+            bench_die("w1: weir_submit_many did not take all");
     return NULL;
 }
 
@@ -61,7 +69,7 @@ static void check_counts(weir_executor *ex)
         bench_die("w1: %llu tasks succeeded", (unsigned long long)stats.succeeded);
 }
 
-static double ns_per_task(int submitters)
+static double ns_per_task(int submitters, int run)
 {
     weir_executor *ex = bench_executor(WEIR_POLICY(.group_limit = LIMIT));
     weir_group *group[GROUPS];
@@ -70,7 +78,8 @@ static double ns_per_task(int submitters)
 
     bench_groups(group, GROUPS, ex);
     for (int i = 0; i < submitters; i++)
-        submitter[i] = (struct submitter){ group, TASKS / submitters, GROUPS / submitters * i };
+        submitter[i] =
+            (struct submitter){ group, TASKS / submitters, GROUPS / submitters * i, run };
     for (int i = 0; i < WARM_UPS; i++)
         round_ns(ex, submitter, submitters);
     for (int i = 0; i < ROUNDS; i++)
@@ -82,17 +91,23 @@ static double ns_per_task(int submitters)
 
 static void measure_two(struct bench_out *out)
 {
-    bench_put(out, BENCH_WEIR, "ns_per_task_2", ns_per_task(2));
+    bench_put(out, BENCH_WEIR, "ns_per_task_2", ns_per_task(2, 1));
 }
 
 static void measure_one(struct bench_out *out)
 {
-    bench_put(out, BENCH_WEIR, "ns_per_task", ns_per_task(1));
+    bench_put(out, BENCH_WEIR, "ns_per_task", ns_per_task(1, 1));
     bench_put(out, BENCH_WEIR, "peak_mb", bench_peak() / (1 << 20));
+}
+
+static void measure_many(struct bench_out *out)
+{
+    bench_put(out, BENCH_WEIR, "ns_per_task_many", ns_per_task(1, RUN));
 }
 
 void bench_w1(struct bench_out *out)
 {
     bench_apart(out, measure_one);
     bench_apart(out, measure_two);
+    bench_apart(out, measure_many);
 }

@@ -94,8 +94,9 @@ int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
 int weir_submit_key(weir_task **out, weir_executor *ex, const char *key, weir_fn *fn, void *arg,
                     const weir_task_options *opt) WEIR_PARKS;
 
-/* Submits `count` tasks in order, arg[i] each; handles go to out[i] (out may be NULL). Answers how many
- * were submitted, or the error that stopped the very first. */
+/* Submits `count` tasks in order, arg[i] each, for less than as many calls cost; handles go to out[i] (out may be
+ * NULL). Answers how many were submitted, or the error that stopped the very first; the other
+ * handles are NULL. */
 int64_t weir_submit_many(weir_task **out, weir_group *group, weir_fn *fn, void *const *arg,
                          size_t count, const weir_task_options *opt) WEIR_PARKS;
 
