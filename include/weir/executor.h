@@ -55,7 +55,14 @@ typedef struct weir_listener {
     void (*stalled)(const weir_stall *stall, void *arg);
 } weir_listener;
 
-/* Limits of one group by name. Zero asks for the policy's default; an entry must set something. */
+/* How often a group starts tasks: evenly spread, after at most `burst` at once; as weir_group_pace. */
+typedef struct weir_pace {
+    int64_t starts;    /* 0: as fast as they come                                            */
+    int64_t period_ns; /* default: a second                                                  */
+    int64_t burst;     /* default 1                                                          */
+} weir_pace;
+
+/* What one group is like. Zero asks for the policy's default; an entry of `groups` must set something. */
 typedef struct weir_group_policy {
     const char *key;
     int64_t limit;        /* tasks (permits) running at once                                 */
@@ -65,6 +72,7 @@ typedef struct weir_group_policy {
     const char *domain;   /* by name; default: domain_for is asked                           */
     weir_deadlines deadlines;
     weir_carrier run_on; /* WEIR_THREADS: its bodies run on threads, and may block           */
+    weir_pace pace;
 } weir_group_policy;
 
 /* What becomes of the permits (and the slot) of a body that runs on beyond its deadline. */
@@ -88,18 +96,30 @@ typedef struct weir_policy { /* zero in any field asks for its default; all of i
     int64_t group_limit;        /* default 1                                                    */
     int64_t group_inflight_max; /* default WEIR_NO_LIMIT                                     */
     int64_t group_queue_max;    /* default WEIR_NO_LIMIT: bound it, or a flood fills the memory */
-    const weir_group_policy *groups; /* by name; they win over limit_for                     */
+    const weir_group_policy *groups; /* by name; nobody is asked about what they set         */
     size_t group_count;
-    /* Asked once for each new group that is not among those, outside all locks. Below 1 counts as 1; a
-     * non-zero answer means no opinion, and group_limit is taken. It must not use the key it is asked
-     * about. */
+    /* Asked once for each new group that is not among those, outside all locks: fills in what it likes of `out`,
+     * which comes with the key and zeros. Zero asks for the default; for limit and domain, limit_for and
+     * domain_for are asked before that. A non-zero answer means no opinion: nothing of `out` counts. The
+     * domain's name need only live until the next call. It must not use the key it is asked about.
+     *
+     * Nobody can be told that an answer makes no sense, so it is brought into range: what is below the least
+     * counts as the least (a limit of 1, WEIR_NO_QUEUE, a weight of 1, one start, one nanosecond or
+     * millisecond), what is above the most as the most; a run_on that there is not as none; a domain that
+     * there is not as with domain_for. */
+    int (*group_for)(weir_group_policy *out, const char *key, void *arg);
+    void *group_arg;
+    /* The same for the limit alone, of groups whose limit nobody has set by now. Below 1 counts as 1; a non-zero
+     * answer means no opinion, and group_limit is taken. */
     int (*limit_for)(int64_t *limit, const char *key, void *arg);
     void *limit_arg;
     weir_rejection rejection; /* default: WEIR_ABORT                                         */
     weir_rejection_fn *rejection_fn; /* takes precedence over `rejection`                    */
     void *rejection_arg;
     weir_listener listener;
-    int64_t idle_evict_ms; /* forget a group idle for this long; default: never            */
+    /* Forget a group that was idle for this long; default: never. But not while it is paused, cools down or has
+     * yet to earn its burst: a group that comes back starts no more than one that stayed. */
+    int64_t idle_evict_ms;
 
     /* Domains. Their sums must fit into slots and queue_places. */
     const weir_domain_policy *domains; /* default: none, and no slots are counted            */
@@ -108,8 +128,8 @@ typedef struct weir_policy { /* zero in any field asks for its default; all of i
     int64_t queue_places;  /* in all; default WEIR_NO_LIMIT                                  */
     int64_t default_floor; /* slots of the default domain that nobody may borrow; default 0  */
     weir_lending lending;
-    /* Asked once for each new group that is not in `groups` with a domain: stores a name, which need only live until
-     * the next call, or leaves NULL for the default domain. Non-zero: no opinion. */
+    /* Asked once for each new group whose domain neither `groups` nor group_for says: stores a name, which
+     * need only live until the next call, or leaves NULL for the default domain. Non-zero: no opinion. */
     int (*domain_for)(const char **domain, const char *key, void *arg);
     void *domain_arg;
     bool unknown_domain_is_default; /* else WEIR_ENODOMAIN, if domain_for names one there is not */

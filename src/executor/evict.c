@@ -109,13 +109,14 @@ int weir_group_evict(weir_executor *ex, const char *key, int flags)
 
 /* ---- idle groups ------------------------------------------------------------------------------ */
 
-static bool idle_since(struct weir_group *group, weir_time before)
+/* Has been idle for long enough, and nobody will notice that it was forgotten. */
+static bool is_forgettable(struct weir_group *group, weir_time now, int64_t idle_ns)
 {
     bool idle;
 
     wr_lock(&group->lock);
-    idle = group->idle_since && group->idle_since <= before && !group->kept && !group->pins &&
-           !group->records;
+    idle = group->idle_since && group->idle_since <= now - idle_ns && !group->kept &&
+           !group->pins && !group->records && wr_gate_is_at_rest(group, now);
     wr_unlock(&group->lock);
     return idle;
 }
@@ -128,7 +129,7 @@ weir_time wr_group_sweep_idle(struct weir_executor *ex, weir_time now)
     wr_lock(&ex->table.lock);
     for (group = wr_table_next(&ex->table, NULL); group; group = next) {
         next = wr_table_next(&ex->table, group);
-        if (!idle_since(group, now - idle_ns))
+        if (!is_forgettable(group, now, idle_ns))
             continue;
         wr_group_detach(group);
         group->table_next = victims; /* free to use: it is not in the table any more */

@@ -36,7 +36,7 @@ static int start(struct weir_executor *ex)
 
     if (!rc)
         rc = wr_hall_start(ex);
-    if (!rc && ex->policy.watched)
+    if (!rc && ex->policy.timed)
         rc = wr_clock_start(ex);
     if (!rc && ex->policy.given.idle_evict_ms)
         rc = wr_clock_start_sweeping(ex);

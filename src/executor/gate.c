@@ -2,7 +2,7 @@
  * call or the clock brings it back.
  *
  * Pace is the generic cell rate algorithm: `pace_next` runs ahead of the clock by one interval per
- * start; starts are allowed while it is at most `pace_slack` ahead.
+ * start; starts are allowed while it is at most `pace.slack` ahead.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/os.h"
@@ -40,7 +40,26 @@ void wr_gate_free(struct weir_group *group)
 
 static weir_time paced_until(const struct wr_gate *gate)
 {
-    return gate->pace_interval ? gate->pace_next - gate->pace_slack : 0;
+    return gate->pace.interval ? gate->pace_next - gate->pace.slack : 0;
+}
+
+bool wr_gate_is_at_rest(const struct weir_group *group, weir_time now)
+{
+    const struct wr_gate *gate = wr_group_gate(group);
+
+    if (group->sums.closed & WR_PAUSED)
+        return false;
+    return !gate || (gate->cool_until <= now && (!gate->pace.interval || gate->pace_next <= now));
+}
+
+int wr_gate_pace(struct weir_group *group, const struct wr_pace *pace)
+{
+    struct wr_gate *gate = gate_of(group);
+
+    if (!gate)
+        return WEIR_ENOMEM;
+    gate->pace = *pace;
+    return 0;
 }
 
 weir_time wr_gate_opens_at(const struct weir_group *group)
@@ -84,11 +103,11 @@ void wr_gate_started(struct weir_group *group, weir_time now)
 {
     struct wr_gate *gate = wr_group_gate(group);
 
-    if (!gate->pace_interval)
+    if (!gate->pace.interval)
         return;
     if (gate->pace_next < now)
         gate->pace_next = now;
-    if (__builtin_add_overflow(gate->pace_next, gate->pace_interval, &gate->pace_next))
+    if (__builtin_add_overflow(gate->pace_next, gate->pace.interval, &gate->pace_next))
         gate->pace_next = WEIR_FOREVER;
     settle_gate(group, now);
 }
@@ -146,10 +165,10 @@ void weir_group_resume(weir_group *handle)
     }
 }
 
-/* The group behind a handle, with a gate and a clock that runs, and locked; or an error. */
-static int with_gate(struct weir_group **out, weir_group *handle)
+/* A group that was pinned for us (NULL: it could not be), with a gate and a clock that runs, and locked; or an
+ * error. */
+static int with_gate(struct weir_group *group)
 {
-    struct weir_group *group = wr_group_current(handle);
     int rc;
 
     if (!group)
@@ -157,10 +176,8 @@ static int with_gate(struct weir_group **out, weir_group *handle)
     rc = wr_clock_start(group->executor);
     if (!rc) {
         wr_lock(&group->lock);
-        if (gate_of(group)) {
-            *out = group;
+        if (gate_of(group))
             return 0;
-        }
         wr_unlock(&group->lock);
         rc = WEIR_ENOMEM;
     }
@@ -175,10 +192,9 @@ static void done_with_gate(struct weir_group *group)
     wr_group_unpin(group);
 }
 
-int weir_group_cool_down(weir_group *handle, weir_time until)
+static int cool_down(struct weir_group *group, weir_time until)
 {
-    struct weir_group *group;
-    int rc = handle ? with_gate(&group, handle) : WEIR_EINVAL;
+    int rc = with_gate(group);
 
     if (rc)
         return rc;
@@ -187,24 +203,30 @@ int weir_group_cool_down(weir_group *handle, weir_time until)
     return 0;
 }
 
+int weir_group_cool_down(weir_group *handle, weir_time until)
+{
+    return handle ? cool_down(wr_group_current(handle), until) : WEIR_EINVAL;
+}
+
+int weir_task_cool_down(weir_task *task, weir_time until)
+{
+    return task ? cool_down(wr_group_present(task->group), until) : WEIR_EINVAL;
+}
+
 int weir_group_pace(weir_group *handle, int64_t starts, int64_t period_ns, int64_t burst)
 {
     struct weir_group *group;
-    int64_t interval = 0, slack = 0;
+    struct wr_pace pace;
     int rc;
 
-    if (!handle || starts < 0 || period_ns < 0 || burst < 0 || (starts && !period_ns))
+    if (!handle || starts < 0 || period_ns < 0 || burst < 0 || (starts && !period_ns) ||
+        !wr_pace_from(&pace, &(weir_pace){ starts, period_ns, burst }))
         return WEIR_EINVAL;
-    if (starts) {
-        interval = period_ns / starts > 0 ? period_ns / starts : 1;
-        if (__builtin_mul_overflow(interval, burst > 1 ? burst - 1 : 0, &slack))
-            return WEIR_EINVAL;
-    }
-    rc = with_gate(&group, handle);
+    group = wr_group_current(handle);
+    rc = with_gate(group);
     if (rc)
         return rc;
-    wr_group_gate(group)->pace_interval = interval;
-    wr_group_gate(group)->pace_slack = slack;
+    wr_group_gate(group)->pace = pace;
     wr_group_gate(group)->pace_next = 0;
     done_with_gate(group);
     return 0;

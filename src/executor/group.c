@@ -20,11 +20,11 @@ struct weir_group *wr_group_new(struct weir_executor *ex, const char *key, size_
 
     if (!group)
         return NULL;
-    if ((ex->hall || ex->policy.watched) && !wr_group_rare(group)) {
+    if (ex->hall && !wr_group_rare(group)) {
         wr_os_free(group);
         return NULL;
     }
-    group->unresolved = true;
+    group->resolution = WR_UNRESOLVED;
     group->weight = 1;
     wr_list_init(&group->queue);
     wr_list_init(&group->ring_link);
@@ -41,6 +41,23 @@ void wr_group_discard(struct weir_group *group)
     wr_os_free(group);
 }
 
+/* What few groups have is kept apart, if there is memory for it. Under the lock. */
+static enum wr_resolution resolve_rare(struct weir_group *group,
+                                       const struct wr_group_limits *limits)
+{
+    if (limits->lost)
+        return WR_LOST;
+    if (limits->pace.interval && wr_gate_pace(group, &limits->pace))
+        return WR_STARVED;
+    if (!wr_has_deadlines(&limits->deadlines))
+        return WR_RESOLVED;
+    if (!wr_group_rare(group))
+        return WR_STARVED;
+    group->rare->deadlines = limits->deadlines;
+    wr_store(&group->executor->policy.watched, true, relaxed); /* read under the group's lock */
+    return WR_RESOLVED;
+}
+
 /* Asks the policy, which may ask the user, so without any lock. Only who made the group does; all others wait
  * in wait_resolved, so that nobody is asked twice. */
 void wr_group_resolve(struct weir_group *group)
@@ -53,27 +70,46 @@ void wr_group_resolve(struct weir_group *group)
     group->weight = limits.weight;
     group->domain = limits.domain;
     group->carrier = (uint8_t)limits.run_on;
-    if (limits.lost)
-        group->rare->lost = true;
-    if (ex->policy.watched)
-        group->rare->deadlines = limits.deadlines;
-    group->unresolved = false;
+    group->resolution = (uint8_t)resolve_rare(group, &limits);
     wr_unlock(&group->lock);
     wr_waitq_wake_all(&ex->resolved);
 }
 
-/* A resolved group that has no domain is not kept: the resolver may have a better answer next time. */
-static int refuse_lost(struct weir_group *group)
+static enum wr_resolution resolution_of(struct weir_group *group)
+{
+    enum wr_resolution resolution;
+
+    wr_lock(&group->lock);
+    resolution = (enum wr_resolution)group->resolution;
+    wr_unlock(&group->lock);
+    return resolution;
+}
+
+static enum wr_resolution wait_resolved(struct weir_group *group)
+{
+    enum wr_resolution resolution = resolution_of(group);
+    struct wr_parker storage, *self;
+    struct wr_waiter waiter;
+
+    if (resolution != WR_UNRESOLVED)
+        return resolution;
+    self = wr_parker_self(&storage);
+    wr_waitq_enter(&group->executor->resolved, &waiter, self);
+    while ((resolution = resolution_of(group)) == WR_UNRESOLVED)
+        wr_park(self, WEIR_FOREVER);
+    wr_waitq_leave(&group->executor->resolved, &waiter);
+    return resolution;
+}
+
+/* Waits until the group is resolved. One that is of no use is not kept, nor is the caller's pin: the resolver may
+ * have a better answer next time, or there may be memory. */
+static int check_usable(struct weir_group *group)
 {
     struct weir_executor *ex = group->executor;
-    bool lost, ours;
+    enum wr_resolution resolution = wait_resolved(group);
+    bool ours;
 
-    if (!ex->hall)
-        return 0;
-    wr_lock(&group->lock);
-    lost = group->rare->lost;
-    wr_unlock(&group->lock);
-    if (!lost)
+    if (resolution == WR_RESOLVED)
         return 0;
     wr_lock(&ex->table.lock);
     ours = !group->evicted; /* set under both locks */
@@ -83,31 +119,7 @@ static int refuse_lost(struct weir_group *group)
     if (ours)
         wr_group_retire(group, WEIR_REASON_EVICTED, 0);
     wr_group_unpin(group);
-    return WEIR_ENODOMAIN;
-}
-
-static bool is_unresolved(struct weir_group *group)
-{
-    bool unresolved;
-
-    wr_lock(&group->lock);
-    unresolved = group->unresolved;
-    wr_unlock(&group->lock);
-    return unresolved;
-}
-
-static void wait_resolved(struct weir_group *group)
-{
-    struct wr_parker storage, *self;
-    struct wr_waiter waiter;
-
-    if (!is_unresolved(group))
-        return;
-    self = wr_parker_self(&storage);
-    wr_waitq_enter(&group->executor->resolved, &waiter, self);
-    while (is_unresolved(group))
-        wr_park(self, WEIR_FOREVER);
-    wr_waitq_leave(&group->executor->resolved, &waiter);
+    return resolution == WR_LOST ? WEIR_ENODOMAIN : WEIR_ENOMEM;
 }
 
 /* What a group had counted goes to the executor's books. Under the table's lock. */
@@ -226,9 +238,8 @@ int wr_group_find(struct weir_group **out, struct weir_executor *ex, const char 
     group = pin_existing(ex, hash, key);
     wr_unlock(&ex->table.lock);
     if (group) {
-        wait_resolved(group);
         *out = group;
-        return refuse_lost(group);
+        return check_usable(group);
     }
     made = wr_group_new(ex, key, length, hash);
     if (!made)
@@ -250,28 +261,43 @@ int wr_group_find(struct weir_group **out, struct weir_executor *ex, const char 
         wr_table_put(&ex->table, group);
     }
     wr_unlock(&ex->table.lock);
-    if (made) { /* another was faster */
+    if (made) /* another was faster */
         wr_group_discard(made);
-        wait_resolved(group);
-    } else {
+    else
         wr_group_resolve(group);
-    }
     *out = group;
-    return refuse_lost(group);
+    return check_usable(group);
+}
+
+struct weir_group *wr_group_present(struct weir_group *group)
+{
+    struct weir_group *present = NULL;
+    bool evicted;
+
+    wr_lock(&group->lock);
+    evicted = group->evicted;
+    group->pins += !evicted;
+    wr_unlock(&group->lock);
+    if (!evicted)
+        return group;
+    return wr_group_find(&present, group->executor, group->key) ? NULL : present;
+}
+
+/* Evicted just now or not: its handles lead to whatever is current. */
+static void keep(struct weir_group *group)
+{
+    wr_lock(&group->lock);
+    group->kept = true;
+    wr_unlock(&group->lock);
 }
 
 struct weir_group *wr_group_current(struct weir_group *handle)
 {
-    struct weir_group *group = NULL;
-    bool evicted;
+    struct weir_group *group = wr_group_present(handle);
 
-    wr_lock(&handle->lock);
-    evicted = handle->evicted;
-    handle->pins += !evicted;
-    wr_unlock(&handle->lock);
-    if (!evicted)
-        return handle;
-    return wr_group_find(&group, handle->executor, handle->key) ? NULL : group;
+    if (group && group != handle)
+        keep(group);
+    return group;
 }
 
 int weir_group_get(weir_group **out, weir_executor *ex, const char *key)
@@ -287,9 +313,7 @@ int weir_group_get(weir_group **out, weir_executor *ex, const char *key)
     rc = wr_group_find(&group, ex, key);
     if (rc)
         return rc;
-    wr_lock(&group->lock);
-    group->kept = true; /* evicted just now or not: the handle leads to whatever is current */
-    wr_unlock(&group->lock);
+    keep(group);
     wr_group_unpin(group);
     *out = group;
     return 0;

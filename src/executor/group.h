@@ -7,6 +7,7 @@
 #include "base/lock.h"
 #include "executor/admit.h"
 #include "executor/clock.h"
+#include "executor/policy.h"
 #include "executor/task.h"
 
 #include <weir/group.h>
@@ -20,9 +21,16 @@ struct wr_gate {
     struct wr_alarm alarm; /* brings the group back                                          */
     weir_time wake_at;     /* what the timer is armed for; 0: it is not                      */
     weir_time cool_until;
-    int64_t pace_interval; /* ns between two starts; 0: no pace                              */
-    int64_t pace_slack;    /* how far starts may run ahead of that: (burst - 1) intervals    */
-    weir_time pace_next;   /* when the next start is due, were there no slack                */
+    struct wr_pace pace;
+    weir_time pace_next; /* when the next start is due, were there no slack                  */
+};
+
+/* What has become of asking the policy about a group. */
+enum wr_resolution {
+    WR_RESOLVED,
+    WR_UNRESOLVED, /* whoever made the group is about to ask                                  */
+    WR_LOST,       /* it was to be in a domain that there is not                              */
+    WR_STARVED,    /* there was no memory for what the policy says of it                      */
 };
 
 /* In the order of use: the first two cache lines are all that submitting and starting touch.
@@ -34,8 +42,9 @@ struct wr_gate {
  *     lives while it is in the table, or kept, or records + pins > 0                              */
 struct weir_group {
     struct wr_lock lock;
-    bool in_ring, evicted, unresolved;
-    bool kept;               /* handed out by weir_group_get: stays until the executor goes    */
+    bool in_ring, evicted;
+    uint8_t resolution;      /* enum wr_resolution; only resolved ones are of use              */
+    bool kept;               /* somebody has a handle of it: stays until the executor goes     */
     _Atomic bool cancel_all; /* its running bodies are asked to end                            */
     uint8_t domain;
     uint16_t weight;
@@ -72,9 +81,8 @@ struct wr_rare {
     struct weir_group *heir;  /* the next generation, pinned, if it was charged for our permits  */
     weir_deadlines deadlines; /* of tasks that have none of their own                 */
     uint32_t timed_out, stalls, overdue; /* overdue: bodies that run beyond their deadline      */
-    bool lost;                           /* it was to be in a domain that there is not          */
 
-    /* Groups in domains always have this record, and all where deadlines are inherited. */
+    /* Groups in domains always have this record. */
     uint32_t want;                   /* under the hall's lock                                   */
     _Atomic weir_time cancel_before; /* bodies that started earlier are asked to end            */
     bool emptied;                    /* in a list of those being emptied, by `next`             */
@@ -114,7 +122,10 @@ void wr_group_discard(struct weir_group *group);
 /* Finds or makes the group; answers it with a pin. */
 int wr_group_find(struct weir_group **out, struct weir_executor *ex, const char *key);
 
-/* The present generation behind a handle, pinned; NULL if the executor is closed or out of memory. */
+/* The present generation of a group, pinned; NULL if the executor is closed or out of memory. */
+struct weir_group *wr_group_present(struct weir_group *group);
+
+/* The same behind a handle that is used to steer it: kept from now on, as what has a handle is. */
 struct weir_group *wr_group_current(struct weir_group *handle);
 
 /* Takes a finished or settled task's permits back; if the group was evicted with WEIR_CARRY_OVER, those
@@ -163,6 +174,13 @@ void wr_gate_started(struct weir_group *group, weir_time now);
 
 /* When the gate opens by itself; 0: not known. Under the lock. */
 weir_time wr_gate_opens_at(const struct weir_group *group);
+
+/* Whether it would be the same if the group were forgotten and made anew: not paused, nor cooling down, and its
+ * burst is whole. Under the lock. */
+bool wr_gate_is_at_rest(const struct weir_group *group, weir_time now);
+
+/* Gives a group that nobody has started anything in its pace. WEIR_ENOMEM. Under the lock; the clock runs. */
+int wr_gate_pace(struct weir_group *group, const struct wr_pace *pace);
 
 void wr_gate_free(struct weir_group *group);
 

@@ -37,6 +37,21 @@ int64_t wr_queue_to(uint32_t queue_max)
     return queue_max ? wr_limit_to(queue_max) : WEIR_NO_QUEUE;
 }
 
+bool wr_pace_from(struct wr_pace *out, const weir_pace *pace)
+{
+    int64_t interval;
+
+    *out = (struct wr_pace){ 0 };
+    if (!pace->starts)
+        return true;
+    interval = pace->period_ns / pace->starts;
+    out->interval = interval > 0 ? interval : 1;
+    if (!__builtin_mul_overflow(out->interval, pace->burst > 1 ? pace->burst - 1 : 0, &out->slack))
+        return true;
+    out->slack = INT64_MAX;
+    return false;
+}
+
 /* ---- copying --------------------------------------------------------------------------------- */
 
 static int by_key(const void *a, const void *b)
@@ -133,8 +148,18 @@ static bool is_watched(const struct wr_policy *policy)
     return watched;
 }
 
+static bool is_timed(const struct wr_policy *policy, bool watched)
+{
+    bool timed = watched || policy->given.group_for;
+
+    for (size_t i = 0; policy->group && i < policy->given.group_count; i++)
+        timed |= policy->group[i].pace.starts != 0;
+    return timed;
+}
+
 int wr_policy_init(struct wr_policy *policy, const weir_policy *given, weir_message *message)
 {
+    bool watched;
     int rc;
 
     if (message)
@@ -154,7 +179,9 @@ int wr_policy_init(struct wr_policy *policy, const weir_policy *given, weir_mess
     }
     policy->given.groups = policy->group;
     policy->given.domains = policy->domain;
-    policy->watched = is_watched(policy);
+    watched = is_watched(policy);
+    policy->timed = is_timed(policy, watched);
+    wr_store(&policy->watched, watched, relaxed);
     return 0;
 }
 
@@ -192,7 +219,7 @@ static void resolve_domain(struct wr_group_limits *limits, const struct wr_polic
     const char *name = entry ? entry->domain : NULL;
     int domain = WR_DEFAULT;
 
-    if (!policy->domain)
+    if (!policy->domain && (!name || strcmp(name, WEIR_DEFAULT_DOMAIN) == 0))
         return;
     if (!name && given->domain_for && given->domain_for(&name, key, given->domain_arg) != 0)
         name = NULL;
@@ -245,21 +272,35 @@ static weir_deadlines resolve_deadlines(const struct wr_policy *policy,
     return inherit(&d, &policy->given.deadlines);
 }
 
+/* The entry of `groups`, else what group_for answers, which is stored in *answer; NULL: neither. */
+static const weir_group_policy *entry_for(weir_group_policy *answer, const struct wr_policy *policy,
+                                          const char *key)
+{
+    weir_group_policy wanted = { .key = key }, *entry = NULL;
+
+    if (policy->group)
+        entry = bsearch(&wanted, policy->group, policy->given.group_count, sizeof(wanted), by_key);
+    if (entry)
+        return entry;
+    return wr_policy_ask(answer, policy, key) ? answer : NULL;
+}
+
 struct wr_group_limits wr_policy_resolve(const struct wr_policy *policy, const char *key)
 {
     const weir_policy *given = &policy->given;
-    weir_group_policy wanted = { .key = key }, *entry = NULL;
+    weir_group_policy answer;
+    const weir_group_policy *entry = entry_for(&answer, policy, key);
     struct wr_group_limits limits = { .weight = 1 };
 
-    if (policy->group)
-        entry = bsearch(&wanted, policy->group, given->group_count, sizeof(wanted), by_key);
     limits.limit = wr_limit_from(entry && entry->limit ? entry->limit : asked_limit(given, key));
     if (!limits.limit)
         limits.limit = WR_INF; /* limit_for asked for more than we can count */
     limits.inflight_max = wr_limit_from(entry ? entry->inflight_max : given->group_inflight_max);
     wr_queue_from(&limits.queue_max, entry ? entry->queue_max : given->group_queue_max);
-    if (entry)
+    if (entry) {
         limits.weight = (uint16_t)entry->weight;
+        wr_pace_from(&limits.pace, &entry->pace);
+    }
     resolve_domain(&limits, policy, entry, key);
     limits.deadlines = resolve_deadlines(policy, entry, limits.domain);
     limits.run_on = entry ? entry->run_on : WEIR_WORKERS;

@@ -3,14 +3,28 @@
 #ifndef WR_EXECUTOR_POLICY_H
 #define WR_EXECUTOR_POLICY_H
 
+#include "base/atomic.h"
+
 #include <weir/executor.h>
+
+enum { WR_WEIGHT_MAX = 1000, WR_PACE_PERIOD_NS = 1000000000 };
+#define WR_SPAN_MAX_MS INT64_C(31536000000) /* a year */
 
 struct wr_policy {
     weir_policy given;          /* with defaults filled in; `groups` points to our copy           */
     weir_group_policy *group;   /* sorted by key; the keys lie in the same allocation             */
     weir_domain_policy *domain; /* the default one first; NULL: there are none                  */
     uint32_t domain_count;
-    bool watched; /* some task that says nothing itself has a deadline                          */
+    _Atomic bool
+        watched; /* some task that says nothing itself has a deadline: from the start on, or
+                             since group_for has said so of a group                             */
+    bool timed;  /* some group may need the clock                                      */
+};
+
+/* A pace as gates count it: starts are `interval` apart, and may run ahead of that by `slack`. */
+struct wr_pace {
+    int64_t interval; /* ns; 0: no pace                                                         */
+    int64_t slack;    /* (burst - 1) intervals                                                  */
 };
 
 /* What a new group starts with. */
@@ -20,7 +34,8 @@ struct wr_group_limits {
     uint8_t domain;
     weir_carrier run_on;
     weir_deadlines deadlines; /* of tasks that say nothing themselves; 0: none                  */
-    bool lost;                /* it was to be in a domain that there is not                     */
+    struct wr_pace pace;
+    bool lost; /* it was to be in a domain that there is not                                    */
 };
 
 int wr_policy_init(struct wr_policy *policy, const weir_policy *given, weir_message *message);
@@ -31,8 +46,12 @@ int wr_policy_check(struct wr_policy *policy, weir_message *message);
 
 bool wr_has_deadlines(const weir_deadlines *d);
 
-/* Calls the user's limit_for, so without any lock. */
+/* Calls the user's group_for, limit_for and domain_for, so without any lock. */
 struct wr_group_limits wr_policy_resolve(const struct wr_policy *policy, const char *key);
+
+/* Asks group_for; false: it has no opinion, or there is none. What it answers is in range then, with defaults
+ * filled in, but for what others are asked: limit and domain. */
+bool wr_policy_ask(weir_group_policy *out, const struct wr_policy *policy, const char *key);
 
 /* The number of a domain by name, or -1. */
 int wr_policy_domain(const struct wr_policy *policy, const char *name);
@@ -44,6 +63,9 @@ weir_deadlines wr_policy_deadlines(const struct wr_policy *policy, const weir_de
 /* A limit as the header writes it, as we count: 0 if it is not valid. And back. */
 uint32_t wr_limit_from(int64_t limit);
 int64_t wr_limit_to(uint32_t limit);
+
+/* The same for a pace without zeros, or none. False: the burst is beyond all time; slack is the most there is. */
+bool wr_pace_from(struct wr_pace *out, const weir_pace *pace);
 
 /* The same for queue_max, where 0 is a fair value; false if it is not valid. */
 bool wr_queue_from(uint32_t *out, int64_t queue_max);

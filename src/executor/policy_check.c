@@ -8,9 +8,6 @@
 #include <string.h>
 #include <weir/error.h>
 
-enum { WEIGHT_MAX = 1000 };
-static const int64_t MS_MAX = 31536000000; /* a year */
-
 struct check {
     weir_message *message;
     const char *list; /* of entries with a key: "groups" or "domains" */
@@ -58,13 +55,13 @@ static void check_weight(struct check *check, const char *key, int64_t *weight)
 {
     if (!*weight)
         *weight = 1;
-    if (*weight < 1 || *weight > WEIGHT_MAX)
+    if (*weight < 1 || *weight > WR_WEIGHT_MAX)
         complain(check, key, "weight", *weight, "use 1 to 1000");
 }
 
 static void check_span(struct check *check, const char *key, const char *field, int64_t ms)
 {
-    if (ms < 0 || (ms > MS_MAX && ms != WEIR_NO_LIMIT))
+    if (ms < 0 || (ms > WR_SPAN_MAX_MS && ms != WEIR_NO_LIMIT))
         complain(
             check, key, field, ms,
             "use 1 to 31536000000 (a year), WEIR_NO_LIMIT, or 0 for what the next one up says");
@@ -95,6 +92,31 @@ bool wr_has_deadlines(const weir_deadlines *d)
     return d->wait_ms || d->run_ms || d->total_ms;
 }
 
+static bool has_pace(const weir_pace *pace)
+{
+    return pace->starts || pace->period_ns || pace->burst;
+}
+
+static void check_pace(struct check *check, const char *key, weir_pace *pace)
+{
+    struct wr_pace ignored;
+
+    if (!has_pace(pace))
+        return;
+    if (pace->starts < 0)
+        complain(check, key, "pace.starts", pace->starts, "use 1 or more, or 0 for no pace");
+    if (!pace->starts)
+        complain(check, key, "pace.starts", 0, "a pace needs starts");
+    if (pace->period_ns < 0)
+        complain(check, key, "pace.period_ns", pace->period_ns, "use 1 or more, or 0 for a second");
+    if (pace->burst < 0)
+        complain(check, key, "pace.burst", pace->burst, "use 1 or more, or 0 for 1");
+    if (!pace->period_ns)
+        pace->period_ns = WR_PACE_PERIOD_NS;
+    if (!check->failed && !wr_pace_from(&ignored, pace))
+        complain(check, key, "pace.burst", pace->burst, "that many take longer than time lasts");
+}
+
 static void check_group(struct check *check, const struct wr_policy *policy,
                         weir_group_policy *group)
 {
@@ -105,7 +127,8 @@ static void check_group(struct check *check, const struct wr_policy *policy,
         return;
     }
     if (!group->limit && !group->inflight_max && !group->queue_max && !group->weight &&
-        !group->domain && !group->run_on && !wr_has_deadlines(&group->deadlines))
+        !group->domain && !group->run_on && !wr_has_deadlines(&group->deadlines) &&
+        !has_pace(&group->pace))
         complain(check, group->key, "limit", 0,
                  "an entry must set something; remove it, or set a limit");
     /* A limit left open is asked of limit_for later; zero stays zero until then. */
@@ -116,6 +139,7 @@ static void check_group(struct check *check, const struct wr_policy *policy,
     check_weight(check, group->key, &group->weight);
     check_deadlines(check, group->key, &group->deadlines);
     check_carrier(check, group->key, group->run_on);
+    check_pace(check, group->key, &group->pace);
     if (group->domain && wr_policy_domain(policy, group->domain) < 0 && !check->failed) {
         complain(check, group->key, "domain", 0, "there is no such domain");
         if (check->message)
@@ -211,7 +235,7 @@ static void check_range(struct check *check, const char *field, int64_t *value, 
 
 static void check_lending(struct check *check, weir_lending *l)
 {
-    if (l->period_ms < 0 || l->period_ms > MS_MAX)
+    if (l->period_ms < 0 || l->period_ms > WR_SPAN_MAX_MS)
         complain(check, NULL, "lending.period_ms", l->period_ms,
                  "use 1 or more, or 0 for no lending");
     check_range(check, "lending.low_percent", &l->low_percent, 30, 100);
@@ -288,7 +312,7 @@ static void check_policy(struct check *check, struct wr_policy *policy)
     check_limit(check, NULL, "group_limit", &given->group_limit, 1);
     check_limit(check, NULL, "group_inflight_max", &given->group_inflight_max, WEIR_NO_LIMIT);
     check_queue(check, NULL, "group_queue_max", &given->group_queue_max, WEIR_NO_LIMIT);
-    if (given->idle_evict_ms < 0 || given->idle_evict_ms > MS_MAX)
+    if (given->idle_evict_ms < 0 || given->idle_evict_ms > WR_SPAN_MAX_MS)
         complain(check, NULL, "idle_evict_ms", given->idle_evict_ms,
                  "use 1 to 31536000000 (a year), or 0 for never");
     if ((unsigned)given->rejection > WEIR_BLOCK)

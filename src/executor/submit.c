@@ -14,7 +14,9 @@ enum {
     ID_MAX = 4096,
     RUN_MAX = 64, /* tasks that enter in one hold of their group's lock: a microsecond or so */
 };
-static const int64_t MS_MAX = 31536000000; /* a year */
+
+/* Answered by submit: deadlines have turned up since the entry was made, so it must be made anew. */
+enum { LACKS_WATCH = 1 };
 
 /* A submission on its way in. */
 struct entry {
@@ -23,13 +25,14 @@ struct entry {
     const weir_task_options *options;
     struct wr_side *side; /* NULL: the task needs none; handed to the record on success */
     bool wants_handle;
+    bool watched; /* it could have a deadline of its group's */
 };
 
 /* ---- options --------------------------------------------------------------------------------- */
 
 static bool is_span(int64_t ms)
 {
-    return ms >= 0 && (ms <= MS_MAX || ms == WEIR_NO_LIMIT);
+    return ms >= 0 && (ms <= WR_SPAN_MAX_MS || ms == WEIR_NO_LIMIT);
 }
 
 static bool needs_side(const weir_task_options *o)
@@ -43,7 +46,8 @@ static int entry_init(struct entry *entry, weir_task_options *options, struct we
                       weir_fn *fn, void *arg, const weir_task_options *opt, bool wants_handle)
 {
     static const weir_task_options none = { .size = sizeof(none) };
-    bool has_locals = *wr_context_slot() != NULL, watched = ex->policy.watched;
+    bool has_locals = *wr_context_slot() != NULL;
+    bool watched = wr_load(&ex->policy.watched, relaxed);
     size_t id_size, watch_size;
     char *rest;
     int rc;
@@ -71,6 +75,7 @@ static int entry_init(struct entry *entry, weir_task_options *options, struct we
     id_size = entry->options->id ? strnlen(entry->options->id, ID_MAX + 1) + 1 : 0;
     if (id_size > ID_MAX + 1)
         return WEIR_EINVAL;
+    entry->watched = watched;
     watch_size = watched ? sizeof(struct wr_watch) : 0;
     entry->side = wr_os_alloc(sizeof(*entry->side) + watch_size + id_size);
     if (!entry->side)
@@ -379,6 +384,11 @@ static int admit_or_turn_away(struct weir_group *group, struct weir_task *task,
     return reason ? not_admitted(task, reason, entry->options->deadline) : 0;
 }
 
+static bool lacks_watch(const struct weir_group *group, const struct entry *entry)
+{
+    return !entry->watched && wr_load(&group->executor->policy.watched, relaxed);
+}
+
 static int submit(weir_task **out, struct weir_group *group, struct entry *entry)
 {
     struct weir_group *pinned = NULL;
@@ -386,6 +396,10 @@ static int submit(weir_task **out, struct weir_group *group, struct entry *entry
     weir_time now = wr_os_now();
     int rc = lock_current(&group, &pinned);
 
+    if (!rc && lacks_watch(group, entry)) {
+        wr_unlock(&group->lock);
+        rc = LACKS_WATCH;
+    }
     if (!rc) {
         uint32_t cost = entry->side ? entry->side->cost : 1;
         rc = wr_can_ever(&group->sums, &group->executor->root, cost)
@@ -457,6 +471,10 @@ static int submit_run(weir_task **out, struct weir_group *group, struct entry *e
     int rc = lock_current(&group, &pinned);
 
     *done = 0;
+    if (!rc && lacks_watch(group, entry)) {
+        wr_unlock(&group->lock);
+        rc = LACKS_WATCH;
+    }
     if (!rc) {
         *done = count < RUN_MAX ? count : RUN_MAX;
         refused = enter_run(out, group, entry, arg, done, &reason, &wake);
@@ -493,10 +511,12 @@ int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
         return WEIR_EINVAL;
     if (wr_load(&group->executor->closed, acquire))
         return WEIR_ECLOSED;
-    rc = entry_init(&entry, &options, group->executor, fn, arg, opt, out != NULL);
-    if (!rc)
-        rc = submit(out, group, &entry);
-    entry_discard(&entry);
+    do {
+        rc = entry_init(&entry, &options, group->executor, fn, arg, opt, out != NULL);
+        if (!rc)
+            rc = submit(out, group, &entry);
+        entry_discard(&entry);
+    } while (rc == LACKS_WATCH);
     return rc;
 }
 
@@ -549,6 +569,11 @@ int64_t weir_submit_many(weir_task **out, weir_group *group, weir_fn *fn, void *
             rc = submit_run(handle, group, &entry, &arg[submitted], count - submitted, &done);
         if (!apart || !rc)
             submitted += done;
+        if (rc == LACKS_WATCH) {
+            apart = true;
+            done = 1;
+            rc = 0;
+        }
     }
     return submitted || !rc ? (int64_t)submitted : rc;
 }

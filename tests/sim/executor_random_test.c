@@ -53,7 +53,7 @@ static struct {
     struct item item[ITEMS];
     int items;
     uint64_t moments;
-    int asked; /* calls of limit_for */
+    int asked; /* for limits */
     int computing;
     uint32_t costs, workers;
 
@@ -327,6 +327,17 @@ static int limit_for(int64_t *limit, const char *key, void *arg)
     w.asked++;
     *limit = 1 + below(3);
     return chance(10) ? -1 : 0;
+}
+
+/* The same, by the richer form; asked again through limit_for if it leaves the limit open. */
+static int group_for(weir_group_policy *out, const char *key, void *arg)
+{
+    (void)arg;
+    (void)key;
+    out->limit = chance(80) ? 1 + below(3) : 0;
+    out->weight = below(4);
+    w.asked += out->limit != 0;
+    return 0;
 }
 
 /* ---- what threads do -------------------------------------------------------------------------------- */
@@ -654,6 +665,7 @@ static weir_executor *set_up(void)
     policy.group_inflight_max = chance(60) ? 0 : 1 + below(4);
     policy.group_queue_max = chance(50) ? 0 : chance(30) ? WEIR_NO_QUEUE : 1 + below(4);
     policy.limit_for = limit_for;
+    policy.group_for = chance(30) ? group_for : NULL;
     policy.rejection = w.rejection;
     if (w.listens)
         policy.listener = (weir_listener){ .submitted = on_submitted,
@@ -803,7 +815,7 @@ static void check_rest(void)
                       (int)s.submitted, (int)s.succeeded, (int)s.failed, (int)s.cancelled,
                       (int)s.rejected);
     if (!w.faults && !w.closed && w.asked > (int)w.ex->table.generation) /* I10 */
-        weir_sim_fail("limit_for was called %d times for %u generations", w.asked,
+        weir_sim_fail("limits were asked for %d times for %u generations", w.asked,
                       w.ex->table.generation);
 }
 
