@@ -90,10 +90,8 @@ static void end_lines(struct job *job)
 static void cool_group(struct job *job, int64_t cool_ns)
 {
     weir_time until = weir_in_ns(cool_ns);
-    weir_group *group;
 
-    if (weir_group_get(&group, job->map->executor, weir_task_key(weir_task_self())) == 0)
-        weir_group_cool_down(group, until);
+    weir_task_cool_down(weir_task_self(), until);
     tally_cools(job, until);
 }
 
@@ -181,10 +179,7 @@ void job_submit(struct job *job)
     if (!job->queued_at)
         job->queued_at = weir_now();
     tally_submits(job);
-    if (job->tally->group)
-        rc = weir_submit(NULL, job->tally->group, body, job, opt);
-    else
-        rc = weir_submit_key(NULL, job->map->executor, job->tally->key, body, job, opt);
+    rc = weir_submit_key(NULL, job->map->executor, job->tally->key, body, job, opt);
     if (!rc)
         return;
     if (rc != WEIR_ECLOSED) {

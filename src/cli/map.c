@@ -20,6 +20,10 @@
 
 enum { STATUS_WRONG = 255, STATUS_NOT_FOUND = 127, STATUS_NOT_EXECUTABLE = 126 };
 
+/* A group without records is forgotten after this: nothing is lost by that, and endless input may have groups
+ * without end. */
+enum { GROUP_IDLE_MS = 1000 };
+
 static int wrong(const char *what, int error)
 {
     fprintf(stderr, "weir: %s: %s\n", what, strerror(error));
@@ -195,14 +199,20 @@ static int open_files(struct map *map)
     return rc ? wrong(opt->results_path, -rc) : 0;
 }
 
-static int limit_for(int64_t *limit, const char *key, void *arg)
+/* What the rules say of a group that the executor has just met, or has met again. */
+static int group_for(weir_group_policy *out, const char *key, void *arg)
 {
-    const struct map *map = arg;
-    const struct rule *rule = rules_find(&map->opt->rules, RULE_LIMIT, key);
+    const struct rules *rules = &((const struct map *)arg)->opt->rules;
+    const struct rule *limit = rules_find(rules, RULE_LIMIT, key);
+    const struct rule *weight = rules_find(rules, RULE_WEIGHT, key);
+    const struct rule *rate = rules_find(rules, RULE_RATE, key);
 
-    if (!rule)
-        return -1; /* no opinion */
-    *limit = rule->count;
+    if (limit)
+        out->limit = limit->count;
+    if (weight)
+        out->weight = weight->count;
+    if (rate)
+        out->pace = (weir_pace){ rate->rate.count, rate->rate.period_ns, rate->rate.burst };
     return 0;
 }
 
@@ -214,9 +224,9 @@ static int start_executor(struct map *map)
         &map->executor,
         WEIR_POLICY(.inflight_max = opt->jobs,
                     .group_limit = opt->per_group ? opt->per_group : opt->jobs,
-                    .limit_for = limit_for, .limit_arg = map,
+                    .group_for = group_for, .group_arg = map,
                     .listener = { .submitted = tally_submitted, .arg = map->tallies },
-                    .idle_evict_ms = 60000),
+                    .idle_evict_ms = GROUP_IDLE_MS),
         &message);
 
     return rc ? wrong_text(&message, rc) : 0;

@@ -16,7 +16,7 @@ struct tallies {
     struct wr_lock lock;
     void *tree;          /* by key, of tsearch(3) */
     struct wr_list list; /* in the order of appearance */
-    struct wr_list idle; /* those that may be forgotten: without jobs, and nothing of their own */
+    struct wr_list idle; /* those that may be forgotten: without jobs */
     size_t count;
 };
 
@@ -65,29 +65,11 @@ static void forget_one(struct tallies *tallies)
         forget(tallies, WR_CONTAINER(tallies->idle.next, struct tally, idle));
 }
 
-/* Rates and weights are set once per group; limits are asked for by the executor (cmd_map.c). */
-static void set_up(struct tallies *tallies, struct tally *tally)
-{
-    const struct rules *rules = &tallies->map->opt->rules;
-    const struct rule *limit = rules_find(rules, RULE_LIMIT, tally->key);
-    const struct rule *rate = rules_find(rules, RULE_RATE, tally->key);
-    const struct rule *weight = rules_find(rules, RULE_WEIGHT, tally->key);
-
-    tally->limit = limit ? limit->count : tallies->map->opt->per_group;
-    tally->paced = rate != NULL;
-    if (!rate && !weight)
-        return;
-    if (weir_group_get(&tally->group, tallies->map->executor, tally->key))
-        return; /* closed: nothing will start anyway */
-    if (rate)
-        weir_group_pace(tally->group, rate->rate.count, rate->rate.period_ns, rate->rate.burst);
-    if (weight)
-        weir_group_set_weight(tally->group, weight->count);
-}
-
 static struct tally *make(struct tallies *tallies, const char *key)
 {
+    const struct map_options *opt = tallies->map->opt;
     struct tally *tally = calloc(1, sizeof(*tally));
+    const struct rule *limit;
 
     if (tally)
         tally->key = strdup(key);
@@ -97,6 +79,9 @@ static struct tally *make(struct tallies *tallies, const char *key)
         free(tally);
         return NULL;
     }
+    limit = rules_find(&opt->rules, RULE_LIMIT, key);
+    tally->limit = limit ? limit->count : opt->per_group;
+    tally->paced = rules_find(&opt->rules, RULE_RATE, key) != NULL;
     tally->since = weir_now();
     wr_list_init(&tally->jobs);
     wr_list_init(&tally->idle);
@@ -108,7 +93,6 @@ static struct tally *make(struct tallies *tallies, const char *key)
 struct tally *tally_get(struct tallies *tallies, const char *key)
 {
     struct tally probe = { .key = (char *)key }, **found, *tally;
-    bool fresh = false;
 
     wr_lock(&tallies->lock);
     found = tfind(&probe, &tallies->tree, by_key);
@@ -117,13 +101,10 @@ struct tally *tally_get(struct tallies *tallies, const char *key)
         if (tallies->count >= TALLIES_MAX)
             forget_one(tallies);
         tally = make(tallies, key);
-        fresh = tally != NULL;
     }
     if (tally && !tally->references++)
         wr_list_remove(&tally->idle);
     wr_unlock(&tallies->lock);
-    if (fresh) /* only the reader makes them, so nobody else looks at it yet */
-        set_up(tallies, tally);
     return tally;
 }
 
@@ -189,7 +170,7 @@ void tally_leaves(struct job *job)
     struct tallies *tallies = job->map->tallies;
 
     wr_lock(&tallies->lock);
-    if (!--job->tally->references && !job->tally->group)
+    if (!--job->tally->references)
         wr_list_append(&tallies->idle, &job->tally->idle);
     wr_unlock(&tallies->lock);
 }

@@ -10,7 +10,6 @@
  *     length of `jobs` == in[WAITS]                                                              */
 struct tally {
     char *key;
-    weir_group *group; /* of those with a rate or weight of their own; else NULL                */
     uint64_t in[JOB_STATES];
     uint64_t failed;     /* of in[JOB_ENDED] */
     struct wr_list jobs; /* those that wait, in order of submission                             */
