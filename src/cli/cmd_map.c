@@ -200,7 +200,8 @@ static const struct opt_section sections[] = {
       "HUP act like the second. Ctrl-Z stops the commands, too. Whatever happens to weir, kill -9 "
       "included, its commands do not outlive it. What a command that ended by itself has left in "
       "the background "
-      "is its own affair; weir does not wait for it." },
+      "is its own affair; weir does not wait for it. As the first process of a container weir also "
+      "reaps what commands leave behind." },
     { "Display", "On a terminal each group has a line: done, running, waiting, failed, how many "
                  "per second. Press w to see what "
                  "waits and why." },

@@ -3,6 +3,7 @@
 #include "cli/front.h"
 
 #include "cli/glyph.h"
+#include "cli/orphans.h"
 #include "cli/printer.h"
 #include "cli/results.h"
 #include "cli/tally.h"
@@ -150,6 +151,14 @@ static void suspend(struct front *front)
     front->redraw = true;
 }
 
+static void reap_orphans(struct front *front)
+{
+    pid_t pid;
+
+    while ((pid = orphans_reap_one()))
+        slots_reaped(front->map->slots, pid);
+}
+
 /* Nobody may be there to read what is left to print, or what is printed only when its command is dead. */
 static void give_up_printing(struct front *front)
 {
@@ -192,6 +201,9 @@ static void take_signals(struct front *front)
             break;
         case SIGTSTP:
             suspend(front);
+            break;
+        case SIGCHLD:
+            reap_orphans(front);
             break;
         case SIGQUIT:
             if (front->show.live)
@@ -367,6 +379,8 @@ static void loop(struct front *front)
     struct map *map = front->map;
     weir_time next;
 
+    if (orphans_come_to_us()) /* some may have ended before we took signals */
+        reap_orphans(front);
     for (;;) {
         print(front);
         take_halt(front);
@@ -394,6 +408,8 @@ void front_signals(sigset_t *set)
         if (sigaction(ours[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
             sigaddset(set, ours[i]);
     }
+    if (orphans_come_to_us())
+        sigaddset(set, SIGCHLD);
 }
 
 static int open_signals(void)

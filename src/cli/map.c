@@ -171,10 +171,10 @@ static void block_signals(void)
     sigset_t set;
 
     child_setup();
+    signal(SIGCHLD, SIG_DFL); /* ignored, as we may inherit it, no exit status would reach us */
     front_signals(&set);
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL); /* ignored, as we may inherit it, no exit status would reach us */
 }
 
 static int open_files(struct map *map)

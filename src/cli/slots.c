@@ -149,13 +149,19 @@ void slots_signal_all(struct slots *slots, int signal)
     wr_unlock(&slots->lock);
 }
 
+void slots_reaped(struct slots *slots, pid_t pid)
+{
+    if (pid == slots->guardian)
+        slots->guardian = 0;
+}
+
 void slots_free(struct slots *slots)
 {
     if (!slots)
         return;
     if (slots->lifeline >= 0) {
         close(slots->lifeline);
-        while (waitpid(slots->guardian, NULL, 0) < 0 && errno == EINTR)
+        while (slots->guardian > 0 && waitpid(slots->guardian, NULL, 0) < 0 && errno == EINTR)
             ;
     }
     for (uint32_t i = 0; slots->slot && i < slots->count; i++) {

@@ -36,6 +36,9 @@ void slots_ended(struct slots *slots, struct slot *slot, bool sweep);
 void slots_signal(struct slots *slots, struct slot *slot, int signal);
 void slots_signal_all(struct slots *slots, int signal);
 
+/* A child of the main thread's was reaped by somebody: if it is the guardian, nobody waits for it any more. */
+void slots_reaped(struct slots *slots, pid_t pid);
+
 void slots_free(struct slots *slots);
 
 #endif

@@ -441,6 +441,90 @@ static void test_killing_weir_while_commands_start_others_leaves_nothing(void)
     }
 }
 
+/* ---- orphans ---------------------------------------------------------------------------------------- */
+
+/* As weir_run, with weir as the one to whom orphans come. */
+static pid_t start_as_subreaper(const char *const *argv)
+{
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid > 0)
+        return pid;
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* outlasts exec */
+    redirect(0, "in");
+    redirect(1, "out");
+    redirect(2, "err");
+    execv(argv[0], (char *const *)argv);
+    _exit(127);
+}
+
+static void test_orphans_that_come_to_it_are_reaped(void)
+{
+    int gate = gate_new("gate"), orphans = gate_new("orphans");
+    pid_t pid, orphan, parent = 0;
+
+    unlink("grand1");
+    numbers("in", 1);
+    pid = start_as_subreaper(WEIR("map", "--", "sh", "-c",
+                                  "(sh -c 'echo $$ >grand{}; read x <orphans' &); read x <gate"));
+    AWAIT_THAT((orphan = pid_in("grand1")) > 0);
+    AWAIT_THAT(process_state(orphan, &parent) && parent == pid);
+    gate_open(orphans, 1);
+    AWAIT_THAT(process_state(orphan, NULL) == 0); /* not even a zombie */
+    gate_open(gate, 1);
+    CHECK_EQUAL(weir_end(pid), 0);
+    nothing_is_left();
+    close(gate);
+    close(orphans);
+}
+
+/* Who reaps orphans must not reap commands: their exit status would be lost. */
+static void test_reaping_orphans_does_not_disturb_commands(void)
+{
+    numbers("in", 300);
+    CHECK_EQUAL(weir_end(start_as_subreaper(
+                    WEIR("map", "-j8", "--results", "results", "--", "sh", "-c",
+                         "(/bin/true &); (sh -c '/bin/true & exit 3' &); exit $((WEIR_SEQ % 10 == "
+                         "0))"))),
+                30);
+    CHECK_EQUAL(count_of("results", "\"exit\":1,"), 30);
+    CHECK_EQUAL(count_of("results", "\"exit\":0,"), 270);
+    nothing_is_left();
+}
+
+static bool may_make_pid_namespaces(void)
+{
+    const char *const argv[] = { "/bin/sh", "-c",
+                                 "unshare --pid --fork --mount-proc true 2>/dev/null", NULL };
+
+    write_file("in", "");
+    return weir_run(argv, "in") == 0;
+}
+
+/* As in a container. The last command waits until there is no zombie but, for a moment, itself. */
+static void test_the_first_process_reaps_orphans(void)
+{
+    const char *const argv[] = {
+        "/bin/sh", "-c",
+        "exec unshare --pid --fork --mount-proc \"$0\" map -j1 --timeout 10s -- sh -c '"
+        "if [ {} -lt 20 ]; then (/bin/true &); (sh -c \"exit 1\" &); exit; fi\n"
+        "while grep -qs \"^State:.Z\" /proc/[0-9]*/status; do :; done; echo $PPID'",
+        WEIR_COMMAND, NULL
+    };
+
+    if (!may_make_pid_namespaces()) {
+        print_message("no PID namespace can be made here: not tested\n");
+        skip();
+    }
+    numbers("in", 20);
+    CHECK_EQUAL(weir_run(argv, "in"), 0);
+    assert_string_equal(read_file("out"), "1\n"); /* weir is the first process there */
+    nothing_is_left();
+}
+
 /* ---- at random moments ------------------------------------------------------------------------------ */
 
 static void test_interrupts_at_random_moments_leave_nothing(void)
@@ -656,6 +740,9 @@ int main(void)
         TEST(test_without_its_guardian_weir_goes_on),
         TEST(test_killing_weir_at_full_speed_leaves_nothing),
         TEST(test_killing_weir_while_commands_start_others_leaves_nothing),
+        TEST(test_orphans_that_come_to_it_are_reaped),
+        TEST(test_reaping_orphans_does_not_disturb_commands),
+        TEST(test_the_first_process_reaps_orphans),
         TEST(test_interrupts_at_random_moments_leave_nothing),
         TEST(test_a_reader_that_goes_away_leaves_nothing),
         TEST(test_nothing_of_weir_outlasts_it),
