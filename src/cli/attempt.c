@@ -30,6 +30,7 @@ struct attempt {
     bool sentenced;     /* its group was told to end                       */
     bool lost;          /* we could not keep its output                    */
     weir_time deadline; /* TERM then, or KILL if it is sentenced          */
+    int64_t stopped_ns; /* standstills that the deadline takes account of  */
 };
 
 static void close_if(int *fd)
@@ -164,6 +165,24 @@ static char **make_environment(const struct attempt *a)
     return env;
 }
 
+/* ---- time ---------------------------------------------------------------------------------------- */
+
+static void set_deadline(struct attempt *a, int64_t ns_from_now)
+{
+    a->stopped_ns = standstill_ns(&a->map->standstill);
+    a->deadline = weir_in_ns(ns_from_now);
+}
+
+/* The deadline has passed; but if we have been stopped, it was put off by that. */
+static bool was_put_off(struct attempt *a)
+{
+    int64_t ns = standstill_ns(&a->map->standstill) - a->stopped_ns;
+
+    a->stopped_ns += ns;
+    a->deadline += ns;
+    return a->deadline > weir_now();
+}
+
 /* ---- what it writes ------------------------------------------------------------------------------ */
 
 /* Ends the command's whole group; KILL if TERM was sent before. */
@@ -186,7 +205,7 @@ static void keep(struct attempt *a, int flow, const char *text, size_t length)
     if (!rc)
         return;
     a->lost = true;
-    a->deadline = weir_in_ns(a->map->opt->grace_ns);
+    set_deadline(a, a->map->opt->grace_ns);
     map_say(a->map, "task %llu: its output cannot be kept in %s: %s; ending it",
             (unsigned long long)a->job->seq, a->map->opt->temporary, strerror(-rc));
     end_group(a, SIGTERM);
@@ -219,14 +238,17 @@ static void drain(struct attempt *a)
 
 /* ---- until it has ended -------------------------------------------------------------------------- */
 
-/* Its time is up; answers how long to wait for the effect. */
-static weir_time overdue(struct attempt *a)
+/* Its time is up: TERM, and KILL the next time. */
+static void overdue(struct attempt *a)
 {
     bool warned = a->sentenced;
 
     a->job->outcome = OUTCOME_TIMED_OUT;
     end_group(a, warned ? SIGKILL : SIGTERM);
-    return warned ? WEIR_FOREVER : weir_in_ns(a->map->opt->grace_ns);
+    if (warned)
+        a->deadline = WEIR_FOREVER;
+    else
+        set_deadline(a, a->map->opt->grace_ns);
 }
 
 /* Looks once at what is ready; answers how much it was. *runs: the command has not ended. */
@@ -258,20 +280,20 @@ static bool serve(struct attempt *a)
 
 static void wait_for_end(struct attempt *a)
 {
-    int64_t timeout = a->map->opt->timeout_ns;
     int rc;
 
-    a->deadline = timeout ? a->job->started_at + timeout : WEIR_FOREVER;
     for (;;) {
         rc = 0;
         if (a->map->opt->output == OUTPUT_LINES && printer_is_full(a->map->printer))
             rc = weir_fd_wait(printer_room_fd(a->map->printer), WEIR_READ, a->deadline);
         if (rc >= 0)
             rc = weir_fd_wait(a->slot->epoll, WEIR_READ, a->deadline);
-        if (rc == WEIR_ETIMEDOUT)
-            a->deadline = overdue(a);
-        else if (!serve(a))
+        if (rc == WEIR_ETIMEDOUT) {
+            if (!was_put_off(a))
+                overdue(a);
+        } else if (!serve(a)) {
             return;
+        }
     }
 }
 
@@ -375,12 +397,15 @@ void attempt_run(struct job *job, int64_t *cool_ns)
         .ours = { -1, -1 },
         .cool = { -1, -1 },
         .child = { .fd = -1 },
+        .deadline = WEIR_FOREVER,
     };
     int rc;
 
     *cool_ns = -1;
     a.slot = slots_take(map->slots, &a.number);
     job->started_at = weir_now();
+    if (map->opt->timeout_ns)
+        set_deadline(&a, map->opt->timeout_ns);
     rc = start(&a);
     close_theirs(&a);
     if (rc) {

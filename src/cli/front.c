@@ -141,12 +141,19 @@ static void act_as_usual(int signal)
 /* Ctrl-Z: the commands stop as well, then we do; but not where no shell could make us go on. */
 static void suspend(struct front *front)
 {
+    struct standstill *standstill = &front->map->standstill;
+    int64_t ns;
+
+    standstill_begin(standstill);
     slots_signal_all(front->map->slots, SIGSTOP);
     if (front->show.live)
         term_suspend(&front->show.term);
     act_as_usual(SIGTSTP);
     if (front->show.live)
         term_resume(&front->show.term);
+    ns = standstill_end(standstill);
+    if (front->kill_at < WEIR_FOREVER - ns)
+        front->kill_at += ns;
     slots_signal_all(front->map->slots, SIGCONT);
     front->redraw = true;
 }

@@ -22,6 +22,7 @@
 #include "cli/rules.h"
 #include "cli/slots.h"
 #include "cli/spool.h"
+#include "cli/standstill.h"
 #include "cli/template.h"
 
 #include <pthread.h>
@@ -161,6 +162,7 @@ struct map {
 
     _Atomic uint64_t ended, failed, not_run;
     _Atomic weir_time next_start; /* --delay */
+    struct standstill standstill;
     _Atomic bool first_told;
     char first_failure[256]; /* for the last words; written once, see first_told          */
     char **environment;      /* ours, less what we set                                     */

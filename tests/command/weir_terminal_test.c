@@ -547,6 +547,57 @@ static void test_control_z_stops_everything_and_fg_goes_on(void)
     close(gate);
 }
 
+/* Stops weir while two commands wait at the gate, for longer than they may take; then it may go on. */
+static void start_and_stop_for_long(struct terminal *t, const char *timeout, int64_t stopped_ms)
+{
+    weir_time until;
+
+    unlink("pid1");
+    unlink("pid2");
+    write_file("in", "1\n2\n");
+    terminal_start(t, &usual,
+                   WEIR("map", "-j2", "--timeout", timeout, "--results", "results", "--", "sh",
+                        "-c", "echo $$ >pid{}; read x <gate"));
+    AWAIT_DOING(pid_in("pid1") && pid_in("pid2"), pump(t, 5));
+    SEE_THAT(t, is_raw(t));
+    type(t, "\032");
+    SEE_THAT(t, t->stopped);
+    t->stopped = false;
+    until = weir_in_ms(stopped_ms);
+    AWAIT_THAT(weir_now() >= until);
+}
+
+static void test_time_spent_stopped_is_not_taken_from_the_timeout(void)
+{
+    int gate = gate_new("gate");
+    struct terminal t;
+
+    start_and_stop_for_long(&t, "3s", 3200);
+    gate_open(gate, 2); /* they are stopped, and find it open when they go on */
+    CHECK_EQUAL(write(t.orders, "f", 1), 1);
+    CHECK_EQUAL(terminal_end(&t), 0);
+    CHECK(strstr(read_file("results"), "timed_out") == NULL);
+    terminal_free(&t);
+    close(gate);
+}
+
+static void test_what_is_left_of_the_timeout_counts_after_a_stop(void)
+{
+    int gate = gate_new("gate");
+    struct terminal t;
+    weir_time began = weir_now();
+    int64_t took;
+
+    start_and_stop_for_long(&t, "2s", 1000);
+    CHECK_EQUAL(write(t.orders, "f", 1), 1);
+    CHECK_EQUAL(terminal_end(&t), 2);
+    took = weir_now() - began;
+    CHECK(took >= 3000 * INT64_C(1000000)); /* two seconds, and one that was none of them */
+    CHECK(strstr(read_file("results"), "timed_out") != NULL);
+    terminal_free(&t);
+    close(gate);
+}
+
 /* A session of its own, as in a container: nobody could make it go on. */
 static void test_control_z_without_a_shell_stops_nothing(void)
 {
@@ -715,6 +766,8 @@ int main(void)
         TEST(test_being_terminated_gives_the_terminal_back),
         TEST(test_control_backslash_gives_the_terminal_back),
         TEST(test_control_z_stops_everything_and_fg_goes_on),
+        TEST(test_time_spent_stopped_is_not_taken_from_the_timeout),
+        TEST(test_what_is_left_of_the_timeout_counts_after_a_stop),
         TEST(test_control_z_without_a_shell_stops_nothing),
         TEST(test_in_the_background_it_is_not_stopped),
         TEST(test_a_terminal_as_input_is_left_alone),
