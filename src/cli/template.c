@@ -3,6 +3,7 @@
 #include "cli/refuse.h"
 #include "cli/template_parts.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +46,69 @@ size_t placeholder_at(enum placeholder_kind *kind, const char *at, const char *e
         *kind = HOLDS_FIELD;
     }
     return length + 2;
+}
+
+/* ---- names --------------------------------------------------------------------------------------- */
+
+/* Letters, digits, _ and -, and a letter among them: awk's {print $1}, {a,b} and {1..3} are none. */
+static bool is_name(const char *name, size_t length)
+{
+    bool letters = false;
+
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)name[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c >= 0x80;
+        if (!letter && !(c >= '0' && c <= '9') && c != '-')
+            return false;
+        letters |= letter;
+    }
+    return letters;
+}
+
+size_t template_name_at(const char *at, const char *end, const struct record_syntax *syntax)
+{
+    const char *close = at < end && *at == '{' ? memchr(at, '}', (size_t)(end - at)) : NULL;
+    enum placeholder_kind kind;
+
+    if (!close || !is_name(at + 1, (size_t)(close - at) - 1))
+        return 0;
+    return syntax->names || placeholder_at(&kind, at, end, syntax) ? (size_t)(close - at) + 1 : 0;
+}
+
+/* The header's names, as many as fit; the others are counted. */
+static void list_names(char *text, size_t size, const struct record_syntax *syntax)
+{
+    enum { NAMES_SIZE = 200 };
+    size_t used = 0, left = 0;
+
+    for (size_t i = 0; i < syntax->name_count; i++) {
+        const char *name = syntax->names[i];
+        if (!*name)
+            continue;
+        if (left || used + strlen(name) > NAMES_SIZE)
+            left++;
+        else
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "but ", name);
+    }
+    if (left)
+        snprintf(text + used, size - used, used ? ", and %zu more" : "but %zu with long names",
+                 left);
+    else if (!used)
+        snprintf(text, size, "and none with a name");
+}
+
+int template_refuse_unknown(const char *at, const char *end, const struct record_syntax *syntax,
+                            weir_message *message)
+{
+    size_t length = syntax->names ? template_name_at(at, end, syntax) : 0;
+    char names[256];
+
+    if (!length)
+        return 0;
+    list_names(names, sizeof(names), syntax);
+    return refuse(message,
+                  "%.*s: the header has no such column, %s; for the text itself write \\%.*s",
+                  length < 80 ? (int)length : 80, at, names, length < 80 ? (int)length : 80, at);
 }
 
 /* The array, with room for one more than `count`; it grows by doubling. NULL without memory. */
@@ -157,16 +221,23 @@ static int add_record(struct template *template)
 }
 
 static int parse_word(struct template *template, const char *text, size_t length,
-                      const struct record_syntax *syntax)
+                      const struct record_syntax *syntax, weir_message *message)
 {
     const char *at = text, *end = text + length, *literal = text;
     int rc = template_open_word(template);
 
     while (rc == 0 && (at = memchr(at, '{', (size_t)(end - at)))) {
         enum placeholder_kind kind;
-        size_t index, taken = placeholder_at(&kind, at, end, syntax);
+        size_t index, taken;
 
+        if (at > literal && at[-1] == '\\' && template_name_at(at, end, syntax)) {
+            rc = template_add_text(template, literal, (size_t)(at - literal) - 1);
+            literal = at++;
+            continue;
+        }
+        taken = placeholder_at(&kind, at, end, syntax);
         if (!taken) {
+            rc = template_refuse_unknown(at, end, syntax, message);
             at++;
             continue;
         }
@@ -182,7 +253,7 @@ static int parse_word(struct template *template, const char *text, size_t length
 }
 
 static int parse_words(struct template *template, char *const *words, size_t count,
-                       const struct record_syntax *syntax)
+                       const struct record_syntax *syntax, weir_message *message)
 {
     size_t size = 1;
     char *copy;
@@ -197,7 +268,7 @@ static int parse_words(struct template *template, char *const *words, size_t cou
     for (size_t i = 0; i < count && rc == 0; i++) {
         size_t length = strlen(words[i]);
         memcpy(copy, words[i], length);
-        rc = parse_word(template, copy, length, syntax);
+        rc = parse_word(template, copy, length, syntax, message);
         copy += length;
     }
     return rc;
@@ -215,7 +286,7 @@ int template_new(struct template **out, char *const *words, size_t count,
     template = calloc(1, sizeof(*template));
     if (!template)
         return WEIR_ENOMEM;
-    rc = parse_words(template, words, count, syntax);
+    rc = parse_words(template, words, count, syntax, message);
     if (rc == 0 && append &&
         !(template_needs(template) & (TEMPLATE_NEEDS_RECORD | TEMPLATE_NEEDS_FIELDS)))
         rc = add_record(template);

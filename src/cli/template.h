@@ -3,8 +3,10 @@
  *     {}      the record           {1} {name}  a field         {key}  its group      {seq}  its number
  *     {.}     without extension    {/}  last part of the path  {//}   its directory  {/.}  last part, no ext.
  *
- * Anything else in braces stays as it is, so awk '{print $1}' needs no quoting of ours. {key} and {seq} mean
- * the group and the number also where a column has that name; such a column is reached by its number.
+ * Anything else in braces stays as it is, so awk '{print $1}' needs no quoting of ours. But a name (letters, digits,
+ * _ and -) that a known header lacks is refused: most likely it is misspelt. \{name} is the text {name}.
+ * {key} and {seq} mean the group and the number also where a column has that name; such a column is reached by
+ * its number.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_CLI_TEMPLATE_H
 #define WR_CLI_TEMPLATE_H
@@ -32,7 +34,7 @@ int template_new(struct template **out, char *const *words, size_t count,
  * '...'). In arithmetic only whole numbers are let in. So no value can run as code, unless the script itself
  * hands it to something that runs code: eval, another sh -c, ssh, an awk program.
  *
- * ${name} and \{} are the shell's own and left alone. WEIR_EINVAL: a placeholder where the shell would not
+ * ${name} and \{} are the shell's own and left alone; \{name} is the text {name} also within quotes. WEIR_EINVAL: a placeholder where the shell would not
  * replace it (a here-document with quoted end mark, ${} and the like), or {} would have to be appended where
  * it would be run as a command. template_fill then answers shell, -c, script, sh, value... */
 int template_new_shell(struct template **out, const char *shell, char *const *words, size_t count,

@@ -45,6 +45,14 @@ struct template
 size_t placeholder_at(enum placeholder_kind *kind, const char *at, const char *end,
                       const struct record_syntax *syntax);
 
+/* The same for a name: a placeholder's, or what would be one if the header had it. A backslash before the brace
+ * makes text of it. 0: what is in braces is no name, or means nothing here. */
+size_t template_name_at(const char *at, const char *end, const struct record_syntax *syntax);
+
+/* Refuses such a name that the header lacks: most likely it is misspelt. 0: it is none. */
+int template_refuse_unknown(const char *at, const char *end, const struct record_syntax *syntax,
+                            weir_message *message);
+
 /* Adds a placeholder that placeholder_at found, unless it is there; *index is its place. */
 int template_add_placeholder(size_t *index, struct template *template, enum placeholder_kind kind,
                              const char *at, size_t length);

@@ -208,10 +208,25 @@ static bool refer_if_placeholder(struct script *s)
 {
     enum placeholder_kind kind;
     size_t length = placeholder_at(&kind, s->at, s->end, s->syntax);
+    bool is_program = top(s)->place == HEREDOC && top(s)->quoted; /* where nothing is replaced */
 
     if (length)
         refer(s, kind, length);
-    return length > 0;
+    else if (!is_program)
+        s->error = template_refuse_unknown(s->at, s->end, s->syntax, s->message);
+    return length > 0 || s->error;
+}
+
+/* \{name} within quotes, where the shell would keep the backslash: the text {name}. */
+static bool keep_if_name(struct script *s)
+{
+    size_t length = *s->at == '\\' ? template_name_at(s->at + 1, s->end, s->syntax) : 0;
+
+    if (!length)
+        return false;
+    s->at++;
+    copy(s, length);
+    return true;
 }
 
 /* ---- here-documents ------------------------------------------------------------------------------ */
@@ -471,6 +486,8 @@ static void step_double(struct script *s)
 {
     bool escaped = top(s)->escaped;
 
+    if (keep_if_name(s))
+        return;
     switch (*s->at) {
     case '"':
         copy(s, 1);
@@ -496,6 +513,8 @@ static void step_double(struct script *s)
 
 static void step_single(struct script *s)
 {
+    if (keep_if_name(s))
+        return;
     if (*s->at == '\\' && top(s)->place == ANSI) {
         copy(s, 2);
     } else if (*s->at == '\'') {
@@ -515,9 +534,9 @@ static void step_brace(struct script *s)
         copy(s, 1);
         pop(s);
     } else if (c == '\\') {
-        if (quoted)
+        if (quoted && !keep_if_name(s))
             step_backslash(s, "$`\"\\}\n");
-        else
+        else if (!quoted)
             copy(s, 2);
     } else if (c == '"' || (c == '\'' && !quoted)) {
         copy(s, 1);
@@ -556,6 +575,8 @@ static void step_heredoc(struct script *s)
     char c = *s->at;
 
     if ((s->at == s->from || s->at[-1] == '\n') && close_heredoc(s))
+        return;
+    if (!quoted && keep_if_name(s))
         return;
     if (c == '\\' && !quoted)
         step_backslash(s, "$`\\\n");

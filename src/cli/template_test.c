@@ -110,12 +110,79 @@ static void test_other_braces_stay_as_they_are(void **state)
 static void test_fields_have_names(void **state)
 {
     (void)state;
-    assert_filled(&named, true, WORDS("{name}", "{First Name}", "{3}", "{other}"),
-                  "a,\"b \"\"c\",d", "a|b \"c|d|{other}");
+    assert_filled(&named, true, WORDS("{name}", "{First Name}", "{3}", "{ other }"),
+                  "a,\"b \"\"c\",d", "a|b \"c|d|{ other }");
     assert_filled(&jsonl, true, WORDS("{a}", "{b.c}", "{b.d.1}", "{ \"x\": 1 }"),
                   "{\"a\":\"\\u0041\",\"b\":{\"c\":1.50,\"d\":[0,true]}}",
                   "A|1.50|true|{ \"x\": 1 }");
     assert_filled(&jsonl, true, WORDS("{}"), "{\"a\": 1}", "{\"a\": 1}");
+}
+
+static void assert_unknown(const struct record_syntax *syntax, const char *word,
+                           const char *sentence)
+{
+    weir_message message = { "" };
+    struct template *template;
+
+    assert_int_equal(
+        template_new(&template, (char *[]){ (char *)word }, 1, syntax, false, &message),
+        WEIR_EINVAL);
+    assert_string_equal(message.text, sentence);
+    message.text[0] = 0;
+    assert_int_equal(template_new_shell(&template, "/bin/sh", (char *[]){ (char *)word }, 1, syntax,
+                                        false, &message),
+                     WEIR_EINVAL);
+    assert_string_equal(message.text, sentence);
+}
+
+static void test_a_name_that_the_header_lacks_is_refused(void **state)
+{
+    static char *many[] = { "a_rather_long_name_of_a_column_1", "a_rather_long_name_of_a_column_2",
+                            "a_rather_long_name_of_a_column_3", "a_rather_long_name_of_a_column_4",
+                            "a_rather_long_name_of_a_column_5", "a_rather_long_name_of_a_column_6",
+                            "a_rather_long_name_of_a_column_7", "a_rather_long_name_of_a_column_8",
+                            "a_rather_long_name_of_a_column_9" };
+    static const struct record_syntax wide = { .form = FORM_TSV, .names = many, .name_count = 9 };
+    static const struct record_syntax empty = { .form = FORM_CSV,
+                                                .names = columns + 2,
+                                                .name_count = 1 };
+
+    (void)state;
+    assert_unknown(
+        &named, "x{nam}",
+        "{nam}: the header has no such column, but name, First Name; for the text itself "
+        "write \\{nam}");
+    assert_unknown(&named, "x {Name-2_b} {name}",
+                   "{Name-2_b}: the header has no such column, but name, First Name; for the text "
+                   "itself write \\{Name-2_b}");
+    assert_unknown(
+        &wide, "{x}",
+        "{x}: the header has no such column, but a_rather_long_name_of_a_column_1, "
+        "a_rather_long_name_of_a_column_2, a_rather_long_name_of_a_column_3, "
+        "a_rather_long_name_of_a_column_4, a_rather_long_name_of_a_column_5, and 4 more; "
+        "for the text itself write \\{x}");
+    assert_unknown(&empty, "{x}",
+                   "{x}: the header has no such column, and none with a name; for the text itself "
+                   "write \\{x}");
+}
+
+static void test_what_cannot_be_a_name_stays_as_it_is(void **state)
+{
+    (void)state;
+    assert_filled(&named, false,
+                  WORDS("{print $1}", "{0}{01}{-1}{1..3}{a,b}{a.b}", "{ nam }", "{nam"), "a,b,c",
+                  "{print $1}|{0}{01}{-1}{1..3}{a,b}{a.b}|{ nam }|{nam");
+    assert_filled(&lines, false, WORDS("{nam}", "\\{nam}"), "a", "{nam}|\\{nam}"); /* no header */
+}
+
+static void test_a_backslash_keeps_a_name_from_being_one(void **state)
+{
+    (void)state;
+    assert_filled(&named, false, WORDS("\\{nam}", "x\\{name}y{name}", "\\{key}\\{seq}{seq}"),
+                  "a,b,c", "{nam}|x{name}ya|{key}{seq}42");
+    assert_filled(&jsonl, false, WORDS("\\{a}{a}"), "{\"a\":1}", "{a}1");
+    assert_filled(&named, false, WORDS("\\{}", "\\{1}", "\\{ nam }"), "a,b,c",
+                  "\\a,b,c|\\a|\\{ nam }"); /* these are no names */
 }
 
 static void test_the_record_is_appended_where_nothing_depends_on_it(void **state)
@@ -525,6 +592,41 @@ static void test_no_value_becomes_code_in_any_place(void **state)
     }
 }
 
+static void test_a_backslash_keeps_a_name_from_being_one_in_scripts(void **state)
+{
+    static const struct {
+        const char *script, *output;
+    } cases[] = {
+        { P "p \\{nam} x\\{name}y {name}", "[{nam}][x{name}y][a]" },
+        { P "p \"\\{nam} \\{name} {name} \\\\{name}\"", "[{nam} {name} a \\a]" },
+        { P "p '\\{nam} \\{name} {name}'", "[{nam} {name} a]" },
+        { P "p \"${x:-\\{nam}}\" `p \\{nam}`", "[{nam}][[{nam}]]" },
+        { "cat <<E\n\\{nam} \\{name} {name}\nE", "{nam} {name} a\n" },
+        { "cat <<'E'\n{nam} \\{nam}\nE", "{nam} \\{nam}\n" }, /* where nothing is replaced */
+        { P "nam=v; p ${nam} # {nam}", "[v]" },               /* the shell's own */
+    };
+    (void)state;
+    for (size_t s = 0; s < sizeof(shells) / sizeof(shells[0]); s++)
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+            char *script = (char *)cases[i].script, *output, **words;
+            weir_message message = { "" };
+            struct template *template;
+
+            if (access(shells[s], X_OK) != 0)
+                continue;
+            if (template_new_shell(&template, shells[s], WORDS(script), 1, &named, false, &message))
+                fail_msg("%s: %s", script, message.text);
+            words = fill(template, &named, "a,b,c", 5, &message);
+            output = run(words);
+            if (strcmp(output, cases[i].output) != 0)
+                fail_msg("%s: %s\nprints <%s>\ninstead of <%s>", shells[s], script, output,
+                         cases[i].output);
+            free(output);
+            free(words);
+            template_free(template);
+        }
+}
+
 static void test_arithmetic_takes_numbers_only(void **state)
 {
     static const char *const scripts[] = { "echo $(( {} * 2 ))", "echo \"$((2*(1-1+{})))\"",
@@ -653,6 +755,10 @@ int main(void)
         cmocka_unit_test(test_placeholders_stand_anywhere_in_words),
         cmocka_unit_test(test_other_braces_stay_as_they_are),
         cmocka_unit_test(test_fields_have_names),
+        cmocka_unit_test(test_a_name_that_the_header_lacks_is_refused),
+        cmocka_unit_test(test_what_cannot_be_a_name_stays_as_it_is),
+        cmocka_unit_test(test_a_backslash_keeps_a_name_from_being_one),
+        cmocka_unit_test(test_a_backslash_keeps_a_name_from_being_one_in_scripts),
         cmocka_unit_test(test_the_record_is_appended_where_nothing_depends_on_it),
         cmocka_unit_test(test_paths_have_parts),
         cmocka_unit_test(test_many_placeholders_are_as_good_as_few),

@@ -123,6 +123,24 @@ static void test_two_columns_of_one_name_are_refused(void)
                "weir: the header names two columns \"a\"\n");
 }
 
+static void test_a_name_that_the_header_lacks_is_refused_before_anything_runs(void)
+{
+    static const char *const said = "weir: {idd}: the header has no such column, but id, city; for "
+                                    "the text itself write \\{idd}\n";
+
+    assert_ran(MAP("id,city\n1,Rome\n", "--csv", "--", "echo", "{idd}"), 255, "", said);
+    assert_ran(MAP("id\tcity\n1\tRome\n", "--tsv", "--shell", "--", "echo '{idd}'"), 255, "", said);
+    assert_ran(MAP("id,city\n1,Rome\n", "--csv", "--cwd", "{idd}", "--", "echo"), 255, "", said);
+    assert_ran(MAP("id,city\n1,Rome\n", "--csv", "--tag={idd}", "--", "echo"), 255, "", said);
+    assert_ran(MAP("id,city\n1,Rome\n", "--csv", "-g", "{idd}", "--", "echo"), 255, "", said);
+    assert_ran(MAP("id,city\n1,Rome\n", "--csv", "--dry-run", "--", "echo", "{idd}"), 255, "",
+               said);
+    assert_ran(MAP("id,city\n1,Rome\n", "--csv", "--", "echo", "\\{idd}", "{ idd }", "{id}"), 0,
+               "{idd} { idd } 1\n", "");
+    assert_ran(MAP("1,Rome\n", "--csv", "--no-header", "--", "echo", "{idd}", "{1}"), 0,
+               "{idd} 1\n", "");
+}
+
 static void test_a_short_row_lacks_a_column(void)
 {
     const struct ran *r = MAP("a,b\n1\n", "--csv", "--", "echo", "{b}");
@@ -467,6 +485,7 @@ int main(void)
         TEST(test_a_bad_csv_row_fails_alone),
         TEST(test_a_quote_that_is_never_closed_is_an_error),
         TEST(test_two_columns_of_one_name_are_refused),
+        TEST(test_a_name_that_the_header_lacks_is_refused_before_anything_runs),
         TEST(test_a_short_row_lacks_a_column),
         TEST(test_tsv_columns_and_escapes),
         TEST(test_jsonl_fields_and_fields_inside),
