@@ -327,8 +327,9 @@ static void judge(struct attempt *a, int64_t *cool_ns)
         return;
     else if (status == 0)
         job->outcome = OUTCOME_DONE;
-    else if (WIFSIGNALED(status) && atomic_load(&a->map->phase) == MAP_ENDING)
-        job->outcome = OUTCOME_HALTED;
+    else if (atomic_load(&a->map->phase) == MAP_ENDING)
+        job->outcome =
+            OUTCOME_HALTED; /* also if it took the signal, tidied up and told by its status */
     else
         job->outcome = OUTCOME_FAILED;
     if (a->cool[0] >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == a->map->opt->cool_code)

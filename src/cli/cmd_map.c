@@ -216,8 +216,8 @@ static const struct opt_section sections[] = {
                  "Bytes that are not UTF-8 "
                  "appear as \\udc80 to \\udcff." },
     { "Exit status",
-      "0: all commands succeeded. 1 to 100: so many failed, those that were halted included. 101: "
-      "more than 100 failed. 126, 127: "
+      "0: all commands succeeded. 1 to 100: so many failed; those that --halt ended are not among "
+      "them. 101: more than 100 failed. 126, 127: "
       "the command, the same "
       "for all records, cannot be run, or was not found. 255: something else went wrong: bad "
       "arguments, unreadable "

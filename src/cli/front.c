@@ -427,21 +427,32 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* As GNU parallel's: how many failed, up to 100; 101 for more; 255 if something else went wrong. */
+/* As GNU parallel's: how many failed, up to 100; 101 for more; 255 if something else went wrong. What we ended
+ * because others failed has not failed. */
 static int exit_status(const struct map *map)
 {
     uint64_t failed = atomic_load(&map->failed);
+    bool incomplete =
+        atomic_load(&map->not_run) || atomic_load(&map->halted) || !atomic_load(&map->all_read);
 
-    if (atomic_load(&map->wrong) || (atomic_load(&map->interrupted) &&
-                                     (atomic_load(&map->not_run) || !atomic_load(&map->all_read))))
+    if (atomic_load(&map->wrong) || (atomic_load(&map->interrupted) && incomplete))
         return 255;
     return failed > 100 ? 101 : (int)failed;
 }
 
-static const char *how_many(char *text, size_t size, uint64_t not_run)
+/* What stopping early has cost: ": 1 was ended, 3 that were read have not run". */
+static const char *what_is_missing(char *text, size_t size, uint64_t halted, uint64_t not_run)
 {
-    snprintf(text, size, ": %llu that were read have not run", (unsigned long long)not_run);
-    return not_run ? text : "";
+    int n = 0;
+
+    text[0] = 0;
+    if (halted)
+        n = snprintf(text, size, ": %llu %s ended", (unsigned long long)halted,
+                     halted == 1 ? "was" : "were");
+    if (not_run)
+        snprintf(text + n, size - (size_t)n, "%s %llu that %s not run", n ? "," : ":",
+                 (unsigned long long)not_run, not_run == 1 ? "was read has" : "were read have");
+    return text;
 }
 
 static void last_words(struct front *front)
@@ -457,7 +468,8 @@ static void last_words(struct front *front)
         fprintf(stderr, "weir: %llu of %llu failed; the first: %s\n", (unsigned long long)failed,
                 (unsigned long long)atomic_load(&map->ended), map->first_failure);
     if (atomic_load(&map->phase) != MAP_RUNNING)
-        fprintf(stderr, "weir: stopped early%s\n", how_many(text, sizeof(text), not_run));
+        fprintf(stderr, "weir: stopped early%s\n",
+                what_is_missing(text, sizeof(text), atomic_load(&map->halted), not_run));
 }
 
 /* Nothing runs any more: signals do again what they usually do, so that a reader of our last words who does

@@ -261,6 +261,8 @@ static void count_end(struct job *job)
     atomic_fetch_add(&map->ended, 1);
     if (outcome_is_failure(job->outcome))
         count_failure(job);
+    else if (job->outcome == OUTCOME_HALTED)
+        atomic_fetch_add(&map->halted, 1);
     judge(map);
 }
 

@@ -79,7 +79,7 @@ const char *outcome_name(enum outcome outcome);
 
 static inline bool outcome_is_failure(enum outcome outcome)
 {
-    return outcome != OUTCOME_DONE && outcome != OUTCOME_NOT_RUN;
+    return outcome != OUTCOME_DONE && outcome != OUTCOME_NOT_RUN && outcome != OUTCOME_HALTED;
 }
 
 struct tally; /* a group's counts */
@@ -160,7 +160,9 @@ struct map {
     _Atomic uint64_t input_bytes; /* of the input consumed                                */
     int64_t input_size;           /* of a regular file; 0: not known                      */
 
-    _Atomic uint64_t ended, failed, not_run;
+    _Atomic uint64_t ended; /* of these: */
+    _Atomic uint64_t failed, halted;
+    _Atomic uint64_t not_run;
     _Atomic weir_time next_start; /* --delay */
     struct standstill standstill;
     _Atomic bool first_told;

@@ -439,8 +439,10 @@ static void test_halt_now_ends_what_runs(void)
             "touch now.runs; exec sleep {}");
     static struct results results;
 
-    assert_status(r, 2);
+    assert_status(r, 1); /* the other did not fail: it was ended */
     assert_true(r->seconds < 20);
+    assert_string_equal(r->err, "weir: 1 of 2 failed; the first: task 1 exited with 1\n"
+                                "weir: stopped early: 1 was ended\n");
     read_results(&results, "now");
     assert_string_equal(text_of(&results, 1, "reason"), "failed");
     assert_string_equal(text_of(&results, 2, "reason"), "halted");
@@ -455,8 +457,26 @@ static void test_halt_now_kills_who_ignores_term(void)
             "if [ {} = fail ]; then until [ -e deaf.runs ]; do :; done; exit 1; fi; "
             "trap '' TERM; sleep 100 & touch deaf.runs; sleep 100; wait");
 
-    assert_status(r, 2);
+    assert_status(r, 1);
     assert_true(r->seconds < 20);
+}
+
+/* Whoever takes the signal, tidies up and says so by its exit status has not failed either. */
+static void test_halt_now_counts_nobody_who_obeys(void)
+{
+    const struct ran *r =
+        MAP("fail\n1\n2\n", "-j3", "--halt", "now", "--results", "obey", "--", "sh", "-c",
+            "if [ {} = fail ]; then until [ -e obey.1 ] && [ -e obey.2 ]; do :; done; exit 9; fi; "
+            "exec 2>/dev/null; trap 'exit 3' TERM; touch obey.{}; while :; do sleep 0.01; done");
+    static struct results results;
+
+    assert_status(r, 1);
+    assert_string_equal(r->err, "weir: 1 of 3 failed; the first: task 1 exited with 9\n"
+                                "weir: stopped early: 2 were ended\n");
+    read_results(&results, "obey");
+    assert_string_equal(text_of(&results, 2, "reason"), "halted");
+    assert_number(&results, 2, "exit", 3);
+    free(results.text);
 }
 
 static void test_halt_at_a_share(void)
@@ -604,6 +624,7 @@ int main(void)
         TEST(test_halt_soon_lets_run_what_runs),
         TEST(test_halt_now_ends_what_runs),
         TEST(test_halt_now_kills_who_ignores_term),
+        TEST(test_halt_now_counts_nobody_who_obeys),
         TEST(test_halt_at_a_share),
         TEST(test_halt_at_a_share_waits_for_three_failures),
         TEST(test_what_was_read_but_not_run_is_in_the_results),

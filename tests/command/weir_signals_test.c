@@ -128,7 +128,25 @@ static void test_the_second_interrupt_ends_whole_process_groups(void)
     CHECK_EQUAL(count_of("results", "\"halted\""), 2);
     CHECK_EQUAL(count_of("results", "\"signal\":15"), 2);
     CHECK_EQUAL(count_of("results", "\"not_run\""), 3);
-    CHECK_EQUAL(count_of("err", "2 of 2 failed"), 1);
+    CHECK_EQUAL(count_of("err", "failed"), 0);
+    CHECK_EQUAL(count_of("err", "stopped early: 2 were ended, 3 that were read have not run"), 1);
+    nothing_is_left();
+    close(gate);
+}
+
+/* Nothing was left to be started, so only what was ended tells that not all went well. */
+static void test_what_an_interrupt_has_ended_is_no_success(void)
+{
+    int gate = gate_new("gate");
+    pid_t pid;
+
+    forget_pids();
+    numbers("in", 2);
+    pid = weir_start(WEIR("map", "-j2", "--", WITH_GRANDCHILD), "in", "out", "err");
+    AWAIT_THAT(two_run());
+    send_signal(pid, SIGTERM);
+    CHECK_EQUAL(weir_end(pid), 255);
+    CHECK_EQUAL(count_of("err", "stopped early: 2 were ended\n"), 1);
     nothing_is_left();
     close(gate);
 }
@@ -724,6 +742,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_the_first_interrupt_drains),
         TEST(test_the_second_interrupt_ends_whole_process_groups),
+        TEST(test_what_an_interrupt_has_ended_is_no_success),
         TEST(test_who_ignores_term_is_killed_after_the_grace),
         TEST(test_the_third_interrupt_kills_at_once),
         TEST(test_term_and_hup_end_what_runs),

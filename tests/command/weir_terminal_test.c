@@ -468,7 +468,7 @@ static void test_control_c_gives_the_terminal_back(void)
     SEE(&t, "starting nothing more; 1 still run (Ctrl-C ends them)");
     type(&t, "\003");
     CHECK_EQUAL(terminal_end(&t), 255);
-    SEE(&t, "weir: stopped early: 1 that were read have not run");
+    SEE(&t, "weir: stopped early: 1 was ended, 1 that was read has not run");
     terminal_free(&t);
     close(gate);
 }
