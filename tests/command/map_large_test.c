@@ -44,34 +44,6 @@ static void test_every_line_of_very_many_runs_exactly_once(void)
     free(seen);
 }
 
-/* ---- groups -------------------------------------------------------------------------------------- */
-
-/* The most memory, in KiB, of a run over that many groups of a record each. */
-static long peak_of_groups(int count)
-{
-    const struct ran *r;
-
-    write_numbers("each", count);
-    r = sound(command_run(&(struct command){
-        .argv = WORDS(WEIR_COMMAND, "map", "-j4", "-g1", "--max-wait", "100", "--rate",
-                      "*=1000000/s", "--weight", "*=2", "-a", "each", "--", MAP_CHILD, "say", "{}"),
-        .count_only = true,
-        .seconds = 100,
-    }));
-    assert_status(r, 0);
-    return r->peak_kb;
-}
-
-static void test_groups_that_are_done_take_no_memory_whatever_their_rules(void)
-{
-    enum { FEWER = MANY / 4, BYTES = 100 }; /* a group that is remembered takes 700 */
-    long few = peak_of_groups(FEWER), many = peak_of_groups(MANY);
-
-    print_message("%d groups: %ld KiB, %d groups: %ld KiB\n", FEWER, few, MANY, many);
-    if (!SANITIZED) /* which keeps freed memory for a while */
-        assert_true((many - few) * 1024 < (long)(MANY - FEWER) * BYTES);
-}
-
 /* ---- limits -------------------------------------------------------------------------------------- */
 
 static struct gauge *map_gauges(const char *name)
@@ -182,7 +154,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_every_line_of_very_many_runs_exactly_once),
-        TEST(test_groups_that_are_done_take_no_memory_whatever_their_rules),
         TEST(test_limits_hold_whatever_happens),
         TEST(test_a_gigabyte_of_output_does_not_pile_up_in_memory),
         TEST(test_a_gigabyte_as_it_comes_does_not_pile_up_either),
