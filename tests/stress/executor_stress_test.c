@@ -212,12 +212,87 @@ static void test_a_body_asks_whether_it_is_cancelled_while_it_is_being_cancelled
     weir_executor_free(ex);
 }
 
+/* ---- groups without number --------------------------------------------------------------------- */
+
+enum { PASSERS = 2, PASSING = 5 * TASKS / 4 };
+
+/* Every seventh is slow, every eleventh has a deadline, all have a pace. */
+static int passing(weir_group_policy *out, const char *key, void *arg)
+{
+    int number = atoi(key);
+
+    atomic_fetch_add((_Atomic int *)arg, 1);
+    out->limit = 1 + number % 3;
+    out->weight = 1 + number % 2;
+    out->pace = (weir_pace){ .starts = number % 7 ? 1000000 : 2000, .burst = 1 + number % 3 };
+    out->deadlines.total_ms = number % 11 ? 0 : 60000;
+    return 0;
+}
+
+static int cools_sometimes(void **value, void *arg)
+{
+    _Atomic int *ran = arg;
+
+    (void)value;
+    if (atomic_fetch_add(ran, 1) % 16 == 0)
+        CHECK_EQUAL(weir_task_cool_down(weir_task_self(), weir_in_us(200)), 0);
+    return 0;
+}
+
+struct passer {
+    weir_executor *ex;
+    _Atomic int *ran;
+    int first;
+};
+
+static void *pass(void *arg)
+{
+    struct passer *passer = arg;
+    char key[16];
+
+    for (int i = 0; i < PASSING; i++) {
+        snprintf(key, sizeof(key), "%d", passer->first + i / 2);
+        CHECK_EQUAL(weir_submit_key(NULL, passer->ex, key, cools_sometimes, passer->ran, NULL), 0);
+    }
+    return NULL;
+}
+
+/* Groups are made, paced, cooled down and forgotten, all at once; two submitters share half of them. */
+static void test_paced_groups_come_and_go_and_nothing_is_lost(void)
+{
+    struct passer passer[PASSERS];
+    pthread_t thread[PASSERS];
+    _Atomic int asked = 0, ran = 0;
+    weir_executor *ex;
+    weir_executor_stats stats = { .size = sizeof(stats) };
+
+    assert_int_equal(
+        weir_executor_new(&ex,
+                          WEIR_POLICY(.workers = 2, .idle_evict_ms = 1, .group_for = passing,
+                                      .group_arg = (void *)&asked),
+                          NULL),
+        0);
+    for (int i = 0; i < PASSERS; i++) {
+        passer[i] = (struct passer){ ex, &ran, i * PASSING / 4 };
+        assert_int_equal(pthread_create(&thread[i], NULL, pass, &passer[i]), 0);
+    }
+    for (int i = 0; i < PASSERS; i++)
+        pthread_join(thread[i], NULL);
+    CHECK_EQUAL(weir_executor_drain(ex, weir_in_s(60)), 0);
+    CHECK_EQUAL(atomic_load(&ran), PASSERS * PASSING);
+    AWAIT(weir_executor_stats_get(&stats, ex) == 0 && stats.groups == 0 &&
+          stats.evicted == (uint64_t)atomic_load(&asked)); /* each was forgotten, in the end */
+    CHECK_EQUAL(stats.succeeded, PASSERS * PASSING);
+    weir_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_limits_hold_and_nothing_is_lost_while_everything_changes),
         TEST(test_executors_come_and_go_under_load),
         TEST(test_a_body_asks_whether_it_is_cancelled_while_it_is_being_cancelled),
+        TEST(test_paced_groups_come_and_go_and_nothing_is_lost),
     };
     seed_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
