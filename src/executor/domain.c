@@ -28,7 +28,7 @@ const char *weir_task_domain(const weir_task *task)
 
 static const char *receiver_of(const struct weir_executor *ex, const struct wr_share *s)
 {
-    bool away = s->released || s->forced || s->places_forced;
+    bool away = s->released || s->slots.forced || s->places.forced;
 
     return away ? ex->policy.domain[s->receiver].name : NULL;
 }
@@ -50,24 +50,24 @@ int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char 
         .name = ex->policy.domain[d].name,
         .slots_mode = ex->policy.domain[d].slots_mode,
         .queue_mode = ex->policy.domain[d].queue_mode,
-        .slots = s.slots,
-        .limit = s.limit,
+        .slots = s.slots.amount,
+        .limit = s.slots.limit,
         .used = (int64_t)s.own + s.borrowed + s.strays,
         .borrowed = s.borrowed,
         .overhang = s.strays,
         .charged = s.charged,
-        .lent = s.lent,
-        .taken = s.taken,
-        .recalled = s.due,
+        .lent = s.slots.lent,
+        .taken = s.slots.taken,
+        .recalled = s.slots.due,
         .waiting = wr_ledger_waiting(&s),
-        .queue = wr_limit_to(s.places),
-        .queue_limit = wr_limit_to(s.places_limit),
+        .queue = wr_limit_to(s.places.amount),
+        .queue_limit = wr_limit_to(s.places.limit),
         .queue_borrowed = wr_ledger_places_borrowed(&s),
         .released = s.released,
         .receiver = receiver_of(ex, &s),
         .peak = s.peak,
-        .slots_lent = s.loans,
-        .slots_recalled = s.recalls,
+        .slots_lent = s.slots.loans,
+        .slots_recalled = s.slots.recalls,
         .timed_out = wr_load(&ex->hall->domain[d].timed_out, relaxed),
         .overdue = wr_load(&ex->hall->domain[d].overdue, relaxed),
     };

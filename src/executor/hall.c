@@ -191,7 +191,7 @@ void wr_domain_hand_back(struct weir_group *group)
     struct wr_hall *hall = hall_of(group);
 
     wr_lock(&hall->lock);
-    hall->ledger.share[group->domain].queued++;
+    wr_ledger_hand_back(&hall->ledger, group->domain);
     wr_unlock(&hall->lock);
 }
 
@@ -205,7 +205,7 @@ weir_reason wr_domain_blocked_by(struct weir_group *group, int64_t *limit, int64
     blocked = s->promised == 0;
     if (blocked) {
         int64_t elsewhere = (int64_t)s->borrowed + s->strays;
-        *limit = s->limit + elsewhere;
+        *limit = s->slots.limit + elsewhere;
         *held = (int64_t)s->own + s->charged + elsewhere;
     }
     wr_unlock(&hall->lock);
@@ -225,7 +225,7 @@ bool wr_domain_may_get_slot(struct weir_group *group, uint64_t stuck, uint64_t s
         all += (uint64_t)l->share[d].own + l->share[d].borrowed + l->share[d].strays;
     /* Somebody in its domain ends; or somebody anywhere, if units may come from there. */
     may = s->promised || (uint64_t)s->own + s->borrowed + s->strays > stuck ||
-          ((s->slots_reserved || s->charged || s->lent || s->forced || l->lending.on) &&
+          ((s->slots_reserved || s->charged || s->slots.lent || s->slots.forced || l->lending.on) &&
            all > stuck_all);
     wr_unlock(&hall->lock);
     return may;
@@ -290,9 +290,9 @@ static void fill_ledger(struct wr_ledger *l, const struct wr_policy *policy)
                                       .step = (uint32_t)lending->step };
     for (uint32_t d = 0; d < l->count; d++) {
         const weir_domain_policy *from = &policy->domain[d];
-        l->share[d] = (struct wr_share){ .slots = (uint32_t)from->slots,
-                                         .places = count_from(from->queue),
-                                         .lend_max = count_from(from->lend_max),
+        l->share[d] = (struct wr_share){ .slots = { .amount = (uint32_t)from->slots,
+                                                    .lend_max = count_from(from->lend_max) },
+                                         .places = { .amount = count_from(from->queue) },
                                          .weight = (uint16_t)from->weight,
                                          .slots_reserved = from->slots_mode == WEIR_RESERVED,
                                          .places_reserved = from->queue_mode == WEIR_RESERVED,
@@ -310,7 +310,7 @@ int wr_hall_new(struct weir_executor *ex)
         return WEIR_ENOMEM;
     hall->ledger.count = count;
     hall->ledger.share = wr_os_alloc(count * sizeof(hall->ledger.share[0]));
-    hall->ledger.loan = wr_os_alloc((size_t)count * count * sizeof(hall->ledger.loan[0]));
+    hall->ledger.loan = wr_os_alloc(wr_ledger_loans(count) * sizeof(hall->ledger.loan[0]));
     hall->domain = wr_os_alloc(count * sizeof(hall->domain[0]));
     ex->hall = hall;
     if (!hall->ledger.share || !hall->ledger.loan || !hall->domain) {

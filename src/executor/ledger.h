@@ -10,45 +10,56 @@
 
 #include "executor/admit.h"
 
+#include <stddef.h>
+
 enum { WR_DEFAULT = 0, WR_DOMAINS_MAX = 64 };
 
-/* One domain's part. After every step (wr_ledger_is_valid):
- *     sum of limit == total, sum of places_limit == places_total         nothing is made or lost
- *     limit   == slots - lent + taken - forced + (what others were forced to give)
+enum wr_resource { WR_SLOTS, WR_PLACES, WR_RESOURCES };
+
+/* What a domain has of one resource. The same rules hold for slots and for places. After every step
+ * (wr_ledger_is_valid), unless places are not counted:
+ *     sum of limit over all domains == total                               nothing is made or lost
+ *     limit == amount - lent + taken - forced + (what others were forced to give)
+ *     limit >= taken                  what is taken is there: who waits for it waits for tasks to end
+ *     due > 0  =>  nothing of ours is idle                                 what is recalled goes back at once
+ *     lent, owed, taken and due are the sums of our row and our column of loans                     */
+struct wr_stock {
+    uint32_t amount; /* as configured                                                           */
+    uint32_t limit;  /* what the domain may use now                                             */
+    uint32_t lent,
+        owed; /* loans out; of these, those that are recalled                            */
+    uint32_t taken,
+        due;         /* loans in; of these, those that are recalled                             */
+    uint32_t forced; /* what the receiver has of ours                                           */
+    uint32_t lend_max;
+    uint32_t low; /* samples in a row in which little was used                               */
+    uint64_t loans,
+        recalls; /* units, since ever                                                    */
+};
+
+/* One domain's part. After every step (wr_ledger_is_valid), of slots:
  *     own + charged <= limit            own: our tasks on our units; charged: others' tasks on our units
  *     charged == strays of those whose receiver we are (+ all that is borrowed, for the default one)
  *     borrowed + strays > 0   =>  own + charged == limit                  our own units come first
- *     promised <= want, and promised < want  =>  no unit can be had       nobody waits beside a free one
- *     due > 0  =>  nothing of ours is idle                                what is recalled goes back at once
- *     lent, taken and due are the sums of our rows and columns of loans                             */
+ *     promised <= want, and promised < want  =>  no unit can be had       nobody waits beside a free one  */
 struct wr_share {
-    uint32_t slots,
-        places; /* as configured                                                        */
-    uint32_t lend_max;
+    struct wr_stock slots, places;
     uint16_t weight;
     bool slots_reserved,
         places_reserved; /* may borrow from the default domain                     */
     bool apart; /* has workers of its own: idle ones of others cannot carry what it is promised */
 
-    uint32_t limit;
     uint32_t own, borrowed, strays; /* units granted, by whose they are: ours, the default domain's,
                                        or once ours and now the receiver's                          */
     uint32_t charged;
-    uint32_t lent, taken,
-        due;         /* loans out; in; and of the latter, those that are recalled         */
-    uint32_t forced; /* units that the receiver has of ours                               */
-    uint32_t places_limit, places_forced;
     uint8_t
-        receiver;  /* means something while forced or places_forced is not 0, or while released */
+        receiver;  /* means something while some of ours is forced, or while released            */
     bool released; /* starts nothing, accepts nothing                                            */
 
     uint32_t want,
         promised;   /* tasks that wait only for a slot; slots that wait for their worker    */
     int64_t queued; /* tasks in queues. -1 for a moment if one is cancelled as it is taken  */
-    uint32_t low;   /* samples in a row in which little was used                           */
     uint32_t peak;
-    uint64_t loans,
-        recalls; /* units, since ever                                                    */
 };
 
 struct wr_loan {
@@ -73,13 +84,19 @@ struct wr_ledger {
     uint32_t floor;   /* units of the default domain that are not for borrowing  */
     struct wr_lending lending;
     struct wr_share *share;
-    struct wr_loan *loan; /* loan[lender * count + borrower]                                     */
+    struct wr_loan *loan; /* wr_ledger_loans(count) of them; see wr_loan_at                       */
     uint32_t promised;    /* sum over domains                                                    */
     uint32_t borrowed;    /* sum over domains                                                    */
     uint32_t turn,
         turn_left; /* who borrows next                                                   */
-    bool moved;    /* loans or forced units exist: settling must look at them             */
+    bool moved[WR_RESOURCES]; /* loans or forced units exist: settling must look at them      */
 };
+
+/* How many loans a ledger has room for: a matrix of lenders and borrowers for each resource. */
+static inline size_t wr_ledger_loans(uint32_t count)
+{
+    return (size_t)WR_RESOURCES * count * count;
+}
 
 /* With count, total, floor, lending and each share's configured part filled in, and all else zero: the
  * default domain gets what is left. The sums must fit. */
@@ -106,6 +123,9 @@ void wr_ledger_give(struct wr_ledger *l, uint32_t d);
  * comes first. */
 bool wr_ledger_hand_over(struct wr_ledger *l, uint32_t d);
 
+/* It was kept, but the task could not start after all, and waits on. */
+void wr_ledger_hand_back(struct wr_ledger *l, uint32_t d);
+
 /* A sampling period has passed. */
 void wr_ledger_sample(struct wr_ledger *l);
 
@@ -121,9 +141,6 @@ uint32_t wr_ledger_waiting(const struct wr_share *s);
 
 /* Of those, how many stand on the default domain's places. */
 uint32_t wr_ledger_places_borrowed(const struct wr_share *s);
-
-/* Units of d that nobody uses. */
-uint32_t wr_ledger_free(const struct wr_ledger *l, uint32_t d);
 
 /* Whether d could be given a unit now. */
 bool wr_ledger_can_grant(const struct wr_ledger *l, uint32_t d);

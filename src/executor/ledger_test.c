@@ -17,7 +17,7 @@ enum { D = 5 }; /* most domains in a test */
 struct books {
     struct wr_ledger l;
     struct wr_share share[D];
-    struct wr_loan loan[D * D];
+    struct wr_loan loan[WR_RESOURCES * D * D];
 };
 
 /* A domain as the tests write it. */
@@ -38,11 +38,11 @@ static void books_init(struct books *b, uint32_t total, uint32_t places, uint32_
         .on = true, .low = 30, .high = 90, .hold = 1, .headroom = 25, .step = WR_INF
     };
     for (uint32_t d = 0; d < count; d++)
-        b->share[d] = (struct wr_share){ .slots = d ? given[d].slots : 0,
-                                         .places = d ? given[d].places : 0,
+        b->share[d] = (struct wr_share){ .slots = { .amount = d ? given[d].slots : 0,
+                                                    .lend_max = given[d].lend_max },
+                                         .places = { .amount = d ? given[d].places : 0 },
                                          .slots_reserved = d && given[d].slots_reserved,
                                          .places_reserved = d && given[d].places_reserved,
-                                         .lend_max = given[d].lend_max,
                                          .weight = 1 };
     wr_ledger_init(&b->l);
 }
@@ -88,8 +88,8 @@ static void test_the_rest_is_the_default_domains(void **state)
     struct books b;
     (void)state;
     books_init(&b, 64, 128, 3, example);
-    assert_int_equal(b.share[0].limit, 16);
-    assert_int_equal(b.share[0].places_limit, 32);
+    assert_int_equal(b.share[0].slots.limit, 16);
+    assert_int_equal(b.share[0].places.limit, 32);
 }
 
 static void test_the_worked_example_adds_up(void **state)
@@ -145,26 +145,28 @@ static void test_lending_as_in_the_example(void **state)
     start_all(&b);
     assert_share(&b, 1, 16, 0, 30);
     wr_ledger_sample(&b.l);
-    assert_int_equal(b.share[1].limit, 32); /* 28 idle, 8 for headroom, 20 to lend, half is 16 */
-    assert_int_equal(b.share[2].limit, 16);
-    assert_int_equal(b.share[2].lent, 16);
+    assert_int_equal(b.share[1].slots.limit,
+                     32); /* 28 idle, 8 for headroom, 20 to lend, half is 16 */
+    assert_int_equal(b.share[2].slots.limit, 16);
+    assert_int_equal(b.share[2].slots.lent, 16);
     start_all(&b);
     assert_share(&b, 1, 32, 0, 14);
     wr_ledger_sample(&b.l);
-    assert_int_equal(b.share[1].limit, 32); /* the default domain lends nothing unless told to */
+    assert_int_equal(b.share[1].slots.limit,
+                     32); /* the default domain lends nothing unless told to */
     admit(&b, 2, 36);
     assert_share(&b, 2, 32, 16, 8); /* 16 own, 16 borrowed */
-    assert_int_equal(b.share[1].due, 16);
+    assert_int_equal(b.share[1].slots.due, 16);
     start_all(&b);
     for (int i = 1; i <= 16; i++) {
         wr_ledger_give(&b.l, 1);
-        assert_int_equal(b.share[2].limit, 16 + i);
+        assert_int_equal(b.share[2].slots.limit, 16 + i);
         assert_share(&b, 2, i < 8 ? 32 + i : 40, i < 8 ? 16 : 16 - (i - 8), i < 8 ? 8 - i : 0);
         assert_share(&b, 1, 32 - i, 0, 14); /* its own waiters come after that */
         start_all(&b);
     }
-    assert_int_equal(b.share[1].limit, 16);
-    assert_int_equal(b.share[2].lent, 0);
+    assert_int_equal(b.share[1].slots.limit, 16);
+    assert_int_equal(b.share[2].slots.lent, 0);
     wr_ledger_give(&b.l, 1);
     assert_share(&b, 1, 16, 0, 13);
 }
@@ -177,13 +179,13 @@ static void test_an_idle_lent_unit_comes_back_at_once(void **state)
     admit(&b, 1, 20);
     start_all(&b);
     wr_ledger_sample(&b.l);
-    assert_int_equal(b.share[1].limit, 20); /* no more than it can use */
+    assert_int_equal(b.share[1].slots.limit, 20); /* no more than it can use */
     start_all(&b);
     for (int i = 0; i < 20; i++)
         wr_ledger_give(&b.l, 1);
-    assert_int_equal(b.share[2].lent, 4);
+    assert_int_equal(b.share[2].slots.lent, 4);
     admit(&b, 2, 32);
-    assert_int_equal(b.share[2].lent, 0);
+    assert_int_equal(b.share[2].slots.lent, 0);
     assert_share(&b, 2, 32, 0, 0);
 }
 
@@ -197,9 +199,9 @@ static void test_a_pair_rests_after_a_recall(void **state)
     start_all(&b);
     for (int i = 0; i < 2; i++)
         wr_ledger_sample(&b.l);
-    assert_int_equal(b.share[2].lent, 0); /* little used for two samples only */
+    assert_int_equal(b.share[2].slots.lent, 0); /* little used for two samples only */
     wr_ledger_sample(&b.l);
-    assert_int_equal(b.share[2].lent, 16);
+    assert_int_equal(b.share[2].slots.lent, 16);
     start_all(&b);
     admit(&b, 2, 30); /* recalls */
     start_all(&b);
@@ -207,14 +209,14 @@ static void test_a_pair_rests_after_a_recall(void **state)
         wr_ledger_give(&b.l, 2);
     for (int i = 0; i < 16; i++)
         wr_ledger_give(&b.l, 1);
-    assert_int_equal(b.share[2].lent, 0);
+    assert_int_equal(b.share[2].slots.lent, 0);
     start_all(&b);
     for (int i = 0; i < 3; i++) {
         wr_ledger_sample(&b.l);
-        assert_int_equal(b.share[2].lent, 0);
+        assert_int_equal(b.share[2].slots.lent, 0);
     }
     wr_ledger_sample(&b.l);
-    assert_int_equal(b.share[2].lent, 16);
+    assert_int_equal(b.share[2].slots.lent, 16);
 }
 
 /* 2.9, D-20, D-21 */
@@ -226,9 +228,9 @@ static void test_release_moves_everything_and_restore_brings_it_back(void **stat
     admit(&b, 2, 10);
     start_all(&b);
     wr_ledger_release(&b.l, 2, 0);
-    assert_int_equal(b.share[0].limit, 48);
-    assert_int_equal(b.share[0].places_limit, 96);
-    assert_int_equal(b.share[2].limit, 0);
+    assert_int_equal(b.share[0].slots.limit, 48);
+    assert_int_equal(b.share[0].places.limit, 96);
+    assert_int_equal(b.share[2].slots.limit, 0);
     assert_int_equal(wr_ledger_admit(&b.l, 2, true), WEIR_REASON_DOMAIN_RELEASED);
     assert_int_equal(admit(&b, 0, 48), 0);
     assert_share(&b, 0, 38, 0, 10); /* ten of its 48 are still busy */
@@ -238,16 +240,17 @@ static void test_release_moves_everything_and_restore_brings_it_back(void **stat
     assert_share(&b, 2, 9, 0, 0);
     start_all(&b);
     wr_ledger_restore(&b.l, 2);
-    assert_int_equal(b.share[2].limit, 9); /* what its own bodies stand on; the rest is busy */
-    assert_int_equal(b.share[0].limit, 39);
+    assert_int_equal(b.share[2].slots.limit,
+                     9); /* what its own bodies stand on; the rest is busy */
+    assert_int_equal(b.share[0].slots.limit, 39);
     for (int i = 1; i <= 23; i++) {
         wr_ledger_give(&b.l, 0);
-        assert_int_equal(b.share[2].limit, 9 + i);
+        assert_int_equal(b.share[2].slots.limit, 9 + i);
     }
-    assert_int_equal(b.share[2].limit, 32);
-    assert_int_equal(b.share[2].places_limit, 64);
-    assert_int_equal(b.share[0].limit, 16);
-    assert_false(b.share[2].forced);
+    assert_int_equal(b.share[2].slots.limit, 32);
+    assert_int_equal(b.share[2].places.limit, 64);
+    assert_int_equal(b.share[0].slots.limit, 16);
+    assert_false(b.share[2].slots.forced);
 }
 
 static void test_release_settles_loans(void **state)
@@ -259,17 +262,17 @@ static void test_release_settles_loans(void **state)
     start_all(&b);
     wr_ledger_sample(&b.l);
     start_all(&b);
-    assert_int_equal(b.share[2].lent, 16);
+    assert_int_equal(b.share[2].slots.lent, 16);
     wr_ledger_release(&b.l, 2, 0);
-    assert_int_equal(b.share[0].limit,
+    assert_int_equal(b.share[0].slots.limit,
                      32); /* sixteen more are with A, and recalled on its behalf */
-    assert_int_equal(b.share[0].lent, 16);
-    assert_int_equal(b.share[1].due, 16);
+    assert_int_equal(b.share[0].slots.lent, 16);
+    assert_int_equal(b.share[1].slots.due, 16);
     for (int i = 0; i < 32; i++)
         wr_ledger_give(&b.l, 1), start_all(&b);
-    assert_int_equal(b.share[0].limit, 48);
+    assert_int_equal(b.share[0].slots.limit, 48);
     wr_ledger_restore(&b.l, 2);
-    assert_int_equal(b.share[2].limit, 32);
+    assert_int_equal(b.share[2].slots.limit, 32);
     assert_true(wr_ledger_is_valid(&b.l));
 }
 
@@ -426,7 +429,7 @@ static uint64_t places_used(const struct model *m, uint32_t d)
 
 static uint32_t keep_free(const struct model *m, uint32_t d)
 {
-    return (m->l->share[d].slots * m->l->lending.headroom + 99) / 100;
+    return (m->l->share[d].slots.amount * m->l->lending.headroom + 99) / 100;
 }
 
 /* One unit back home for a domain that is being restored. */
@@ -570,17 +573,17 @@ static void compare(const struct run *r, uint64_t seed)
 
     for (uint32_t d = 0; d < r->m.count; d++) {
         const struct wr_share *s = &r->b.share[d];
-        AGREE(s->limit, r->m.at[d]);
+        AGREE(s->slots.limit, r->m.at[d]);
         AGREE(s->own, r->m.on[d][d]);
         AGREE(s->strays, strays[d]);
         AGREE(s->promised, r->m.promised[d]);
-        AGREE(s->lent, lent_by(&r->m, d));
-        AGREE(s->taken, taken_by(&r->m, d));
-        AGREE(s->due, due_by(&r->m, d));
-        AGREE(s->forced, r->m.forced[d]);
-        AGREE(s->places_limit, r->m.places_at[d]);
+        AGREE(s->slots.lent, lent_by(&r->m, d));
+        AGREE(s->slots.taken, taken_by(&r->m, d));
+        AGREE(s->slots.due, due_by(&r->m, d));
+        AGREE(s->slots.forced, r->m.forced[d]);
+        AGREE(s->places.limit, r->m.places_at[d]);
         AGREE(used(&r->b, d), r->running[d] + s->promised); /* D9: one return per grant */
-        limits += s->limit;
+        limits += s->slots.limit;
         granted += used(&r->b, d);
     }
     AGREE(limits, r->b.l.total); /* D3 */
@@ -613,8 +616,8 @@ static void run_init(struct run *r)
     r->b.l.lending.step = pick(2) ? WR_INF : 1 + pick(3);
     r->m = (struct model){ .count = count, .floor = r->b.l.floor, .l = &r->b.l, .turn_left = 1 };
     for (uint32_t d = 0; d < count; d++) {
-        r->m.at[d] = r->b.share[d].limit;
-        r->m.places_at[d] = r->b.share[d].places_limit;
+        r->m.at[d] = r->b.share[d].slots.limit;
+        r->m.places_at[d] = r->b.share[d].places.limit;
         r->m.receiver[d] = -1;
     }
 }
@@ -663,7 +666,7 @@ static void model_sample(struct model *m)
             continue;
         for (uint32_t d = 0; d < m->count; d++) {
             uint32_t keep = keep_free(m, d) + (d ? 0 : m->floor), can = idle(m, d);
-            uint32_t may = m->l->share[d].lend_max;
+            uint32_t may = m->l->share[d].slots.lend_max;
             can = can > keep ? can - keep : 0;
             may = may > lent_by(m, d) ? may - lent_by(m, d) : 0;
             can = can < may ? can : may;
@@ -833,10 +836,11 @@ static void wind_up(struct run *r, uint64_t seed)
     for (uint32_t d = 0; d < l->count; d++) {
         AGREE(used(&r->b, d), 0);
         AGREE(r->b.share[d].charged, 0);
-        AGREE(r->b.share[d].forced, 0);
-        AGREE(r->b.share[d].due, 0);
-        AGREE(r->b.share[d].places_limit, r->b.share[d].places);
-        AGREE(r->b.share[d].limit + r->b.share[d].lent, r->b.share[d].slots + r->b.share[d].taken);
+        AGREE(r->b.share[d].slots.forced, 0);
+        AGREE(r->b.share[d].slots.due, 0);
+        AGREE(r->b.share[d].places.limit, r->b.share[d].places.amount);
+        AGREE(r->b.share[d].slots.limit + r->b.share[d].slots.lent,
+              r->b.share[d].slots.amount + r->b.share[d].slots.taken);
     }
 }
 

@@ -1,0 +1,107 @@
+/* What an operator orders of the ledger: to release a domain and to restore it; see ledger.h.
+ * SPDX-License-Identifier: MIT */
+#include "base/assert.h"
+#include "executor/ledger_parts.h"
+
+static bool has_forced(const struct wr_share *s)
+{
+    return s->slots.forced || s->places.forced;
+}
+
+bool wr_ledger_can_release(const struct wr_ledger *l, uint32_t d, uint32_t r)
+{
+    if (d == WR_DEFAULT || d == r || l->share[d].released || l->share[r].released ||
+        has_forced(&l->share[d]) || l->share[r].slots.forced)
+        return false;
+    for (uint32_t i = 0; i < l->count; i++) {
+        const struct wr_share *s = &l->share[i];
+        if ((s->released || has_forced(s)) && s->receiver == d)
+            return false; /* it holds what another has to get back */
+    }
+    return true;
+}
+
+/* Loans to r are r's own now; those to others are r's loans, and recalled; so are those from others. */
+static void release_loans(struct wr_ledger *l, enum wr_resource what, uint32_t d, uint32_t r)
+{
+    for (uint32_t i = 0; i < l->count; i++) {
+        const struct wr_loan out = *wr_loan_at(l, what, d, i);
+        if (i == d)
+            continue;
+        wr_loan_recall(l, what, i, d);
+        if (!out.units)
+            continue;
+        wr_loan_book(l, what, d, i, -(int64_t)out.units, -(int64_t)out.due);
+        wr_stock_of(l, what, d)->forced += out.units;
+        if (i == r)
+            continue;
+        wr_loan_book(l, what, r, i, out.units, out.due);
+        wr_loan_recall(l, what, r, i);
+    }
+}
+
+/* All but what goes back to lenders. */
+static void release_stock(struct wr_ledger *l, enum wr_resource what, uint32_t d, uint32_t r)
+{
+    struct wr_stock *stock = wr_stock_of(l, what, d);
+    uint32_t units;
+
+    release_loans(l, what, d, r);
+    units = stock->limit - stock->taken;
+    stock->forced += units;
+    if (wr_is_counted(l, what))
+        wr_ledger_move(l, what, d, r, units);
+    else
+        stock->limit = 0; /* nobody has less than it wants */
+    l->moved[what] = true;
+}
+
+void wr_ledger_release(struct wr_ledger *l, uint32_t d, uint32_t r)
+{
+    struct wr_share *s = &l->share[d];
+    uint32_t strays;
+
+    WR_ASSERT(wr_ledger_can_release(l, d, r));
+    s->released = true;
+    s->receiver = (uint8_t)r;
+    wr_ledger_shrink_promises(l, d);
+    release_stock(l, WR_SLOTS, d, r);
+    release_stock(l, WR_PLACES, d, r);
+    strays = s->own > s->slots.limit ? s->own - s->slots.limit : 0;
+    s->own -= strays;
+    wr_ledger_stray(l, d, strays);
+    wr_ledger_settle(l);
+}
+
+void wr_ledger_restore(struct wr_ledger *l, uint32_t d)
+{
+    WR_ASSERT(l->share[d].released);
+    l->share[d].released = false;
+    wr_ledger_settle(l);
+}
+
+/* What others lent to the receiver is not for d. */
+bool wr_ledger_take_back(struct wr_ledger *l, enum wr_resource what, uint32_t d)
+{
+    struct wr_share *s = &l->share[d];
+    struct wr_stock *stock = wr_stock_of(l, what, d), *from = wr_stock_of(l, what, s->receiver);
+    uint32_t home, units;
+
+    if (s->released || !stock->forced)
+        return false;
+    if (!wr_is_counted(l, what)) { /* nothing was given to the receiver either */
+        stock->limit = stock->amount;
+        stock->forced = 0;
+        return false;
+    }
+    units = wr_least(stock->forced, from->limit - from->taken);
+    home = what == WR_SLOTS ? wr_least(s->strays, units) : 0;
+    units = home + wr_least(units - home, wr_ledger_idle(l, what, s->receiver));
+    wr_ledger_move(l, what, s->receiver, d, units);
+    stock->forced -= units;
+    wr_ledger_stray(l, d, -(int64_t)home);
+    s->own += home;
+    if (stock->forced && wr_loan_recall_if_needed(l, what, s->receiver, true))
+        return true;
+    return units > 0;
+}

@@ -1,0 +1,87 @@
+/* What the files of the ledger share with each other, and with nobody else.
+ *
+ *     ledger.c          events, and settling after each of them
+ *     ledger_loans.c    lending by utilisation, recall and return, of slots and places alike
+ *     ledger_orders.c   what an operator orders: release, restore
+ *     ledger_check.c    the invariants
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_EXECUTOR_LEDGER_PARTS_H
+#define WR_EXECUTOR_LEDGER_PARTS_H
+
+#include "executor/ledger.h"
+
+static inline struct wr_stock *wr_stock_of(const struct wr_ledger *l, enum wr_resource what,
+                                           uint32_t d)
+{
+    struct wr_share *s = &l->share[d];
+
+    return what == WR_SLOTS ? &s->slots : &s->places;
+}
+
+static inline struct wr_loan *wr_loan_at(const struct wr_ledger *l, enum wr_resource what,
+                                         uint32_t lender, uint32_t borrower)
+{
+    return &l->loan[((size_t)what * l->count + lender) * l->count + borrower];
+}
+
+static inline uint32_t wr_least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Whether a resource is divided at all. */
+static inline bool wr_is_counted(const struct wr_ledger *l, enum wr_resource what)
+{
+    return what == WR_SLOTS || l->places_total != WR_INF;
+}
+
+/* ---- ledger.c ----------------------------------------------------------------------------------- */
+
+/* Tasks that would start if they had a unit. */
+uint32_t wr_ledger_unmet(const struct wr_share *s);
+
+/* What is taken of d's units or places, by its own tasks and by those of others; and what is left. More
+ * places may be taken than there are: an accepted task stays. */
+uint64_t wr_ledger_used(const struct wr_ledger *l, enum wr_resource what, uint32_t d);
+uint32_t wr_ledger_idle(const struct wr_ledger *l, enum wr_resource what, uint32_t d);
+
+/* What d's tasks have borrowed of the default domain's. */
+uint32_t wr_ledger_borrowed(const struct wr_share *s, enum wr_resource what);
+
+/* So many tasks of d change from borrowed units to its own; or become strays, or cease to be. */
+void wr_ledger_charge(struct wr_ledger *l, uint32_t d, int64_t borrowed);
+void wr_ledger_stray(struct wr_ledger *l, uint32_t d, int64_t strays);
+
+/* Promises that nobody needs any more go. */
+bool wr_ledger_shrink_promises(struct wr_ledger *l, uint32_t d);
+
+/* After a change: grants, recalls and returns until nothing moves any more. */
+void wr_ledger_settle(struct wr_ledger *l);
+
+/* ---- ledger_loans.c ----------------------------------------------------------------------------- */
+
+/* Loans change here and nowhere else, so that rows and columns add up. */
+void wr_loan_book(struct wr_ledger *l, enum wr_resource what, uint32_t lender, uint32_t borrower,
+                  int64_t units, int64_t due);
+
+/* Units change hands. */
+void wr_ledger_move(struct wr_ledger *l, enum wr_resource what, uint32_t from, uint32_t to,
+                    uint32_t units);
+
+void wr_loan_recall(struct wr_ledger *l, enum wr_resource what, uint32_t lender, uint32_t borrower);
+
+/* Gives back what is recalled and idle. */
+bool wr_loan_return(struct wr_ledger *l, enum wr_resource what, uint32_t lender, uint32_t borrower);
+
+/* Recalls all that d lent, if it needs any of it, or `owes` some to others. */
+bool wr_loan_recall_if_needed(struct wr_ledger *l, enum wr_resource what, uint32_t d, bool owes);
+
+/* Units of d's that a lender keeps free. */
+uint32_t wr_loan_headroom(const struct wr_ledger *l, enum wr_resource what, uint32_t d);
+
+/* ---- ledger_orders.c ---------------------------------------------------------------------------- */
+
+/* What the receiver has of d's comes back: what d's own strays stand on, and what is idle. */
+bool wr_ledger_take_back(struct wr_ledger *l, enum wr_resource what, uint32_t d);
+
+#endif
