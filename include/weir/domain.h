@@ -9,7 +9,7 @@
  * of the default domain; it pays back first, and tasks that wait in the default domain go before those
  * of a borrower. An executor without domains has no slots to count and pays nothing for them.
  *
- * With lending, idle slots of a domain go to one that is swamped, and come back when they are needed.
+ * With lending, idle slots and places of a domain go to one that is swamped, and come back when they are needed.
  * docs/domains.md has an example of each.
  * SPDX-License-Identifier: MIT */
 #ifndef WEIR_DOMAIN_H
@@ -24,7 +24,7 @@ WEIR_BEGIN_DECLS
  * slots and no queue: it has the rest; and no WEIR_RESERVED: it has nobody to borrow from. */
 #define WEIR_DEFAULT_DOMAIN "default"
 
-#define WEIR_NONE INT64_MIN /* in lend_max and headroom_percent: none at all */
+#define WEIR_NONE INT64_MIN /* in lend_max, queue_lend_max and headroom_percent: none at all */
 
 typedef enum weir_share {
     WEIR_MAX = 0,      /* so many and no more                                                   */
@@ -40,6 +40,7 @@ typedef struct weir_domain_policy { /* zero asks for the default, but a name and
     int64_t weight;   /* share of turns among domains, and of what is borrowed; default 1        */
     int64_t lend_max; /* most slots it may lend out; default half of them (none for the default
                          domain), WEIR_NONE: none                                                */
+    int64_t queue_lend_max; /* the same for places                                               */
     uint32_t workers; /* its own, apart from all others; default: it shares the executor's       */
     weir_carrier run_on;      /* WEIR_THREADS: its bodies run on threads                         */
     weir_deadlines deadlines; /* of its tasks, unless they or their group say otherwise          */
@@ -49,13 +50,19 @@ typedef struct weir_domain_policy { /* zero asks for the default, but a name and
  * `hold` samples, and has nobody waiting, lends to one that uses high_percent or more and has tasks
  * waiting, but keeps headroom_percent of its configured slots free. As soon as it has a task waiting, or
  * less than that free, all it lent is recalled: idle slots at once, busy ones when their tasks end. The pair
- * does not lend again for `hold` samples. */
+ * does not lend again for `hold` samples.
+ *
+ * Then the same with queue places, if queue_places bounds them. Who has used less than low_percent of its
+ * places lends to one that uses high_percent or more: at most as many as that has waiting, so its room at most
+ * doubles with each sample. They are recalled as soon as less than the headroom is free, or a task
+ * finds none: free ones come back before that task is refused, others as the borrower's queue gets shorter,
+ * and until then the borrower accepts no more than what is left to it. */
 typedef struct weir_lending {
     int64_t period_ms;                 /* default 0: no lending                             */
     int64_t low_percent, high_percent; /* default 30 and 90                                 */
     int64_t hold;                      /* default 3                                         */
     int64_t headroom_percent;          /* default 25; WEIR_NONE: 0                          */
-    int64_t step;                      /* most slots per loan and sample; default: no limit */
+    int64_t step;                      /* most per loan and sample; default: no limit       */
 } weir_lending;
 
 typedef struct weir_domain_stats { /* a snapshot of the ledger, all figures of one moment */
@@ -77,6 +84,9 @@ typedef struct weir_domain_stats { /* a snapshot of the ledger, all figures of o
     int64_t peak;
     uint64_t slots_lent, slots_recalled; /* since ever                                         */
     uint64_t timed_out, overdue;         /* tasks so far; and bodies that still run beyond     */
+    int64_t queue_lent, queue_taken;     /* loans of places, out and in                        */
+    int64_t queue_recalled; /* of the latter, those to be given back as soon as they are free  */
+    uint64_t places_lent, places_recalled; /* since ever                                       */
 } weir_domain_stats;
 
 /* WEIR_ENODOMAIN: no such domain; an executor without domains has none. */

@@ -70,6 +70,11 @@ int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char 
         .slots_recalled = s.slots.recalls,
         .timed_out = wr_load(&ex->hall->domain[d].timed_out, relaxed),
         .overdue = wr_load(&ex->hall->domain[d].overdue, relaxed),
+        .queue_lent = s.places.lent,
+        .queue_taken = s.places.taken,
+        .queue_recalled = s.places.due,
+        .places_lent = s.places.loans,
+        .places_recalled = s.places.recalls,
     };
     return wr_options_store(out, &stats, sizeof(stats));
 }

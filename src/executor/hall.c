@@ -17,7 +17,18 @@ static struct wr_hall *hall_of(struct weir_group *group)
 
 /* ---- under the hall's lock -------------------------------------------------------------------- */
 
-/* After every change: what each set of workers may pull. Answers whether anything is to be pulled. */
+/* Places went to somebody: who waits for room there may try again. */
+static void tell_of_room(struct weir_executor *ex)
+{
+    struct wr_ledger *l = &ex->hall->ledger;
+
+    if (l->room) {
+        l->room = false;
+        wr_room_made(ex);
+    }
+}
+
+/* After every change: what each set of workers may pull, and whether there is room for those who wait for it. */
 bool wr_hall_publish(struct weir_executor *ex)
 {
     struct wr_hall *hall = ex->hall;
@@ -36,6 +47,7 @@ bool wr_hall_publish(struct weir_executor *ex)
     wr_store(&ex->intake.needed, 0, relaxed);
     wr_store(&ex->intake.ready, shared, seq_cst); /* pairs with a sleeper's look; see parking.md */
     wr_store(&hall->ledger_promised, l->promised, seq_cst);
+    tell_of_room(ex);
     return l->promised > 0;
 }
 
@@ -182,6 +194,7 @@ bool wr_domain_hand_over(struct weir_group *group)
 
     wr_lock(&hall->lock);
     may = wr_ledger_hand_over(&hall->ledger, group->domain);
+    tell_of_room(group->executor); /* nothing else has changed */
     wr_unlock(&hall->lock);
     return may;
 }
@@ -192,6 +205,7 @@ void wr_domain_hand_back(struct weir_group *group)
 
     wr_lock(&hall->lock);
     wr_ledger_hand_back(&hall->ledger, group->domain);
+    tell_of_room(group->executor);
     wr_unlock(&hall->lock);
 }
 
@@ -274,6 +288,13 @@ static void sample(struct wr_alarm *alarm, weir_time now)
     wr_clock_set(ex, &hall->sampling, hall->sample_at);
 }
 
+static struct wr_stock stock_from(int64_t amount, int64_t lend_max)
+{
+    return (struct wr_stock){ .amount = count_from(amount),
+                              .lend_max = count_from(lend_max),
+                              .lends_half = !lend_max };
+}
+
 static void fill_ledger(struct wr_ledger *l, const struct wr_policy *policy)
 {
     const weir_policy *given = &policy->given;
@@ -290,9 +311,8 @@ static void fill_ledger(struct wr_ledger *l, const struct wr_policy *policy)
                                       .step = (uint32_t)lending->step };
     for (uint32_t d = 0; d < l->count; d++) {
         const weir_domain_policy *from = &policy->domain[d];
-        l->share[d] = (struct wr_share){ .slots = { .amount = (uint32_t)from->slots,
-                                                    .lend_max = count_from(from->lend_max) },
-                                         .places = { .amount = count_from(from->queue) },
+        l->share[d] = (struct wr_share){ .slots = stock_from(from->slots, from->lend_max),
+                                         .places = stock_from(from->queue, from->queue_lend_max),
                                          .weight = (uint16_t)from->weight,
                                          .slots_reserved = from->slots_mode == WEIR_RESERVED,
                                          .places_reserved = from->queue_mode == WEIR_RESERVED,

@@ -54,8 +54,8 @@ int wr_hall_start(struct weir_executor *ex);
 void wr_hall_stop(struct weir_executor *ex);
 void wr_hall_delete_runtimes(struct weir_executor *ex);
 
-/* After every change of the ledger, under the lock: what each set of workers may pull. Answers whether anything
- * is to be pulled. */
+/* After every change of the ledger, under the lock: what each set of workers may pull, and whether there is room
+ * for those who wait for it. Answers whether anything is to be pulled. */
 bool wr_hall_publish(struct weir_executor *ex);
 
 /* The next group whose domain has a slot for it, with the slot taken, and with permits of the executor's as

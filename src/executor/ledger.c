@@ -100,7 +100,7 @@ static void promise(struct wr_ledger *l, struct wr_share *s, uint32_t units)
     s->peak = used > s->peak ? used : s->peak;
 }
 
-void wr_ledger_charge(struct wr_ledger *l, uint32_t d, int64_t borrowed)
+static void charge(struct wr_ledger *l, uint32_t d, int64_t borrowed)
 {
     l->share[d].borrowed += (uint32_t)borrowed;
     l->share[WR_DEFAULT].charged += (uint32_t)borrowed;
@@ -113,6 +113,12 @@ void wr_ledger_stray(struct wr_ledger *l, uint32_t d, int64_t strays)
     l->share[l->share[d].receiver].charged += (uint32_t)strays;
 }
 
+void wr_ledger_book_home(struct wr_ledger *l, uint32_t d, uint32_t borrowed)
+{
+    charge(l, d, -(int64_t)borrowed);
+    l->share[d].own += borrowed;
+}
+
 /* One of d's units is free again. One that is recalled goes before any loan of our own, else a domain could
  * pay back and borrow again for ever while its lender waits. Then what is borrowed: units are
  * interchangeable, and the default domain is to have its own back early. */
@@ -123,7 +129,7 @@ static void drop_unit(struct wr_ledger *l, uint32_t d)
     if ((s->slots.due && s->own) || !(s->borrowed || s->strays))
         s->own--;
     else if (s->borrowed)
-        wr_ledger_charge(l, d, -1);
+        charge(l, d, -1);
     else
         wr_ledger_stray(l, d, -1);
 }
@@ -146,44 +152,18 @@ bool wr_ledger_shrink_promises(struct wr_ledger *l, uint32_t d)
 
 /* Promises of a domain with its own workers on units that their owner needs: nothing runs on them yet, and
  * whether its workers come soon is not for others to wait for. */
-static bool revoke_promises(struct wr_ledger *l, uint32_t d)
+static bool revoke_promise(struct wr_ledger *l, uint32_t d)
 {
     struct wr_share *s = &l->share[d];
-    const struct wr_share *lender = &l->share[WR_DEFAULT];
 
     if (!s->apart || !s->promised ||
-        !(s->slots.due || (s->borrowed && wr_ledger_unmet(lender) && !free_slots(l, WR_DEFAULT))))
+        !(s->slots.due ||
+          (s->borrowed && wr_ledger_unmet(&l->share[WR_DEFAULT]) && !free_slots(l, WR_DEFAULT))))
         return false;
     s->promised--;
     l->promised--;
     drop_unit(l, d);
     return true;
-}
-
-/* What is owed goes home: to those who were released, then to lenders. */
-static bool settle_moved(struct wr_ledger *l, enum wr_resource what)
-{
-    bool changed = false, any = false;
-
-    for (uint32_t d = 0; d < l->count; d++)
-        changed |= wr_ledger_take_back(l, what, d);
-    for (uint32_t d = 0; d < l->count; d++) {
-        const struct wr_stock *stock = wr_stock_of(l, what, d);
-        for (uint32_t b = 0; b < l->count && stock->owed; b++)
-            changed |= wr_loan_return(l, what, d, b);
-        any |= stock->lent || stock->forced || l->share[d].released;
-    }
-    l->moved[what] = any;
-    return changed;
-}
-
-static bool recall_what_is_needed(struct wr_ledger *l, enum wr_resource what)
-{
-    bool changed = false;
-
-    for (uint32_t d = 0; d < l->count && l->moved[what]; d++)
-        changed |= wr_loan_recall_if_needed(l, what, d, false);
-    return changed;
 }
 
 /* Own units first: what stood on others' moves home. */
@@ -193,11 +173,12 @@ static bool move_home(struct wr_ledger *l, uint32_t d)
     bool changed = false;
 
     while ((s->strays || s->borrowed) && free_slots(l, d)) {
-        if (s->strays)
+        if (s->strays) {
             wr_ledger_stray(l, d, -1);
-        else
-            wr_ledger_charge(l, d, -1);
-        s->own++;
+            s->own++;
+        } else {
+            wr_ledger_book_home(l, d, 1);
+        }
         changed = true;
     }
     return changed;
@@ -206,14 +187,15 @@ static bool move_home(struct wr_ledger *l, uint32_t d)
 static bool grant_own(struct wr_ledger *l, uint32_t d)
 {
     struct wr_share *s = &l->share[d];
-    uint32_t units = wr_ledger_unmet(s), idle = units ? free_slots(l, d) : 0;
+    uint32_t units = wr_ledger_unmet(s);
 
-    if (units > idle)
-        units = idle;
-    s->own += units;
     if (units)
-        promise(l, s, units);
-    return units > 0;
+        units = wr_least(units, free_slots(l, d));
+    if (!units)
+        return false;
+    s->own += units;
+    promise(l, s, units);
+    return true;
 }
 
 /* Whose turn it is to borrow; false: nobody wants to, or may. */
@@ -237,47 +219,71 @@ static bool grant_borrowed(struct wr_ledger *l)
 {
     bool changed = false;
 
-    while (next_borrower(l)) {
+    while (free_slots(l, WR_DEFAULT) && next_borrower(l)) {
         l->turn_left--;
-        wr_ledger_charge(l, l->turn, 1);
+        charge(l, l->turn, 1);
         promise(l, &l->share[l->turn], 1);
         changed = true;
     }
     return changed;
 }
 
-/* Each round moves units nearer to their owners or gives them out, so there is an end. */
+/* What is owed goes home: to those who were released, then to lenders. One step at a time, since what comes to
+ * one may be owed to the next. */
+static bool send_home(struct wr_ledger *l, enum wr_resource what)
+{
+    bool any = false;
+
+    if (!l->moved[what])
+        return false;
+    for (uint32_t d = 0; d < l->count; d++)
+        if (wr_ledger_take_back(l, what, d))
+            return true;
+    for (uint32_t d = 0; d < l->count; d++) {
+        const struct wr_stock *stock = wr_stock_of(l, what, d);
+        for (uint32_t b = 0; b < l->count && stock->owed; b++)
+            if (wr_loan_return(l, what, d, b))
+                return true;
+        any |= stock->lent || stock->forced || l->share[d].released;
+    }
+    l->moved[what] = any;
+    return false;
+}
+
+static bool recall_what_is_needed(struct wr_ledger *l, enum wr_resource what)
+{
+    bool changed = false;
+
+    for (uint32_t d = 0; d < l->count && l->moved[what]; d++)
+        changed |= wr_loan_recall_if_needed(l, what, d, false);
+    return changed;
+}
+
+static bool for_each(struct wr_ledger *l, bool (*rule)(struct wr_ledger *l, uint32_t d))
+{
+    bool changed = false;
+
+    for (uint32_t d = 0; d < l->count; d++)
+        changed |= rule(l, d);
+    return changed;
+}
+
+/* The first rule that applies, again and again. The order matters: units that are owed go home before any are given
+ * out, and nobody recalls a loan who has units of his own. Each step moves units nearer to their owners or
+ * gives them out, so there is an end. */
 static void settle_slots(struct wr_ledger *l)
 {
-    bool changed;
-
-    do {
-        changed = false;
-        for (uint32_t d = 0; d < l->count; d++)
-            changed |= wr_ledger_shrink_promises(l, d);
-        for (uint32_t d = 1; d < l->count; d++)
-            changed |= revoke_promises(l, d);
-        if (l->moved[WR_SLOTS])
-            changed |= settle_moved(l, WR_SLOTS);
-        for (uint32_t d = 0; d < l->count; d++)
-            changed |= move_home(l, d);
-        if (changed)
-            continue; /* units that are owed go home before any are given out */
-        for (uint32_t d = 0; d < l->count; d++)
-            changed |= grant_own(l, d);
-        if (free_slots(l, WR_DEFAULT))
-            changed |= grant_borrowed(l);
-        changed |= recall_what_is_needed(l, WR_SLOTS); /* who has units of its own does not wait */
-    } while (changed);
+    while (for_each(l, wr_ledger_shrink_promises) || for_each(l, revoke_promise) ||
+           send_home(l, WR_SLOTS) || for_each(l, move_home) || for_each(l, grant_own) ||
+           grant_borrowed(l) || recall_what_is_needed(l, WR_SLOTS))
+        ;
 }
 
 /* Who has a slot needs no place: so these come after all slots are given out, and no slot depends on them. */
 static void settle_places(struct wr_ledger *l)
 {
-    bool changed = l->moved[WR_PLACES];
-
-    while (changed)
-        changed = settle_moved(l, WR_PLACES) || recall_what_is_needed(l, WR_PLACES);
+    while (send_home(l, WR_PLACES) || recall_what_is_needed(l, WR_PLACES))
+        ;
 }
 
 void wr_ledger_settle(struct wr_ledger *l)
@@ -288,6 +294,13 @@ void wr_ledger_settle(struct wr_ledger *l)
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
+
+static void init_stock(struct wr_stock *stock)
+{
+    stock->limit = stock->amount;
+    if (stock->lends_half)
+        stock->lend_max = stock->amount / 2;
+}
 
 void wr_ledger_init(struct wr_ledger *l)
 {
@@ -302,8 +315,8 @@ void wr_ledger_init(struct wr_ledger *l)
     rest->slots.amount = l->total - (uint32_t)slots;
     rest->places.amount = l->places_total == WR_INF ? WR_INF : l->places_total - (uint32_t)places;
     for (uint32_t d = 0; d < l->count; d++) {
-        l->share[d].slots.limit = l->share[d].slots.amount;
-        l->share[d].places.limit = l->share[d].places.amount;
+        init_stock(&l->share[d].slots);
+        init_stock(&l->share[d].places);
     }
     l->turn_left = rest->weight;
 }

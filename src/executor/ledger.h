@@ -29,10 +29,11 @@ struct wr_stock {
     uint32_t lent,
         owed; /* loans out; of these, those that are recalled                            */
     uint32_t taken,
-        due;         /* loans in; of these, those that are recalled                             */
-    uint32_t forced; /* what the receiver has of ours                                           */
-    uint32_t lend_max;
-    uint32_t low; /* samples in a row in which little was used                               */
+        due;           /* loans in; of these, those that are recalled                             */
+    uint32_t forced;   /* what the receiver has of ours                                           */
+    uint32_t lend_max; /* most that may be lent by utilisation                                */
+    bool lends_half;   /* that is half of the amount                                          */
+    uint32_t low;      /* samples in a row in which little was used                               */
     uint64_t loans,
         recalls; /* units, since ever                                                    */
 };
@@ -90,6 +91,7 @@ struct wr_ledger {
     uint32_t turn,
         turn_left; /* who borrows next                                                   */
     bool moved[WR_RESOURCES]; /* loans or forced units exist: settling must look at them      */
+    bool room; /* somebody has got places; the caller clears it when it has told those who wait  */
 };
 
 /* How many loans a ledger has room for: a matrix of lenders and borrowers for each resource. */

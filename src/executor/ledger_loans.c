@@ -25,17 +25,23 @@ void wr_ledger_move(struct wr_ledger *l, enum wr_resource what, uint32_t from, u
 {
     wr_stock_of(l, what, from)->limit -= units;
     wr_stock_of(l, what, to)->limit += units;
+    l->room |= what == WR_PLACES && units;
 }
 
 /* ---- recall and return ------------------------------------------------------------------------ */
 
+/* Idle ones; and of the default domain's those that the lender's own tasks stand on, which need not end first. */
 bool wr_loan_return(struct wr_ledger *l, enum wr_resource what, uint32_t lender, uint32_t borrower)
 {
-    uint32_t due = wr_loan_at(l, what, lender, borrower)->due;
-    uint32_t units = wr_least(due, wr_ledger_idle(l, what, borrower));
+    uint32_t due = wr_loan_at(l, what, lender, borrower)->due, home = 0, units;
 
+    if (borrower == WR_DEFAULT)
+        home = wr_least(due, wr_ledger_borrowed(&l->share[lender], what));
+    units = home + wr_least(due - home, wr_ledger_idle(l, what, borrower));
     if (!units)
         return false;
+    if (what == WR_SLOTS)
+        wr_ledger_book_home(l, lender, home);
     wr_loan_book(l, what, lender, borrower, -(int64_t)units, -(int64_t)units);
     wr_ledger_move(l, what, borrower, lender, units);
     return true;
@@ -88,26 +94,31 @@ static uint64_t per_cent_used(const struct wr_ledger *l, enum wr_resource what, 
     return limit ? wr_ledger_used(l, what, d) * 100 / limit : 100;
 }
 
-/* How much more d could use. */
-static uint32_t wanted(const struct wr_ledger *l, uint32_t d)
+/* How much more d could use. Nobody knows how many places, since who finds none is turned away; so as many as are
+ * taken, and if that was too little, again in the next sample. */
+static uint32_t wanted(const struct wr_ledger *l, enum wr_resource what, uint32_t d)
 {
-    return wr_ledger_unmet(&l->share[d]);
+    const struct wr_share *s = &l->share[d];
+
+    if (what == WR_SLOTS)
+        return wr_ledger_unmet(s);
+    return s->released ? 0 : wr_ledger_waiting(s);
 }
 
 static bool uses_little(const struct wr_ledger *l, enum wr_resource what, uint32_t d)
 {
-    const struct wr_share *s = &l->share[d];
+    bool nobody_waits = !wr_ledger_unmet(&l->share[d]) && !wr_ledger_waiting(&l->share[d]);
 
-    return per_cent_used(l, what, d) < l->lending.low && !wr_ledger_unmet(s) &&
-           !wr_ledger_waiting(s);
+    return per_cent_used(l, what, d) < l->lending.low && (nobody_waits || what == WR_PLACES);
 }
 
+/* Who lends does not borrow, unless all it lent is on its way back. */
 static bool may_take(const struct wr_ledger *l, enum wr_resource what, uint32_t d)
 {
     const struct wr_stock *stock = wr_stock_of(l, what, d);
 
-    return wanted(l, d) && per_cent_used(l, what, d) >= l->lending.high && !stock->lent &&
-           !stock->forced;
+    return wanted(l, what, d) && per_cent_used(l, what, d) >= l->lending.high &&
+           stock->lent == stock->owed && !stock->forced;
 }
 
 /* How many units `lender` could lend to `borrower` now. What others lent it is not its own to lend. */
@@ -138,7 +149,7 @@ static void lend_to(struct wr_ledger *l, enum wr_resource what, uint32_t borrowe
             from = d;
         }
     }
-    units = wr_least(wr_least(wanted(l, borrower), best), l->lending.step);
+    units = wr_least(wr_least(wanted(l, what, borrower), best), l->lending.step);
     if (!units)
         return;
     wr_loan_book(l, what, from, borrower, units, 0);
@@ -167,4 +178,6 @@ static void sample(struct wr_ledger *l, enum wr_resource what)
 void wr_ledger_sample(struct wr_ledger *l)
 {
     sample(l, WR_SLOTS);
+    if (wr_is_counted(l, WR_PLACES)) /* after that: who has a slot now needs no place */
+        sample(l, WR_PLACES);
 }

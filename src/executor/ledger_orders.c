@@ -97,11 +97,11 @@ bool wr_ledger_take_back(struct wr_ledger *l, enum wr_resource what, uint32_t d)
     units = wr_least(stock->forced, from->limit - from->taken);
     home = what == WR_SLOTS ? wr_least(s->strays, units) : 0;
     units = home + wr_least(units - home, wr_ledger_idle(l, what, s->receiver));
+    if (!units)
+        return wr_loan_recall_if_needed(l, what, s->receiver, true);
     wr_ledger_move(l, what, s->receiver, d, units);
     stock->forced -= units;
     wr_ledger_stray(l, d, -(int64_t)home);
     s->own += home;
-    if (stock->forced && wr_loan_recall_if_needed(l, what, s->receiver, true))
-        return true;
-    return units > 0;
+    return true;
 }

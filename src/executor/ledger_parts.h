@@ -48,9 +48,10 @@ uint32_t wr_ledger_idle(const struct wr_ledger *l, enum wr_resource what, uint32
 /* What d's tasks have borrowed of the default domain's. */
 uint32_t wr_ledger_borrowed(const struct wr_share *s, enum wr_resource what);
 
-/* So many tasks of d change from borrowed units to its own; or become strays, or cease to be. */
-void wr_ledger_charge(struct wr_ledger *l, uint32_t d, int64_t borrowed);
+/* So many tasks of d more, or less, are strays; and so many that stood on borrowed units stand on d's now, which
+ * the caller has brought. */
 void wr_ledger_stray(struct wr_ledger *l, uint32_t d, int64_t strays);
+void wr_ledger_book_home(struct wr_ledger *l, uint32_t d, uint32_t borrowed);
 
 /* Promises that nobody needs any more go. */
 bool wr_ledger_shrink_promises(struct wr_ledger *l, uint32_t d);

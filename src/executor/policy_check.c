@@ -173,6 +173,17 @@ static void check_default(struct check *check, weir_domain_policy *d)
                  "the default domain has nobody to borrow from; use WEIR_MAX");
     if (!d->lend_max)
         d->lend_max = WEIR_NONE;
+    if (!d->queue_lend_max)
+        d->queue_lend_max = WEIR_NONE;
+}
+
+/* 0 stays: half of what the domain has, however much that is. */
+static void check_lend_max(struct check *check, const char *name, const char *field, int64_t most)
+{
+    uint32_t ignored;
+
+    if (most && !wr_queue_from(&ignored, most))
+        complain(check, name, field, most, "use 1 or more, or WEIR_NONE");
 }
 
 static void check_domain(struct check *check, const weir_policy *given, weir_domain_policy *d)
@@ -197,10 +208,8 @@ static void check_domain(struct check *check, const weir_policy *given, weir_dom
             complain(check, d->name, "queue", d->queue,
                      "use 1 or more, or WEIR_NO_QUEUE; no limit only if queue_places has none");
     }
-    if (!d->lend_max)
-        d->lend_max = d->slots > 1 ? d->slots / 2 : WEIR_NONE;
-    if (!wr_queue_from(&ignored, d->lend_max))
-        complain(check, d->name, "lend_max", d->lend_max, "use 1 or more, or WEIR_NONE");
+    check_lend_max(check, d->name, "lend_max", d->lend_max);
+    check_lend_max(check, d->name, "queue_lend_max", d->queue_lend_max);
 }
 
 static void check_sums(struct check *check, const struct wr_policy *policy)

@@ -69,6 +69,8 @@ SIM_TEST(test_other_fields_are_checked_as_well, 1)
             "domains[\"A\"].run_on is 9: use WEIR_WORKERS or WEIR_THREADS");
     refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "A", .slots = 1, .lend_max = -3 })),
             "domains[\"A\"].lend_max is -3: use 1 or more, or WEIR_NONE");
+    refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "A", .slots = 1, .queue_lend_max = -3 })),
+            "domains[\"A\"].queue_lend_max is -3: use 1 or more, or WEIR_NONE");
     refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "A", .slots = 1 }),
                         .lending = { .period_ms = 10, .low_percent = 95 }),
             "lending.low_percent is 95: must be below lending.high_percent, or loans would go to "

@@ -28,6 +28,7 @@ SIM_TEST(test_idle_slots_are_lent_and_recalled_as_in_the_example, 25)
     CHECK_EQ(domain_of(ex, "A").limit, 32);
     CHECK_EQ(domain_of(ex, "default").limit, 16);
     CHECK_DOMAIN(ex, "A", 32, 0, 14);
+    CHECK_EQ(domain_of(ex, "A").queue_taken, 0); /* not half of its places are taken now */
 
     sleep_until(40);
     heap_add(&b, ex, "B", 36, &b_body);
@@ -199,6 +200,277 @@ SIM_TEST(test_release_settles_loans, 25)
     weir_executor_free(ex);
 }
 
+/* ---- places ------------------------------------------------------------------------------------- */
+
+/* A: one slot, two places. B: one slot, sixteen places. Slots are not lent. */
+static weir_domain_policy narrow_domains[] = {
+    { .name = "A", .slots = 1, .queue = 2, .lend_max = WEIR_NONE },
+    { .name = "B", .slots = 1, .queue = 16, .lend_max = WEIR_NONE, .queue_lend_max = 16 },
+};
+#define NARROW_POLICY(...) AB_POLICY(narrow_domains, 3, 20, __VA_ARGS__)
+
+static void check_places(weir_executor *ex, int64_t a_limit, int64_t b_limit, int64_t recalled)
+{
+    weir_domain_stats a = domain_of(ex, "A"), b = domain_of(ex, "B");
+
+    CHECK_EQ(a.queue_limit, a_limit);
+    CHECK_EQ(b.queue_limit, b_limit);
+    CHECK_EQ(a.queue_recalled, recalled);
+    CHECK_EQ(a.queue_taken, b.queue_lent);
+    CHECK_EQ(domain_of(ex, "default").queue_limit, 2);
+}
+
+static int full(struct heap *heap)
+{
+    return heap_refused(heap, WEIR_REASON_DOMAIN_QUEUE_FULL);
+}
+
+/* 2.8 for places, step by step: no more than are taken, so at most twice as many with each sample. */
+SIM_TEST(test_a_full_queue_is_lent_places_sample_by_sample, 25)
+{
+    weir_executor *ex = new_executor(NARROW_POLICY(LENDING));
+    struct body body = { .until_ms = 200 };
+    struct heap a = { 0 };
+
+    heap_add(&a, ex, "A", 9, &body);
+    CHECK_EQ(full(&a), 6); /* one runs, two wait */
+    sleep_until(29);
+    check_places(ex, 2, 16, 0); /* little was used for two samples, but three are asked for */
+    sleep_until(31);
+    check_places(ex, 4, 14, 0);
+    sleep_until(41);
+    check_places(ex, 4, 14, 0); /* half of A's are free: that will do */
+    heap_add(&a, ex, "A", 9, &body);
+    CHECK_EQ(full(&a), 6 + 7);
+    sleep_until(51);
+    check_places(ex, 8, 10, 0);
+    heap_add(&a, ex, "A", 9, &body);
+    CHECK_EQ(full(&a), 6 + 7 + 5);
+    sleep_until(61);
+    check_places(ex, 14, 4, 0); /* four of B's sixteen stay free */
+    heap_add(&a, ex, "A", 9, &body);
+    CHECK_EQ(full(&a), 6 + 7 + 5 + 3);
+    sleep_until(95);
+    check_places(ex, 14, 4, 0);
+    CHECK_EQ(domain_of(ex, "B").places_lent, 12);
+    CHECK_EQ(domain_of(ex, "B").slots_lent, 0);
+    CHECK_DOMAIN(ex, "A", 1, 0, 14);
+    heap_free(&a);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+/* Fills A until B has lent all it may. A's first body ends at 100 ms, the others take ten each. */
+static void fill_lent_places(weir_executor *ex, struct heap *a, struct body *first,
+                             struct body *others)
+{
+    *first = (struct body){ .until_ms = 100 };
+    *others = (struct body){ .ms = 10 };
+    heap_add(a, ex, "A", 1, first);
+    for (int ms = 5; ms <= 85; ms += 10) {
+        heap_add(a, ex, "A", 16, others);
+        sleep_until(ms);
+    }
+}
+
+/* The tasks among them that wait, or run, first come first. */
+static weir_task *accepted(struct heap *heap, int index)
+{
+    for (int i = 0; i < heap->count; i++)
+        if (!weir_task_done(heap->task[i]) && index-- == 0)
+            return heap->task[i];
+    return NULL;
+}
+
+SIM_TEST(test_recalled_places_come_back_free_ones_first_others_as_tasks_start, 25)
+{
+    weir_executor *ex = new_executor(NARROW_POLICY(LENDING));
+    struct body first, others, b_body = { .until_ms = 500 };
+    struct heap a = { 0 }, b = { 0 }, more = { 0 };
+
+    fill_lent_places(ex, &a, &first, &others);
+    check_places(ex, 14, 4, 0);
+    CHECK_DOMAIN(ex, "A", 1, 0, 14);
+    for (int i = 0; i < 3; i++)
+        CHECK(weir_task_cancel(accepted(&a, 14 - i)));
+    heap_add(&b, ex, "B", 1, &b_body);
+    check_places(ex, 14, 4, 0); /* it has a slot, and needs no place */
+    heap_add(&b, ex, "B", 1, &b_body);
+    check_places(ex, 11, 7, 9); /* fewer than four were free: A's three free ones are back */
+    CHECK_EQ(domain_of(ex, "B").places_recalled, 12);
+    heap_add(&b, ex, "B", 4, &b_body); /* a third of its places: it lends nothing for now */
+    heap_add(&more, ex, "A", 1, &others);
+    CHECK_EQ(full(&more), 1);     /* what is due is not for A */
+    for (int i = 0; i < 9; i++) { /* each task of A's that starts leaves its place to B */
+        CHECK(weir_sleep(at(100 + 10 * i) - 1000) == 0);
+        check_places(ex, 11 - i, 7 + i, 9 - i);
+        CHECK(weir_sleep(at(100 + 10 * i) + 1000) == 0);
+        check_places(ex, 10 - i, 8 + i, 8 - i);
+    }
+    heap_add(&more, ex, "A", 1, &others);
+    CHECK_EQ(full(&more), 2); /* two wait, and A has two places again */
+    heap_free(&a);
+    heap_free(&b);
+    heap_free(&more);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+/* Without headroom a lender can be left with nothing: then the task that needs a place recalls. */
+SIM_TEST(test_a_task_gets_a_lent_place_back_before_it_is_refused, 25)
+{
+    weir_executor *ex =
+        new_executor(NARROW_POLICY(.lending = { .period_ms = 10, .headroom_percent = WEIR_NONE }));
+    struct body first, others, b_body = { .until_ms = 500 };
+    struct heap a = { 0 }, b = { 0 };
+
+    fill_lent_places(ex, &a, &first, &others);
+    check_places(ex, 18, 0, 0);
+    CHECK_DOMAIN(ex, "A", 1, 0, 18);
+    heap_add(&b, ex, "B", 1, &b_body);
+    check_places(ex, 18, 0, 0);
+    heap_add(&b, ex, "B", 1, &b_body);
+    CHECK_EQ(full(&b), 1);
+    check_places(ex, 18, 0, 16); /* all are taken, but recalled now */
+    CHECK(weir_task_cancel(accepted(&a, 18)));
+    check_places(ex, 17, 1, 15);
+    heap_add(&b, ex, "B", 2, &b_body);
+    CHECK_EQ(full(&b), 2);
+    CHECK_DOMAIN(ex, "B", 1, 0, 1);
+    sleep_until(101);
+    heap_add(&b, ex, "B", 1, &b_body);
+    CHECK_EQ(full(&b), 2);
+    CHECK_DOMAIN(ex, "B", 1, 0, 2);
+    heap_free(&a);
+    heap_free(&b);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+/* The same while free ones are out: they are back before the decision. */
+SIM_TEST(test_free_lent_places_are_as_good_as_ones_own, 25)
+{
+    weir_executor *ex =
+        new_executor(NARROW_POLICY(.lending = { .period_ms = 10, .headroom_percent = WEIR_NONE }));
+    struct body first, others, b_body = { .until_ms = 500 };
+    struct heap a = { 0 }, b = { 0 };
+
+    fill_lent_places(ex, &a, &first, &others);
+    check_places(ex, 18, 0, 0);
+    for (int i = 0; i < 18; i++)
+        CHECK(weir_task_cancel(accepted(&a, 1)));
+    check_places(ex, 18, 0, 0); /* nobody needs them: no hurry */
+    heap_add(&b, ex, "B", 18, &b_body);
+    CHECK_EQ(full(&b), 1);
+    check_places(ex, 2, 16, 0);
+    heap_free(&a);
+    heap_free(&b);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+/* A lender that needs little again lends again, though its last loan is not back yet: the recall is off. */
+SIM_TEST(test_a_recall_is_off_when_its_reason_is_gone_for_long_enough, 25)
+{
+    weir_executor *ex = new_executor(NARROW_POLICY(LENDING));
+    struct body a_body = { .until_ms = 300 }, b_body = { .until_ms = 36 };
+    struct heap a = { 0 }, b = { 0 };
+
+    heap_add(&a, ex, "A", 3, &a_body);
+    sleep_until(31);
+    heap_add(&a, ex, "A", 2, &a_body);
+    heap_add(&b, ex, "B", 12, &b_body); /* eleven wait: three are free, four should be */
+    check_places(ex, 4, 14, 2);
+    sleep_until(69); /* all of B's ended by 36 */
+    CHECK_DOMAIN(ex, "B", 0, 0, 0);
+    check_places(ex, 4, 14, 2);
+    sleep_until(71); /* it has been idle for three samples: it lends two, which A owed */
+    check_places(ex, 6, 12, 0);
+    heap_free(&a);
+    heap_free(&b);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+SIM_TEST(test_places_rest_after_a_recall, 25)
+{
+    weir_executor *ex = new_executor(NARROW_POLICY(LENDING));
+    struct body a_body = { .until_ms = 500 }, brief = { .until_ms = 41 };
+    struct heap a = { 0 }, b = { 0 };
+
+    heap_add(&a, ex, "A", 3, &a_body);
+    sleep_until(31);
+    check_places(ex, 4, 14, 0);
+    heap_add(&b, ex, "B", 12, &brief); /* eleven wait: three are free, four should be */
+    check_places(ex, 2, 16, 0);
+    sleep_until(45);
+    for (int i = 0; i < 12; i++)
+        CHECK(weir_task_done(b.task[i]));
+    sleep_until(69); /* B is idle at 50 and 60, and has to be for three samples */
+    check_places(ex, 2, 16, 0);
+    sleep_until(71);
+    check_places(ex, 4, 14, 0);
+    heap_free(&a);
+    heap_free(&b);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+/* WEIR_BLOCK: who waits for room is woken by a loan, and by a place that comes back. */
+SIM_TEST(test_who_waits_for_room_is_woken_by_loans_and_returns, 100)
+{
+    weir_domain_policy domains[] = {
+        { .name = "A", .slots = 1, .queue = 2, .lend_max = WEIR_NONE },
+        { .name = "B", .slots = 1, .queue = 2, .lend_max = WEIR_NONE, .queue_lend_max = 2 },
+    };
+    weir_executor *ex = new_executor(
+        WEIR_POLICY(.workers = 2, .group_limit = WEIR_NO_LIMIT, .slots = 2, .queue_places = 4,
+                    .domains = domains, .domain_count = 2, .groups = example_groups,
+                    .group_count = 2, .rejection = WEIR_BLOCK,
+                    .lending = { .period_ms = 10, .headroom_percent = WEIR_NONE }));
+    struct body a_body = { .until_ms = 100 }, b_body = { .until_ms = 200 };
+    struct heap a = { 0 }, b = { 0 };
+
+    heap_add(&a, ex, "A", 3, &a_body);
+    CHECK_EQ(weir_now(), at(0));
+    heap_add(&a, ex, "A", 1, &a_body);
+    CHECK_EQ(weir_now(), at(30)); /* B lent two */
+    heap_add(&a, ex, "A", 1, &a_body);
+    heap_add(&b, ex, "B", 1, &b_body);
+    CHECK_EQ(weir_now(), at(30));
+    heap_add(&b, ex, "B", 1, &b_body);
+    CHECK_EQ(weir_now(), at(100)); /* the second of A's has started, and its place is B's again */
+    heap_free(&a);
+    heap_free(&b);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+SIM_TEST(test_release_settles_loans_of_places, 25)
+{
+    weir_executor *ex = new_executor(NARROW_POLICY(LENDING));
+    struct body first, others;
+    struct heap a = { 0 };
+
+    fill_lent_places(ex, &a, &first, &others);
+    CHECK(weir_domain_release(ex, "B", NULL, 0, NULL) == 0); /* the lender */
+    CHECK_EQ(domain_of(ex, "default").queue_limit, 6);
+    CHECK_EQ(domain_of(ex, "default").queue_lent, 12);
+    CHECK_EQ(domain_of(ex, "A").queue_recalled, 12);
+    sleep_until(101);
+    CHECK_EQ(domain_of(ex, "default").queue_limit, 7);
+    CHECK(weir_domain_release(ex, "A", NULL, 0, NULL) ==
+          0); /* the borrower: nobody waits there now */
+    CHECK_EQ(domain_of(ex, "default").queue_limit, 20);
+    CHECK_EQ(domain_of(ex, "default").queue_lent, 0);
+    CHECK(weir_domain_restore(ex, "A", NULL) == 0);
+    CHECK(weir_domain_restore(ex, "B", NULL) == 0);
+    check_places(ex, 2, 16, 0);
+    heap_free(&a);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +480,14 @@ int main(void)
         cmocka_unit_test(test_a_released_domain_refuses_and_its_slots_go_to_the_receiver),
         cmocka_unit_test(test_release_can_ask_the_running_to_end),
         cmocka_unit_test(test_release_settles_loans),
+        cmocka_unit_test(test_a_full_queue_is_lent_places_sample_by_sample),
+        cmocka_unit_test(test_recalled_places_come_back_free_ones_first_others_as_tasks_start),
+        cmocka_unit_test(test_a_task_gets_a_lent_place_back_before_it_is_refused),
+        cmocka_unit_test(test_free_lent_places_are_as_good_as_ones_own),
+        cmocka_unit_test(test_a_recall_is_off_when_its_reason_is_gone_for_long_enough),
+        cmocka_unit_test(test_places_rest_after_a_recall),
+        cmocka_unit_test(test_who_waits_for_room_is_woken_by_loans_and_returns),
+        cmocka_unit_test(test_release_settles_loans_of_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,7 +133,7 @@ static weir_executor *random_executor(struct world *world)
           .slots_mode = WEIR_RESERVED,
           .queue = 1 + pick(6),
           .workers = pick(2) },
-        { .name = "default", .lend_max = pick(2) ? 1 : 0 },
+        { .name = "default", .lend_max = pick(2) ? 1 : 0, .queue_lend_max = pick(2) ? 3 : 0 },
     };
     weir_group_policy groups[] = { { .key = "g1", .run_on = WEIR_THREADS, .domain = "max" },
                                    { .key = "g2", .limit = 1 + pick(2), .queue_max = 4 } };

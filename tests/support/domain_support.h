@@ -96,6 +96,9 @@ static inline void check_ledgers(weir_executor *ex)
         CHECK_EQ(d.queue_borrowed, 0);
         CHECK_EQ(d.overhang, 0);
         CHECK_EQ(d.limit, d.slots - d.lent + d.taken);
+        CHECK_EQ(d.recalled, 0);
+        CHECK_EQ(d.queue_recalled, 0);
+        CHECK_EQ(d.queue_limit, d.queue - d.queue_lent + d.queue_taken);
     }
 }
 
