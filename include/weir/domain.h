@@ -69,7 +69,7 @@ typedef struct weir_domain_stats { /* a snapshot of the ledger, all figures of o
     size_t size;
     const char *name; /* a loan from the executor                                                 */
     weir_share slots_mode, queue_mode;
-    int64_t slots;       /* configured                                                            */
+    int64_t slots;       /* configured, or as resized                                             */
     int64_t limit;       /* now: slots - lent + taken, and what was released                      */
     int64_t used;        /* tasks that have a slot                                                */
     int64_t borrowed;    /* of those, on slots of the default domain                              */
@@ -110,6 +110,18 @@ int weir_domain_release(weir_executor *ex, const char *domain, const char *recei
 /* Takes back what was released: idle slots at once, busy ones as they fall free; the domain accepts tasks
  * from now on. WEIR_ENODOMAIN. WEIR_EALREADY: it is not released. WEIR_EINVAL: the default domain. */
 int weir_domain_restore(weir_executor *ex, const char *domain, weir_message *message);
+
+/* Changes what a domain has, while it runs; 0 leaves one as it is, WEIR_NO_QUEUE in `queue`: no places. The totals
+ * stay: what it gains the default domain loses, and the other way round. Idle slots and free places change hands
+ * at once, others when tasks end or leave the queue; nothing that runs or waits is touched. Until then the one that
+ * loses has them on loan (taken, recalled; queue_taken, queue_recalled), and starts and accepts nothing on
+ * what falls free. A lend_max that was left to its default stays half. The default domain may be left with
+ * nothing, and what waits there then waits; default_floor prevents that.
+ * WEIR_ENODOMAIN. WEIR_EINVAL: the default domain; negative; no slots at all; more than it has and the default
+ * domain can give, whose floor stays; WEIR_NO_LIMIT, unless queue_places has none either; or it is part of a
+ * release that is not over yet. Then nothing changes, and `message` (may be NULL) says what is wrong. */
+int weir_domain_resize(weir_executor *ex, const char *domain, int64_t slots, int64_t queue,
+                       weir_message *message);
 
 WEIR_END_DECLS
 

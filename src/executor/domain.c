@@ -1,4 +1,4 @@
-/* The calls of weir/domain.h: looking at domains, releasing and restoring them.
+/* The calls of weir/domain.h: looking at domains, releasing, restoring and resizing them.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/options.h"
@@ -213,6 +213,85 @@ int weir_domain_restore(weir_executor *ex, const char *name, weir_message *messa
     wr_unlock(&hall->lock);
     if (!released)
         return refuse_call(message, WEIR_EALREADY, name, "it is not released");
+    wr_executor_wake(ex);
+    wr_room_made(ex);
+    return 0;
+}
+
+/* ---- resizing --------------------------------------------------------------------------------- */
+
+/* An amount as a caller gives it: 0 leaves what is there. */
+static bool fits(int64_t amount, uint32_t most)
+{
+    uint32_t count = 0;
+
+    return !amount || (wr_queue_from(&count, amount) && count <= most);
+}
+
+/* Says what is wrong with an amount that does not fit. `otherwise` is what else it might be. */
+static int refuse_amount(weir_message *message, const char *domain, const char *field,
+                         int64_t amount, uint32_t most, const char *otherwise)
+{
+    int64_t at_most = wr_limit_to(most);
+
+    if (message && amount > at_most)
+        snprintf(
+            message->text, sizeof(message->text),
+            "domain \"%.64s\": %s is %lld: %lld at most, with all that the default domain can give",
+            domain, field, (long long)amount, (long long)at_most);
+    else if (message)
+        snprintf(message->text, sizeof(message->text),
+                 "domain \"%.64s\": %s is %lld: use 1 or more%s, or 0 to leave it as it is", domain,
+                 field, (long long)amount, otherwise);
+    return WEIR_EINVAL;
+}
+
+static void resize(struct wr_ledger *l, enum wr_resource what, uint32_t d, int64_t amount)
+{
+    uint32_t count = 0;
+
+    if (!amount)
+        return;
+    wr_queue_from(&count, amount);
+    wr_ledger_resize(l, what, d, count);
+}
+
+int weir_domain_resize(weir_executor *ex, const char *name, int64_t slots, int64_t queue,
+                       weir_message *message)
+{
+    uint32_t most_slots, most_places;
+    struct wr_ledger *l;
+    bool in_release, slots_fit, queue_fits;
+    int d;
+
+    if (!ex || !name)
+        return WEIR_EINVAL;
+    d = named_domain(ex, name, message);
+    if (d < 0)
+        return d;
+    if (d == WR_DEFAULT)
+        return refuse_call(message, WEIR_EINVAL, name,
+                           "the default domain has what the others leave; resize those");
+    l = &ex->hall->ledger;
+    wr_lock(&ex->hall->lock);
+    in_release = wr_ledger_in_release(l, (uint32_t)d);
+    most_slots = wr_ledger_most(l, WR_SLOTS, (uint32_t)d);
+    most_places = wr_ledger_most(l, WR_PLACES, (uint32_t)d);
+    slots_fit = slots != WEIR_NO_QUEUE && fits(slots, most_slots);
+    queue_fits = fits(queue, most_places);
+    if (!in_release && slots_fit && queue_fits) {
+        resize(l, WR_SLOTS, (uint32_t)d, slots);
+        resize(l, WR_PLACES, (uint32_t)d, queue);
+        wr_hall_publish(ex);
+    }
+    wr_unlock(&ex->hall->lock);
+    if (!slots_fit)
+        return refuse_amount(message, name, "slots", slots, most_slots, "");
+    if (!queue_fits)
+        return refuse_amount(message, name, "queue", queue, most_places, " or WEIR_NO_QUEUE");
+    if (in_release)
+        return refuse_call(message, WEIR_EINVAL, name,
+                           "it is part of a release that is not over; restore first");
     wr_executor_wake(ex);
     wr_room_made(ex);
     return 0;

@@ -138,6 +138,14 @@ bool wr_ledger_can_release(const struct wr_ledger *l, uint32_t d, uint32_t r);
 void wr_ledger_release(struct wr_ledger *l, uint32_t d, uint32_t r);
 void wr_ledger_restore(struct wr_ledger *l, uint32_t d);
 
+/* Whether d, or what it holds, is part of a release that is not over. */
+bool wr_ledger_in_release(const struct wr_ledger *l, uint32_t d);
+
+/* The configured amount of d, which must not be the default domain nor in a release, changes: by what the default
+ * domain gets or gives, idle units at once, busy ones as they fall free. And the most that d can have. */
+void wr_ledger_resize(struct wr_ledger *l, enum wr_resource what, uint32_t d, uint32_t amount);
+uint32_t wr_ledger_most(const struct wr_ledger *l, enum wr_resource what, uint32_t d);
+
 /* Tasks that take up places. */
 uint32_t wr_ledger_waiting(const struct wr_share *s);
 

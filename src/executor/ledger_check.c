@@ -31,11 +31,14 @@ static bool is_kept_from(const struct wr_ledger *l, enum wr_resource what, uint3
     return !s->released && there && from->limit > from->taken;
 }
 
-/* Some of what it lent is not recalled, though it has too little without. */
+/* Some of what it lent is not recalled, though it has too little without, or lent more than it may. */
 static bool lends_what_it_needs(const struct wr_ledger *l, enum wr_resource what, uint32_t d)
 {
-    return wr_ledger_idle(l, what, d) < wr_loan_headroom(l, what, d) ||
-           (what == WR_PLACES && wr_ledger_used(l, what, d) > wr_stock_of(l, what, d)->limit);
+    const struct wr_stock *stock = wr_stock_of(l, what, d);
+
+    return stock->due || stock->lent - stock->owed > stock->lend_max ||
+           wr_ledger_idle(l, what, d) < wr_loan_headroom(l, what, d) ||
+           (what == WR_PLACES && wr_ledger_used(l, what, d) > stock->limit);
 }
 
 /* `given`: what others were forced to give to it. */

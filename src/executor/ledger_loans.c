@@ -73,12 +73,20 @@ static bool is_short(const struct wr_ledger *l, enum wr_resource what, uint32_t 
                             : wr_ledger_used(l, what, d) > wr_stock_of(l, what, d)->limit;
 }
 
+/* It has to give back, may not lend so much since it was resized, or has too little left. */
+static bool needs_what_it_lent(const struct wr_ledger *l, enum wr_resource what, uint32_t d)
+{
+    const struct wr_stock *stock = wr_stock_of(l, what, d);
+
+    return stock->due || stock->lent - stock->owed > stock->lend_max || is_short(l, what, d) ||
+           wr_ledger_idle(l, what, d) < wr_loan_headroom(l, what, d);
+}
+
 bool wr_loan_recall_if_needed(struct wr_ledger *l, enum wr_resource what, uint32_t d, bool owes)
 {
     const struct wr_stock *stock = wr_stock_of(l, what, d);
 
-    if (stock->lent == stock->owed || !(owes || is_short(l, what, d) ||
-                                        wr_ledger_idle(l, what, d) < wr_loan_headroom(l, what, d)))
+    if (stock->lent == stock->owed || !(owes || needs_what_it_lent(l, what, d)))
         return false;
     for (uint32_t b = 0; b < l->count; b++)
         wr_loan_recall(l, what, d, b);

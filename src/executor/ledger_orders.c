@@ -1,4 +1,4 @@
-/* What an operator orders of the ledger: to release a domain and to restore it; see ledger.h.
+/* What an operator orders of the ledger: to release a domain, to restore it, to resize it; see ledger.h.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "executor/ledger_parts.h"
@@ -8,17 +8,22 @@ static bool has_forced(const struct wr_share *s)
     return s->slots.forced || s->places.forced;
 }
 
-bool wr_ledger_can_release(const struct wr_ledger *l, uint32_t d, uint32_t r)
+bool wr_ledger_in_release(const struct wr_ledger *l, uint32_t d)
 {
-    if (d == WR_DEFAULT || d == r || l->share[d].released || l->share[r].released ||
-        has_forced(&l->share[d]) || l->share[r].slots.forced)
-        return false;
+    if (l->share[d].released || has_forced(&l->share[d]))
+        return true;
     for (uint32_t i = 0; i < l->count; i++) {
         const struct wr_share *s = &l->share[i];
         if ((s->released || has_forced(s)) && s->receiver == d)
-            return false; /* it holds what another has to get back */
+            return true; /* it holds what another has to get back */
     }
-    return true;
+    return false;
+}
+
+bool wr_ledger_can_release(const struct wr_ledger *l, uint32_t d, uint32_t r)
+{
+    return d != WR_DEFAULT && d != r && !wr_ledger_in_release(l, d) && !l->share[r].released &&
+           !l->share[r].slots.forced;
 }
 
 /* Loans to r are r's own now; those to others are r's loans, and recalled; so are those from others. */
@@ -104,4 +109,66 @@ bool wr_ledger_take_back(struct wr_ledger *l, enum wr_resource what, uint32_t d)
     wr_ledger_stray(l, d, -(int64_t)home);
     s->own += home;
     return true;
+}
+
+/* ---- resizing --------------------------------------------------------------------------------- */
+
+uint32_t wr_ledger_most(const struct wr_ledger *l, enum wr_resource what, uint32_t d)
+{
+    uint32_t spare = wr_stock_of(l, what, WR_DEFAULT)->amount;
+
+    if (!wr_is_counted(l, what))
+        return WR_INF;
+    return wr_stock_of(l, what, d)->amount + spare - (what == WR_SLOTS ? l->floor : 0);
+}
+
+/* Ends a loan, or a part of it, first what is recalled; the units stay where they are. Answers how many. */
+static uint32_t end_loan(struct wr_ledger *l, enum wr_resource what, uint32_t lender,
+                         uint32_t borrower, uint32_t most)
+{
+    const struct wr_loan *loan = wr_loan_at(l, what, lender, borrower);
+    uint32_t units = wr_least(loan->units, most), due = wr_least(loan->due, units);
+
+    wr_loan_book(l, what, lender, borrower, -(int64_t)units, -(int64_t)due);
+    return units;
+}
+
+/* So many units of `from` are those of `to` from now on. No unit moves yet: what `to` has on loan it keeps, what is
+ * with `from` is a loan that is recalled, and comes as such. What is with others, lent by `from`, they owe to
+ * `to`, but only if need be: nobody can give back more than it has. */
+static void reassign(struct wr_ledger *l, enum wr_resource what, uint32_t from, uint32_t to,
+                     uint32_t units)
+{
+    struct wr_stock *less = wr_stock_of(l, what, from);
+    uint32_t there = less->limit - less->taken;
+
+    less->amount -= units;
+    wr_stock_of(l, what, to)->amount += units;
+    units -= end_loan(l, what, from, to, units);
+    for (uint32_t i = 0; i < l->count && units > there; i++) {
+        uint32_t passed;
+        wr_loan_recall(l, what, from, i);
+        passed = end_loan(l, what, from, i, units - there);
+        wr_loan_book(l, what, to, i, passed, passed);
+        units -= passed;
+    }
+    WR_ASSERT(units <= there);
+    wr_loan_book(l, what, to, from, units, units);
+}
+
+void wr_ledger_resize(struct wr_ledger *l, enum wr_resource what, uint32_t d, uint32_t amount)
+{
+    struct wr_stock *stock = wr_stock_of(l, what, d);
+
+    WR_ASSERT(d != WR_DEFAULT && !wr_ledger_in_release(l, d) &&
+              amount <= wr_ledger_most(l, what, d));
+    if (!wr_is_counted(l, what))
+        stock->amount = stock->limit = amount;
+    else if (amount < stock->amount)
+        reassign(l, what, d, WR_DEFAULT, stock->amount - amount);
+    else
+        reassign(l, what, WR_DEFAULT, d, amount - stock->amount);
+    if (stock->lends_half)
+        stock->lend_max = amount / 2;
+    wr_ledger_settle(l);
 }

@@ -2,7 +2,7 @@
  *
  *     ledger.c          events, and settling after each of them
  *     ledger_loans.c    lending by utilisation, recall and return, of slots and places alike
- *     ledger_orders.c   what an operator orders: release, restore
+ *     ledger_orders.c   what an operator orders: release, restore, resize
  *     ledger_check.c    the invariants
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_LEDGER_PARTS_H

@@ -208,7 +208,10 @@ static bool step_recall(struct model *m, int what)
 {
     for (uint32_t d = 0; d < m->count; d++) {
         bool is_short = what == WR_SLOTS ? waits(m, d) : used_of(m, what, d) > m->pot[what].at[d];
-        if ((is_short || idle(m, what, d) < keep_free(m, what, d)) && recall_all(m, what, d))
+        if ((is_short || due_by(m, what, d) ||
+             lent_by(m, what, d) - owed_to(m, what, d) > m->pot[what].lend_max[d] ||
+             idle(m, what, d) < keep_free(m, what, d)) &&
+            recall_all(m, what, d))
             return true;
     }
     return false;
@@ -366,6 +369,47 @@ static void model_release(struct model *m, uint32_t d, uint32_t r)
     model_settle(m);
 }
 
+/* One unit of `from` is `to`'s from now on: one that `to` has on loan, else one that `from` has, else one that
+ * `from` has lent to somebody. */
+static void reassign_one(struct model *m, int what, uint32_t from, uint32_t to)
+{
+    struct pot *p = &m->pot[what];
+    uint32_t i = 0;
+
+    p->amount[from]--;
+    p->amount[to]++;
+    if (p->loan[from][to]) {
+        p->loan[from][to]--;
+        p->due[from][to] -= p->due[from][to] > 0;
+        return;
+    }
+    if (p->at[from] > taken_by(m, what, from)) {
+        p->loan[to][from]++;
+        p->due[to][from]++;
+        return;
+    }
+    while (!p->loan[from][i])
+        i++;
+    if (p->loan[from][i] > p->due[from][i])
+        p->rest[from][i] = m->l->lending.hold;
+    p->due[from][i] = --p->loan[from][i];
+    p->loan[to][i]++;
+    p->due[to][i]++;
+}
+
+static void model_resize(struct model *m, int what, uint32_t d, uint32_t amount)
+{
+    const struct wr_share *share = &m->l->share[d];
+
+    while (m->pot[what].amount[d] > amount)
+        reassign_one(m, what, d, 0);
+    while (m->pot[what].amount[d] < amount)
+        reassign_one(m, what, 0, d);
+    if (what == WR_SLOTS ? share->slots.lends_half : share->places.lends_half)
+        m->pot[what].lend_max[d] = amount / 2;
+    model_settle(m);
+}
+
 /* ---- both side by side -------------------------------------------------------------------------- */
 
 static uint64_t luck;
@@ -448,6 +492,10 @@ static void run_init(struct run *r)
     given[0].lend_max = pick(3) ? 0 : pick(left + 1);
     given[0].places_lend_max = pick(3) ? 0 : pick(places_left + 1);
     books_init(&r->b, total, places, count, given);
+    for (uint32_t d = 1; d < count; d++) { /* for when it is resized */
+        r->b.share[d].slots.lends_half = pick(2);
+        r->b.share[d].places.lends_half = pick(2);
+    }
     r->b.l.floor = pick(3) ? 0 : pick(left + 1);
     r->b.l.lending.hold = 1 + pick(3);
     r->b.l.lending.headroom = pick(2) ? 0 : 25;
@@ -622,10 +670,23 @@ static bool do_release(struct run *r, uint32_t d, uint64_t seed)
     return true;
 }
 
+static bool do_resize(struct run *r, uint32_t d, uint64_t seed)
+{
+    enum wr_resource what = pick(2) ? WR_SLOTS : WR_PLACES;
+    uint32_t amount = pick(wr_ledger_most(&r->b.l, what, d) + 1);
+
+    (void)seed;
+    if (d == 0 || wr_ledger_in_release(&r->b.l, d))
+        return false;
+    wr_ledger_resize(&r->b.l, what, d, amount);
+    model_resize(&r->m, what, d, amount);
+    return true;
+}
+
 /* Each answers whether anything happened; those that stand here twice happen twice as often. */
 static bool (*const events[])(struct run *r, uint32_t d, uint64_t seed) = {
-    do_admit, do_admit,    do_admit,  do_take,      do_take,   do_take,    do_give,   do_give,
-    do_want,  do_withdraw, do_untake, do_hand_over, do_sample, do_restore, do_release
+    do_admit, do_admit,    do_admit,  do_take,      do_take,   do_take,    do_give,    do_give,
+    do_want,  do_withdraw, do_untake, do_hand_over, do_sample, do_restore, do_release, do_resize
 };
 
 static bool do_step(struct run *r, uint64_t seed)

@@ -544,6 +544,122 @@ static void test_places_without_number_are_not_lent(void **state)
     assert_true(wr_ledger_is_valid(&b.l));
 }
 
+/* ---- resizing ----------------------------------------------------------------------------------- */
+
+static void test_resizing_moves_what_is_idle(void **state)
+{
+    struct books b;
+    (void)state;
+    books_init(&b, 64, 128, 3, example);
+    assert_int_equal(wr_ledger_most(&b.l, WR_SLOTS, 1), 32);
+    assert_int_equal(wr_ledger_most(&b.l, WR_PLACES, 1), 64);
+    wr_ledger_resize(&b.l, WR_SLOTS, 1, 32);
+    wr_ledger_resize(&b.l, WR_PLACES, 1, 64);
+    assert_int_equal(b.share[1].slots.limit, 32);
+    assert_int_equal(b.share[1].places.limit, 64);
+    assert_int_equal(b.share[0].slots.limit, 0);
+    assert_int_equal(b.share[0].places.limit, 0);
+    assert_int_equal(admit(&b, 0, 1), 1); /* nothing is left there */
+    wr_ledger_resize(&b.l, WR_SLOTS, 1, 0);
+    wr_ledger_resize(&b.l, WR_PLACES, 1, 0);
+    assert_int_equal(b.share[0].slots.limit, 32);
+    assert_int_equal(b.share[0].places.limit, 64);
+    assert_int_equal(admit(&b, 1, 1), 1);
+    assert_int_equal(b.share[1].slots.loans + b.share[0].slots.loans, 0);
+}
+
+static void test_a_floor_stays_with_the_default_domain(void **state)
+{
+    struct books b;
+    (void)state;
+    books_init(&b, 64, 128, 3, example);
+    b.l.floor = 6;
+    assert_int_equal(wr_ledger_most(&b.l, WR_SLOTS, 1), 26);
+    wr_ledger_resize(&b.l, WR_SLOTS, 1, 26);
+    assert_int_equal(wr_ledger_most(&b.l, WR_SLOTS, 2), 32); /* what it has */
+    admit(&b, 2, 33);
+    assert_share(&b, 2, 32, 0, 1); /* nothing to borrow: all that is left is the floor */
+}
+
+/* Two grow by what one loses: what the shrinking one owes goes to whom it is for. */
+static void test_what_one_gives_another_gets(void **state)
+{
+    struct books b;
+    (void)state;
+    books_init(&b, 64, 128, 3, example);
+    admit(&b, 0, 16);
+    admit(&b, 1, 16);
+    start_all(&b);
+    wr_ledger_resize(&b.l, WR_SLOTS, 1, 6);
+    assert_int_equal(b.share[1].slots.due, 10);
+    assert_int_equal(b.share[0].slots.amount, 26);
+    wr_ledger_resize(&b.l, WR_SLOTS, 2, 58); /* all of it: ten are with A, sixteen are busy */
+    assert_int_equal(b.share[0].slots.amount, 0);
+    assert_int_equal(b.share[0].slots.due, 16);
+    assert_int_equal(b.share[1].slots.due, 10);
+    assert_int_equal(b.share[2].slots.owed, 26);
+    for (uint32_t i = 1; i <= 16; i++) {
+        wr_ledger_give(&b.l, 1);
+        assert_int_equal(b.share[2].slots.limit, i < 10 ? 32 + i : 42);
+        assert_int_equal(b.share[1].slots.limit, i < 10 ? 16 - i : 6);
+    }
+    for (uint32_t i = 1; i <= 16; i++) {
+        wr_ledger_give(&b.l, 0);
+        assert_int_equal(b.share[2].slots.limit, 42 + i);
+    }
+    assert_true(wr_ledger_is_valid(&b.l));
+}
+
+static void test_a_default_cap_on_loans_follows_the_size(void **state)
+{
+    struct books b;
+    (void)state;
+    books_init(&b, 64, 128, 3, example);
+    b.share[2].slots.lends_half = true;
+    wr_ledger_resize(&b.l, WR_SLOTS, 2, 40);
+    admit(&b, 1, 48);
+    start_all(&b);
+    wr_ledger_sample(&b.l);
+    assert_int_equal(b.share[2].slots.lent, 20);
+    start_all(&b);
+    wr_ledger_resize(&b.l, WR_SLOTS, 2,
+                     36); /* four were idle, but eighteen are all it may lend now */
+    assert_int_equal(b.share[2].slots.limit, 16);
+    assert_int_equal(b.share[1].slots.due, 20);
+    b.share[1].slots.lends_half = false; /* a cap that somebody set stays */
+    wr_ledger_resize(&b.l, WR_SLOTS, 1, 20);
+    assert_int_equal(b.share[1].slots.lend_max, 8);
+    assert_true(wr_ledger_is_valid(&b.l));
+}
+
+/* A lends places to B, which lends slots to A: neither is in the way of the other. */
+static void test_a_borrower_of_slots_may_lend_places(void **state)
+{
+    static const struct given two[] = { { 0 },
+                                        { 1, 16, false, false, 0, 8 },
+                                        { 8, 2, false, false, 4, 0 } };
+    struct books b;
+    (void)state;
+    books_init(&b, 9, 18, 3, two);
+    admit(&b, 1, 3);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(wr_ledger_admit(&b.l, 2, false),
+                         WEIR_REASON_NONE); /* wait for their group */
+    start_all(&b);
+    b.l.lending.low = 50;
+    wr_ledger_sample(&b.l);
+    assert_int_equal(b.share[1].slots.taken, 0); /* somebody waits in B, for whatever */
+    assert_int_equal(b.share[2].places.taken, 2);
+    wr_ledger_withdraw(&b.l, 2);
+    wr_ledger_withdraw(&b.l, 2);
+    wr_ledger_sample(&b.l);
+    assert_int_equal(b.share[1].slots.taken, 2);
+    assert_int_equal(b.share[1].places.lent, 2);
+    assert_int_equal(admit(&b, 2, 11), 1); /* six run, four wait, two of them on lent places */
+    assert_int_equal(b.share[1].slots.due, 2);
+    assert_true(wr_ledger_is_valid(&b.l));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -568,6 +684,11 @@ int main(void)
         cmocka_unit_test(test_release_settles_loans_of_places),
         cmocka_unit_test(test_borrowed_places_are_recalled_for),
         cmocka_unit_test(test_places_without_number_are_not_lent),
+        cmocka_unit_test(test_resizing_moves_what_is_idle),
+        cmocka_unit_test(test_a_floor_stays_with_the_default_domain),
+        cmocka_unit_test(test_what_one_gives_another_gets),
+        cmocka_unit_test(test_a_default_cap_on_loans_follows_the_size),
+        cmocka_unit_test(test_a_borrower_of_slots_may_lend_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

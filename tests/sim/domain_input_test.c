@@ -220,6 +220,53 @@ SIM_TEST(test_calls_that_make_no_sense_are_refused, 5)
     weir_executor_free(plain);
 }
 
+SIM_TEST(test_a_resize_that_makes_no_sense_is_refused, 5)
+{
+    weir_executor *ex = new_executor(EXAMPLE_POLICY(.default_floor = 4)), *plain;
+    weir_message m;
+
+    says(weir_domain_resize(ex, "X", 1, 0, &m), WEIR_ENODOMAIN, &m,
+         "domain \"X\": there is no such domain");
+    says(weir_domain_resize(ex, "default", 1, 0, &m), WEIR_EINVAL, &m,
+         "domain \"default\": the default domain has what the others leave; resize those");
+    says(weir_domain_resize(ex, "A", -1, 0, &m), WEIR_EINVAL, &m,
+         "domain \"A\": slots is -1: use 1 or more, or 0 to leave it as it is");
+    says(weir_domain_resize(ex, "A", WEIR_NONE, 0, &m), WEIR_EINVAL, &m,
+         "domain \"A\": slots is -9223372036854775808: use 1 or more, or 0 to leave it as it is");
+    says(weir_domain_resize(ex, "A", 29, 0, &m), WEIR_EINVAL, &m,
+         "domain \"A\": slots is 29: 28 at most, with all that the default domain can give");
+    says(weir_domain_resize(ex, "A", WEIR_NO_LIMIT, 0, &m), WEIR_EINVAL, &m,
+         "domain \"A\": slots is 9223372036854775807: 28 at most, with all that the default domain "
+         "can give");
+    says(weir_domain_resize(ex, "A", 20, -2, &m), WEIR_EINVAL, &m,
+         "domain \"A\": queue is -2: use 1 or more or WEIR_NO_QUEUE, or 0 to leave it as it is");
+    says(weir_domain_resize(ex, "A", 20, 65, &m), WEIR_EINVAL, &m,
+         "domain \"A\": queue is 65: 64 at most, with all that the default domain can give");
+    says(weir_domain_resize(ex, "A", 20, WEIR_NO_LIMIT, &m), WEIR_EINVAL, &m,
+         "domain \"A\": queue is 9223372036854775807: 64 at most, with all that the default domain "
+         "can give");
+    CHECK_EQ(domain_of(ex, "A").slots, 16); /* one of two that is wrong, and nothing changes */
+    CHECK(weir_domain_resize(NULL, "A", 1, 1, NULL) == WEIR_EINVAL);
+    CHECK(weir_domain_resize(ex, NULL, 1, 1, NULL) == WEIR_EINVAL);
+    CHECK(weir_domain_resize(ex, "A", 29, 65, NULL) == WEIR_EINVAL);
+    CHECK(weir_domain_resize(ex, "A", 28, 64, NULL) == 0); /* all but the floor */
+    CHECK_EQ(domain_of(ex, "default").limit, 4);
+    CHECK_EQ(domain_of(ex, "default").queue_limit, 0);
+    CHECK(weir_domain_release(ex, "A", "B", 0, NULL) == 0);
+    says(weir_domain_resize(ex, "A", 5, 0, &m), WEIR_EINVAL, &m,
+         "domain \"A\": it is part of a release that is not over; restore first");
+    says(weir_domain_resize(ex, "B", 5, 0, &m), WEIR_EINVAL, &m,
+         "domain \"B\": it is part of a release that is not over; restore first");
+    CHECK(weir_domain_restore(ex, "A", NULL) == 0);
+    CHECK(weir_domain_resize(ex, "A", 5, 0, NULL) == 0);
+    CHECK_EQ(domain_of(ex, "default").limit, 27);
+    weir_executor_free(ex);
+    plain = new_executor(NULL);
+    says(weir_domain_resize(plain, "A", 1, 0, &m), WEIR_ENODOMAIN, &m,
+         "domain \"A\": there is no such domain");
+    weir_executor_free(plain);
+}
+
 SIM_TEST(test_a_tasks_deadlines_are_checked, 1)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1));
@@ -290,6 +337,7 @@ int main(void)
         cmocka_unit_test(test_an_unknown_domain_can_mean_the_default_one),
         cmocka_unit_test(test_two_who_look_for_a_lost_group_are_both_told),
         cmocka_unit_test(test_calls_that_make_no_sense_are_refused),
+        cmocka_unit_test(test_a_resize_that_makes_no_sense_is_refused),
         cmocka_unit_test(test_a_tasks_deadlines_are_checked),
         cmocka_unit_test(test_a_full_domain_lets_the_caller_run),
         cmocka_unit_test(test_a_full_domain_follows_the_rejection_policy),

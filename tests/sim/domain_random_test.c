@@ -1,5 +1,5 @@
 /* Whole executors with domains under random schedules: submits, cancels, deadlines, pauses, evictions, lending,
- * recall, forced release and restore at any moment. The ledger checks itself after every step of it
+ * recall, forced release, restore and resize at any moment. The ledger checks itself after every step of it
  * (WR_ASSERT_SLOW: D1-D4, D6, D8, D9). Here bodies and tasks are counted against it from outside, at
  * quiet moments nobody may wait beside a slot it could have, and at the end all books are zero (D7).
  * SPDX-License-Identifier: MIT */
@@ -93,7 +93,7 @@ static void control(struct world *world)
     weir_group *group = NULL;
     int rc;
 
-    switch (pick(6)) {
+    switch (pick(8)) {
     case 0:
         rc = weir_domain_release(world->ex, domain, domain_name[pick(DOMAINS)],
                                  pick(3) ? 0 : WEIR_CANCEL_RUNNING, NULL);
@@ -105,6 +105,12 @@ static void control(struct world *world)
         CHECK(rc == 0 || rc == WEIR_EALREADY);
         break;
     case 3:
+    case 4: /* refused if there is not so much, or if it is part of a release */
+        rc =
+            weir_domain_resize(world->ex, domain, pick(5), pick(2) ? pick(9) : WEIR_NO_QUEUE, NULL);
+        CHECK(rc == 0 || rc == WEIR_EINVAL);
+        break;
+    case 5:
         if (pick(2))
             CHECK(weir_group_evict(world->ex, group_name[pick(GROUPS)],
                                    pick(2) ? WEIR_CARRY_OVER : 0) == 0);
@@ -150,6 +156,16 @@ static weir_executor *random_executor(struct world *world)
                                  .headroom_percent = pick(2) ? WEIR_NONE : 25 }));
 }
 
+/* Restores all, and sees to it that the default domain has slots: it may have been left without. */
+static void leave_slots_to_all(weir_executor *ex)
+{
+    for (int d = 1; d < DOMAINS; d++)
+        weir_domain_restore(ex, domain_name[d], NULL);
+    for (int d = 1; d < DOMAINS; d++)
+        while (weir_domain_resize(ex, domain_name[d], 1, 0, NULL)) /* until its restore is over */
+            weir_sleep(weir_now() + MS);
+}
+
 /* D5: those of a group that started did so in the order in which they came. */
 static void check_order(const struct submitter *s)
 {
@@ -186,8 +202,7 @@ static void random_life(void *arg)
     }
     for (int i = 0; i < SUBMITTERS; i++)
         weir_sim_join(thread[i]);
-    for (int d = 1; d < DOMAINS; d++)
-        weir_domain_restore(world.ex, domain_name[d], NULL);
+    leave_slots_to_all(world.ex);
     for (int i = 0; i < SUBMITTERS; i++)
         check_order(&s[i]);
     CHECK(weir_executor_drain(world.ex, WEIR_FOREVER) == 0);
@@ -271,10 +286,11 @@ static void busy_life(void *arg)
             weir_domain_release(world.ex, domain_name[1 + pick(3)], NULL, 0, NULL);
         if (pick(4) == 0)
             weir_domain_restore(world.ex, domain_name[1 + pick(3)], NULL);
+        if (pick(8) == 0)
+            weir_domain_resize(world.ex, domain_name[1 + pick(3)], 1 + pick(4), 0, NULL);
     }
+    leave_slots_to_all(world.ex);
     CHECK(weir_executor_drain(world.ex, WEIR_FOREVER) == 0);
-    for (int d = 1; d < DOMAINS; d++)
-        weir_domain_restore(world.ex, domain_name[d], NULL);
     for (int i = 0; i < TASKS * 2; i++)
         weir_task_unref(job[i].task);
     check_domain_books(world.ex);
@@ -361,6 +377,7 @@ static void short_life(void *arg)
     }
     weir_domain_release(ex, "A", "B", 0, NULL);
     weir_domain_restore(ex, "A", NULL);
+    CHECK(weir_domain_resize(ex, "A", 2, 5, NULL) == 0);
     CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
     check_domain_books(ex);
     weir_executor_free(ex);

@@ -133,7 +133,7 @@ static void control(void)
     weir_group *group = NULL;
 
     CHECK(weir_group_get(&group, world.ex, group_name[pick(GROUPS)]) == 0);
-    switch (pick(11)) {
+    switch (pick(13)) {
     case 0:
         weir_domain_release(world.ex, domain, domain_name[pick(DOMAINS)],
                             pick(3) ? 0 : WEIR_CANCEL_RUNNING, NULL);
@@ -168,6 +168,10 @@ static void control(void)
         break;
     case 9:
         weir_group_set_weight(group, 1 + pick(3));
+        break;
+    case 10:
+    case 11:
+        weir_domain_resize(world.ex, domain, pick(5), pick(2) ? pick(9) : 0, NULL);
         break;
     default:
         settle_some(false);
@@ -207,6 +211,16 @@ static weir_executor *random_executor(void)
                                  .headroom_percent = pick(2) ? WEIR_NONE : 25 }));
 }
 
+/* Restores all, and sees to it that the default domain has slots: it may have been left without. */
+static void leave_slots_to_all(void)
+{
+    for (int d = 1; d < DOMAINS; d++) {
+        weir_domain_restore(world.ex, domain_name[d], NULL);
+        weir_domain_resize(world.ex, domain_name[d], 1, 0,
+                           NULL); /* unless its restore is not over */
+    }
+}
+
 static void wild_life(void *arg)
 {
     int64_t thread[SUBMITTERS];
@@ -222,18 +236,16 @@ static void wild_life(void *arg)
         control();
     }
     while (world.done < SUBMITTERS) {
-        for (int d = 1; d < DOMAINS; d++)
-            weir_domain_restore(world.ex, domain_name[d], NULL);
+        leave_slots_to_all();
         settle_some(true);
         weir_sleep(weir_now() + MS);
     }
     for (int i = 0; i < SUBMITTERS; i++)
         weir_sim_join(thread[i]);
-    for (int d = 1; d < DOMAINS; d++)
-        weir_domain_restore(world.ex, domain_name[d], NULL);
     weir_time end = weir_now() + 3000 * MS;
     int rc;
     do {
+        leave_slots_to_all();
         settle_some(true);
         rc = weir_executor_drain(world.ex, weir_now() + MS);
     } while (rc && weir_now() < end);

@@ -1,5 +1,5 @@
 /* Domains on real threads: slots hold and nothing is lost, while tasks are submitted, cancelled and timed out,
- * slots are lent and recalled, and domains released and restored.
+ * slots and places are lent and recalled, and domains released, restored and resized.
  * SPDX-License-Identifier: MIT */
 #include "support/check.h"
 #include "support/seed.h"
@@ -111,7 +111,7 @@ static void *meddler(void *arg)
         const char *name = names[1 + (unsigned)rand_r(&luck) % (DOMAINS - 1)];
         weir_domain_stats stats = { .size = sizeof(stats) };
         int64_t limits = 0;
-        switch (rand_r(&luck) % 4) {
+        switch (rand_r(&luck) % 5) {
         case 0:
             weir_domain_release(load->ex, name, names[(unsigned)rand_r(&luck) % DOMAINS],
                                 rand_r(&luck) % 2 ? WEIR_CANCEL_RUNNING : 0, NULL);
@@ -119,7 +119,10 @@ static void *meddler(void *arg)
         case 1:
             weir_domain_restore(load->ex, name, NULL);
             break;
-        case 2:
+        case 2: /* or refused */
+            weir_domain_resize(load->ex, name, rand_r(&luck) % 4, rand_r(&luck) % 60, NULL);
+            break;
+        case 3:
             CHECK(weir_group_evict(load->ex, "g2", WEIR_CARRY_OVER) == 0);
             break;
         default:
@@ -145,6 +148,7 @@ static void check_ledgers(weir_executor *ex)
         } while (s.used && weir_now() < deadline);
         CHECK(s.used == 0 && s.borrowed == 0 && s.charged == 0 && s.waiting == 0);
         CHECK(s.limit == s.slots - s.lent + s.taken);
+        CHECK(s.queue_limit == s.queue - s.queue_lent + s.queue_taken);
     }
 }
 
@@ -180,6 +184,9 @@ static void live(unsigned luck, weir_overdue overdue)
         CHECK(pthread_join(thread[i], NULL) == 0);
     for (int d = 1; d < DOMAINS; d++)
         weir_domain_restore(load.ex, names[d], NULL);
+    for (int d = 1; d < DOMAINS; d++) /* the default domain may have been left without slots */
+        while (weir_domain_resize(load.ex, names[d], 1, 0, NULL)) /* until its restore is over */
+            weir_sleep(weir_in_ms(1));
     CHECK(weir_executor_drain(load.ex, weir_in_s(60)) == 0);
     CHECK(atomic_load(&load.settled) + atomic_load(&load.detached) == atomic_load(&load.submitted));
     CHECK(weir_executor_stats_get(&s, load.ex) == 0);
