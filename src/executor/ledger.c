@@ -8,6 +8,23 @@ uint32_t wr_ledger_unmet(const struct wr_share *s)
     return s->released ? 0 : s->want - s->promised;
 }
 
+static void set_member(uint64_t *set, uint32_t d, bool is_in)
+{
+    *set = is_in ? *set | wr_domain_bit(d) : *set & ~wr_domain_bit(d);
+}
+
+void wr_ledger_count(struct wr_ledger *l, uint32_t d, int64_t want, int64_t promised)
+{
+    struct wr_share *s = &l->share[d];
+
+    WR_ASSERT(s->want + want >= 0 && s->promised + promised >= 0);
+    s->want = (uint32_t)(s->want + want);
+    s->promised = (uint32_t)(s->promised + promised);
+    l->promised = (uint32_t)(l->promised + promised);
+    set_member(&l->hungry, d, wr_ledger_unmet(s) > 0);
+    set_member(&l->promising, d, s->promised > 0);
+}
+
 /* ---- places ---------------------------------------------------------------------------------- */
 
 uint32_t wr_ledger_waiting(const struct wr_share *s)
@@ -29,8 +46,8 @@ static uint64_t places_used(const struct wr_ledger *l, uint32_t d)
 {
     uint64_t used = wr_ledger_waiting(&l->share[d]);
 
-    for (uint32_t i = 1; d == WR_DEFAULT && i < l->count; i++)
-        used += wr_ledger_places_borrowed(&l->share[i]);
+    for (uint64_t others = d == WR_DEFAULT ? l->place_borrowers : 0; others; others &= others - 1)
+        used += wr_ledger_places_borrowed(&l->share[__builtin_ctzll(others)]);
     return used;
 }
 
@@ -90,12 +107,12 @@ bool wr_ledger_can_grant(const struct wr_ledger *l, uint32_t d)
     return !l->share[d].released && (free_slots(l, d) > 0 || may_borrow(l, d));
 }
 
-static void promise(struct wr_ledger *l, struct wr_share *s, uint32_t units)
+static void promise(struct wr_ledger *l, uint32_t d, uint32_t units)
 {
+    struct wr_share *s = &l->share[d];
     uint32_t used;
 
-    s->promised += units;
-    l->promised += units;
+    wr_ledger_count(l, d, 0, units);
     used = s->own + s->borrowed + s->strays;
     s->peak = used > s->peak ? used : s->peak;
 }
@@ -143,8 +160,7 @@ bool wr_ledger_shrink_promises(struct wr_ledger *l, uint32_t d)
     bool changed = s->promised > needed;
 
     while (s->promised > needed) {
-        s->promised--;
-        l->promised--;
+        wr_ledger_count(l, d, 0, -1);
         drop_unit(l, d);
     }
     return changed;
@@ -160,8 +176,7 @@ static bool revoke_promise(struct wr_ledger *l, uint32_t d)
         !(s->slots.due ||
           (s->borrowed && wr_ledger_unmet(&l->share[WR_DEFAULT]) && !free_slots(l, WR_DEFAULT))))
         return false;
-    s->promised--;
-    l->promised--;
+    wr_ledger_count(l, d, 0, -1);
     drop_unit(l, d);
     return true;
 }
@@ -194,23 +209,23 @@ static bool grant_own(struct wr_ledger *l, uint32_t d)
     if (!units)
         return false;
     s->own += units;
-    promise(l, s, units);
+    promise(l, d, units);
     return true;
 }
 
 /* Whose turn it is to borrow; false: nobody wants to, or may. */
 static bool next_borrower(struct wr_ledger *l)
 {
-    for (uint32_t i = 0; i <= l->count; i++) {
-        uint32_t d = l->turn + i < l->count ? l->turn + i : l->turn + i - l->count;
-        if ((i == 0 && !l->turn_left) || !wr_ledger_unmet(&l->share[d]) || !may_borrow(l, d))
-            continue;
-        if (i)
-            l->turn_left = l->share[d].weight;
-        l->turn = d;
-        return true;
+    uint64_t who = l->hungry & l->slot_borrowers, later;
+
+    if (!who || !may_borrow(l, (uint32_t)__builtin_ctzll(who))) /* who may, all may */
+        return false;
+    if (!(who & wr_domain_bit(l->turn)) || !l->turn_left) {
+        later = who & ~((wr_domain_bit(l->turn) << 1) - 1);
+        l->turn = (uint32_t)__builtin_ctzll(later ? later : who);
+        l->turn_left = l->share[l->turn].weight;
     }
-    return false;
+    return true;
 }
 
 /* The default domain's idle units, which it does not want itself, to those who may borrow: in turns, by
@@ -222,7 +237,7 @@ static bool grant_borrowed(struct wr_ledger *l)
     while (free_slots(l, WR_DEFAULT) && next_borrower(l)) {
         l->turn_left--;
         charge(l, l->turn, 1);
-        promise(l, &l->share[l->turn], 1);
+        promise(l, l->turn, 1);
         changed = true;
     }
     return changed;
@@ -259,23 +274,25 @@ static bool recall_what_is_needed(struct wr_ledger *l, enum wr_resource what)
     return changed;
 }
 
-static bool for_each(struct wr_ledger *l, bool (*rule)(struct wr_ledger *l, uint32_t d))
+static bool for_each(struct wr_ledger *l, uint64_t set,
+                     bool (*rule)(struct wr_ledger *l, uint32_t d))
 {
     bool changed = false;
 
-    for (uint32_t d = 0; d < l->count; d++)
-        changed |= rule(l, d);
+    for (; set; set &= set - 1)
+        changed |= rule(l, (uint32_t)__builtin_ctzll(set));
     return changed;
 }
 
 /* The first rule that applies, again and again. The order matters: units that are owed go home before any are given
  * out, and nobody recalls a loan who has units of his own. Each step moves units nearer to their owners or
- * gives them out, so there is an end. */
-static void settle_slots(struct wr_ledger *l)
+ * gives them out, so there is an end. `set`: those who may have changed. */
+static void settle_slots(struct wr_ledger *l, uint64_t set)
 {
-    while (for_each(l, wr_ledger_shrink_promises) || for_each(l, revoke_promise) ||
-           send_home(l, WR_SLOTS) || for_each(l, move_home) || for_each(l, grant_own) ||
-           grant_borrowed(l) || recall_what_is_needed(l, WR_SLOTS))
+    while (for_each(l, set, wr_ledger_shrink_promises) ||
+           for_each(l, l->apart & l->promising, revoke_promise) || send_home(l, WR_SLOTS) ||
+           for_each(l, set, move_home) || for_each(l, set, grant_own) || grant_borrowed(l) ||
+           recall_what_is_needed(l, WR_SLOTS))
         ;
 }
 
@@ -288,7 +305,20 @@ static void settle_places(struct wr_ledger *l)
 
 void wr_ledger_settle(struct wr_ledger *l)
 {
-    settle_slots(l);
+    settle_slots(l, ~(uint64_t)0 >> (WR_DOMAINS_MAX - l->count));
+    settle_places(l);
+    WR_ASSERT_SLOW(wr_ledger_is_valid(l));
+}
+
+/* After an event in d. While nothing is lent or forced, all that can follow from it is between d, the default domain
+ * and those who borrow from that. */
+static void settle_near(struct wr_ledger *l, uint32_t d)
+{
+    if (l->moved[WR_SLOTS]) {
+        wr_ledger_settle(l);
+        return;
+    }
+    settle_slots(l, wr_domain_bit(d) | wr_domain_bit(WR_DEFAULT));
     settle_places(l);
     WR_ASSERT_SLOW(wr_ledger_is_valid(l));
 }
@@ -315,8 +345,12 @@ void wr_ledger_init(struct wr_ledger *l)
     rest->slots.amount = l->total - (uint32_t)slots;
     rest->places.amount = l->places_total == WR_INF ? WR_INF : l->places_total - (uint32_t)places;
     for (uint32_t d = 0; d < l->count; d++) {
-        init_stock(&l->share[d].slots);
-        init_stock(&l->share[d].places);
+        struct wr_share *s = &l->share[d];
+        init_stock(&s->slots);
+        init_stock(&s->places);
+        set_member(&l->slot_borrowers, d, s->slots_reserved && d != WR_DEFAULT);
+        set_member(&l->place_borrowers, d, s->places_reserved && d != WR_DEFAULT);
+        set_member(&l->apart, d, s->apart);
     }
     l->turn_left = rest->weight;
 }
@@ -329,13 +363,13 @@ weir_reason wr_ledger_admit(struct wr_ledger *l, uint32_t d, bool ready)
     if (s->released)
         return WEIR_REASON_DOMAIN_RELEASED;
     s->queued++;
-    s->want += ready;
-    wr_ledger_settle(l);
+    wr_ledger_count(l, d, ready, 0);
+    settle_near(l, d);
     if (wr_ledger_waiting(s) <= waited || places_suffice(l, d))
         return WEIR_REASON_NONE;
     s->queued--;
-    s->want -= ready;
-    wr_ledger_settle(l);
+    wr_ledger_count(l, d, -(int64_t)ready, 0);
+    settle_near(l, d);
     return WEIR_REASON_DOMAIN_QUEUE_FULL;
 }
 
@@ -344,9 +378,7 @@ void wr_ledger_take(struct wr_ledger *l, uint32_t d)
     struct wr_share *s = &l->share[d];
 
     WR_ASSERT(s->promised > 0 && s->want > 0);
-    s->promised--;
-    l->promised--;
-    s->want--;
+    wr_ledger_count(l, d, -1, -1);
     s->queued--;
     WR_ASSERT_SLOW(wr_ledger_is_valid(l));
 }
@@ -355,14 +387,13 @@ void wr_ledger_untake(struct wr_ledger *l, uint32_t d)
 {
     l->share[d].queued++;
     drop_unit(l, d);
-    wr_ledger_settle(l);
+    settle_near(l, d);
 }
 
 void wr_ledger_want(struct wr_ledger *l, uint32_t d, int64_t more)
 {
-    WR_ASSERT(l->share[d].want + more >= 0);
-    l->share[d].want = (uint32_t)(l->share[d].want + more);
-    wr_ledger_settle(l);
+    wr_ledger_count(l, d, more, 0);
+    settle_near(l, d);
 }
 
 void wr_ledger_withdraw(struct wr_ledger *l, uint32_t d)
@@ -374,17 +405,15 @@ void wr_ledger_withdraw(struct wr_ledger *l, uint32_t d)
 void wr_ledger_give(struct wr_ledger *l, uint32_t d)
 {
     drop_unit(l, d);
-    wr_ledger_settle(l);
+    settle_near(l, d);
 }
 
 /* Whether anybody but d waits for a unit of the default domain's. */
 static bool others_want_to_borrow(const struct wr_ledger *l, uint32_t d)
 {
-    for (uint32_t i = 0; i < l->count; i++)
-        if (i != d && (i == WR_DEFAULT || l->share[i].slots_reserved) &&
-            wr_ledger_unmet(&l->share[i]))
-            return true;
-    return false;
+    uint64_t others = (l->slot_borrowers | wr_domain_bit(WR_DEFAULT)) & ~wr_domain_bit(d);
+
+    return l->hungry & others;
 }
 
 bool wr_ledger_hand_over(struct wr_ledger *l, uint32_t d)

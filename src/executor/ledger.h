@@ -12,7 +12,7 @@
 
 #include <stddef.h>
 
-enum { WR_DEFAULT = 0, WR_DOMAINS_MAX = 64 };
+enum { WR_DEFAULT = 0, WR_DOMAINS_MAX = 64 }; /* as many as a word has bits */
 
 enum wr_resource { WR_SLOTS, WR_PLACES, WR_RESOURCES };
 
@@ -88,6 +88,12 @@ struct wr_ledger {
     struct wr_loan *loan; /* wr_ledger_loans(count) of them; see wr_loan_at                       */
     uint32_t promised;    /* sum over domains                                                    */
     uint32_t borrowed;    /* sum over domains                                                    */
+
+    /* Sets of domains, a bit each, so that what a task costs does not grow with their number. */
+    uint64_t slot_borrowers, place_borrowers, apart; /* as configured                            */
+    uint64_t hungry;                                 /* they have tasks without a slot           */
+    uint64_t promising;                              /* they have slots without a worker         */
+
     uint32_t turn,
         turn_left; /* who borrows next                                                   */
     bool moved[WR_RESOURCES]; /* loans or forced units exist: settling must look at them      */

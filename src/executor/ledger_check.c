@@ -81,6 +81,17 @@ static bool share_is_valid(const struct wr_ledger *l, uint32_t d, uint64_t charg
            !(wr_ledger_unmet(s) && wr_ledger_can_grant(l, d));
 }
 
+static bool sets_are_right(const struct wr_ledger *l)
+{
+    uint64_t hungry = 0, promising = 0;
+
+    for (uint32_t d = 0; d < l->count; d++) {
+        hungry |= wr_ledger_unmet(&l->share[d]) ? wr_domain_bit(d) : 0;
+        promising |= l->share[d].promised ? wr_domain_bit(d) : 0;
+    }
+    return l->hungry == hungry && l->promising == promising;
+}
+
 bool wr_ledger_is_valid(const struct wr_ledger *l)
 {
     uint64_t borrowed = 0, promised = 0, charged[WR_DOMAINS_MAX] = { [WR_DEFAULT] = l->borrowed };
@@ -93,7 +104,7 @@ bool wr_ledger_is_valid(const struct wr_ledger *l)
         borrowed += l->share[d].borrowed;
         promised += l->share[d].promised;
     }
-    return borrowed == l->borrowed && promised == l->promised &&
+    return borrowed == l->borrowed && promised == l->promised && sets_are_right(l) &&
            is_divided_right(l, WR_SLOTS, l->total) &&
            (!wr_is_counted(l, WR_PLACES) || is_divided_right(l, WR_PLACES, l->places_total));
 }

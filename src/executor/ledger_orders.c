@@ -69,6 +69,7 @@ void wr_ledger_release(struct wr_ledger *l, uint32_t d, uint32_t r)
     WR_ASSERT(wr_ledger_can_release(l, d, r));
     s->released = true;
     s->receiver = (uint8_t)r;
+    wr_ledger_count(l, d, 0, 0);
     wr_ledger_shrink_promises(l, d);
     release_stock(l, WR_SLOTS, d, r);
     release_stock(l, WR_PLACES, d, r);
@@ -82,6 +83,7 @@ void wr_ledger_restore(struct wr_ledger *l, uint32_t d)
 {
     WR_ASSERT(l->share[d].released);
     l->share[d].released = false;
+    wr_ledger_count(l, d, 0, 0);
     wr_ledger_settle(l);
 }
 

@@ -29,6 +29,11 @@ static inline uint32_t wr_least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+static inline uint64_t wr_domain_bit(uint32_t d)
+{
+    return (uint64_t)1 << d;
+}
+
 /* Whether a resource is divided at all. */
 static inline bool wr_is_counted(const struct wr_ledger *l, enum wr_resource what)
 {
@@ -36,6 +41,9 @@ static inline bool wr_is_counted(const struct wr_ledger *l, enum wr_resource wha
 }
 
 /* ---- ledger.c ----------------------------------------------------------------------------------- */
+
+/* So many tasks more want a slot, and so many more are promised one; 0 and 0 after `released` has changed. */
+void wr_ledger_count(struct wr_ledger *l, uint32_t d, int64_t want, int64_t promised);
 
 /* Tasks that would start if they had a unit. */
 uint32_t wr_ledger_unmet(const struct wr_share *s);
