@@ -141,7 +141,8 @@ typedef struct weir_policy { /* zero in any field asks for its default; all of i
     int64_t overdue_max; /* default 64                                                        */
 
     /* Bodies that block. */
-    uint32_t threads_max; /* most OS threads for bodies on threads; default 256               */
+    uint32_t threads_max; /* most bodies on OS threads at a time, over all domains; default 256:
+                             tasks that find no thread wait, and hold nothing                 */
     weir_stall_policy stall_policy;
     int64_t stall_max;       /* default 1                                                     */
     uint32_t stall_after_ms; /* default 10; see weir_runtime_options                          */

@@ -18,6 +18,7 @@ WEIR_BEGIN_DECLS
     X(GROUP_INFLIGHT, "group_inflight", "its group has as many in flight as it may")      \
     X(GLOBAL_INFLIGHT, "global_inflight", "the executor has as many in flight as it may") \
     X(DOMAIN_SLOTS, "domain_slots", "its domain uses as many slots as it may")            \
+    X(NO_THREAD, "no_thread", "as many bodies are on threads as may be")                  \
     X(PAUSED, "paused", "its group is paused")                                            \
     X(COOLING_DOWN, "cooling_down", "its group is cooling down")                          \
     X(PACED, "paced", "its group has started as many as its pace allows for now")         \

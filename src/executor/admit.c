@@ -14,13 +14,22 @@ static uint32_t left(const struct wr_sums *s, uint32_t limit, uint32_t taken)
     return charged < limit ? (uint32_t)(limit - charged) : 0;
 }
 
-uint32_t wr_free(const struct wr_sums *s)
+/* The same, were it not closed. */
+static uint32_t free_if_open(const struct wr_sums *s)
 {
     uint32_t run = left(s, s->limit, s->running), fly = left(s, s->inflight_max, s->inflight);
 
-    if (s->closed)
-        return 0;
     return run < fly ? run : fly;
+}
+
+uint32_t wr_free(const struct wr_sums *s)
+{
+    return s->closed ? 0 : free_if_open(s);
+}
+
+bool wr_lacks_only_thread(const struct wr_sums *s, uint32_t cost)
+{
+    return !(s->closed & ~WR_NO_THREAD) && cost <= free_if_open(s);
 }
 
 uint32_t wr_ready_tasks(const struct wr_sums *s, uint32_t first)
@@ -127,9 +136,10 @@ static bool hold(struct wr_root *root, uint32_t cost)
 weir_reason wr_blocked_by(const struct wr_sums *s, const struct wr_root *root, uint32_t cost)
 {
     if (s->closed)
-        return s->closed & WR_PAUSED    ? WEIR_REASON_PAUSED
-               : s->closed & WR_COOLING ? WEIR_REASON_COOLING_DOWN
-                                        : WEIR_REASON_PACED;
+        return s->closed & WR_PAUSED        ? WEIR_REASON_PAUSED
+               : s->closed & WR_COOLING     ? WEIR_REASON_COOLING_DOWN
+               : s->closed & WR_OUT_OF_PACE ? WEIR_REASON_PACED
+                                            : WEIR_REASON_NO_THREAD;
     if ((uint64_t)s->running + s->carried + cost > s->limit)
         return WEIR_REASON_GROUP_LIMIT;
     if ((uint64_t)s->inflight + s->carried + cost > s->inflight_max)
@@ -224,7 +234,7 @@ bool wr_hand_over(struct wr_sums *s, struct wr_root *root, uint32_t cost)
 {
     uint64_t before = wr_claims(s);
 
-    if (s->closed || (uint64_t)s->running + s->carried > s->limit ||
+    if (s->closed & ~WR_NO_THREAD || (uint64_t)s->running + s->carried > s->limit ||
         (uint64_t)s->inflight + s->carried > s->inflight_max)
         return false; /* a lowered limit drains */
     if (s->counted && wr_load(&root->held, seq_cst) > wr_load(&root->inflight_max, relaxed))

@@ -35,10 +35,13 @@ struct wr_sums {
     uint64_t queued_cost;
 };
 
-enum wr_closed { WR_PAUSED = 1, WR_COOLING = 2, WR_OUT_OF_PACE = 4 };
+enum wr_closed { WR_PAUSED = 1, WR_COOLING = 2, WR_OUT_OF_PACE = 4, WR_NO_THREAD = 8 };
 
 /* Permits that tasks of the group could take now, as far as the group is concerned. */
 uint32_t wr_free(const struct wr_sums *s);
+
+/* Whether its first task, of that cost, has nothing of its group's in the way, but for want of a thread perhaps. */
+bool wr_lacks_only_thread(const struct wr_sums *s, uint32_t cost);
 
 /* How many of those that wait could start now, as far as the group is concerned; `first`: the cost of the
  * first one. With mixed costs it is 1 unless all can: after each start it is asked again. */
@@ -71,7 +74,8 @@ void wr_pend(struct wr_sums *s, struct wr_root *root, uint32_t cost);
 void wr_finish(struct wr_sums *s, struct wr_root *root, uint32_t cost);
 void wr_settle_pending(struct wr_sums *s, struct wr_root *root, uint32_t cost);
 
-/* One is over and another of the same cost starts in its place, if the group's limits allow. */
+/* One is over and another of the same cost starts in its place, if the group's limits allow. A group that waits for
+ * a thread may go on: the one it is on is at hand. */
 bool wr_hand_over(struct wr_sums *s, struct wr_root *root, uint32_t cost);
 
 /* Permits of the former generation: charged at first, given back one by one. */

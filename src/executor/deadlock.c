@@ -58,6 +58,15 @@ static uint64_t stuck_slots(struct wr_nested_waits *all, int domain)
     return sum;
 }
 
+static uint64_t stuck_on_threads(struct wr_nested_waits *all)
+{
+    uint64_t sum = 0;
+
+    wr_list_each(node, &all->waits)
+        sum += wait_at(node)->stuck && wait_at(node)->on_thread;
+    return sum;
+}
+
 /* Whether the head of the ring is owed more of the executor's permits than there are, and so keeps all
  * others waiting. */
 static bool ring_is_blocked(struct weir_executor *ex, struct weir_group *group)
@@ -77,6 +86,8 @@ static bool may_start(struct wr_nested_waits *all, struct weir_task *task)
 
     if (group->sums.carried)
         return true; /* an evicted generation holds some; whether it is stuck is not looked at */
+    if (!wr_berth_may_come(group, stuck_on_threads(all)))
+        return false;
     switch (wr_blocked_by(&group->sums, &ex->root, wr_task_cost(wr_group_first(group)))) {
     case WEIR_REASON_GROUP_LIMIT:
         return group->sums.running > stuck_permits(all, group);
@@ -211,6 +222,7 @@ int wr_nested_wait_enter(struct wr_nested_wait *wait, struct weir_task *waiter,
 
     wait->waiter = waiter;
     wait->awaited = awaited;
+    wait->on_thread = wr_on_pool_thread();
     wait->bounded = false; /* nothing but its deadline would end it: better to say so at once */
     wr_lock(&all->lock);
     wr_list_append(&all->waits, &wait->link);

@@ -15,7 +15,8 @@ struct wr_nested_wait {
     struct weir_task *waiter, *awaited;
     bool stuck; /* so far as is known: see deadlock.c */
     bool visited;
-    bool bounded; /* it has a deadline */
+    bool bounded;   /* it has a deadline */
+    bool on_thread; /* and so has a berth */
 };
 
 struct wr_nested_waits {

@@ -145,7 +145,7 @@ static void empty_groups(struct weir_executor *ex, uint32_t d, int flags)
         wr_group_left(group);
         wr_unlock(&group->lock);
         if (flags & WEIR_CANCEL_RUNNING)
-            wr_runtime_sweep(ex->hall->domain[d].intake->runtime);
+            wr_executor_sweep(ex); /* its bodies on threads are everyone's */
         wr_group_unpin(group);
     }
     wr_executor_wake(ex);

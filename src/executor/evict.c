@@ -18,6 +18,8 @@ void wr_group_detach(struct weir_group *group)
     group->pins++;
     if (group->in_ring && wr_ring_remove(wr_group_ring(group), group))
         group->in_ring = false; /* else a worker has just taken it, and will find it evicted */
+    if (group->berth)
+        wr_berth_forget(group);
     if (ex->hall)
         wr_domain_sync(group); /* it wants nothing any more */
     wr_unlock(&group->lock);

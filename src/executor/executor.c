@@ -92,6 +92,7 @@ int weir_executor_new(weir_executor **out, const weir_policy *given, weir_messag
     if (!rc)
         rc = wr_table_init(&ex->table);
     if (!rc) {
+        wr_berths_init(ex);
         wr_queue_from(&queue_max, ex->policy.given.queue_max);
         wr_store(&ex->root.queue_max, queue_max, relaxed);
         wr_store(&ex->root.inflight_max, wr_limit_from(ex->policy.given.inflight_max), relaxed);

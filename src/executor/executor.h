@@ -3,6 +3,7 @@
 #ifndef WR_EXECUTOR_EXECUTOR_H
 #define WR_EXECUTOR_EXECUTOR_H
 
+#include "executor/berth.h"
 #include "executor/clock.h"
 #include "executor/deadlock.h"
 #include "executor/group.h"
@@ -35,6 +36,7 @@ struct weir_executor {
 
     WR_APART(table)
     struct wr_table table;
+    struct wr_berths berths;
     struct wr_clock clock;
     struct wr_nested_waits nested; /* tasks that wait for tasks                           */
     struct wr_waitq quiet;         /* those who wait for live == 0                             */

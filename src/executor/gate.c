@@ -81,7 +81,7 @@ weir_time wr_gate_opens_at(const struct weir_group *group)
 static void settle_gate(struct weir_group *group, weir_time now)
 {
     struct wr_gate *gate = wr_group_gate(group);
-    uint16_t closed = group->sums.closed & WR_PAUSED;
+    uint16_t closed = group->sums.closed & (WR_PAUSED | WR_NO_THREAD);
     weir_time wake = WEIR_FOREVER;
 
     if (gate->cool_until > now) {

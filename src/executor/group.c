@@ -141,7 +141,7 @@ static bool is_dead(const struct weir_group *group)
 {
     /* A worker that has just taken it from the ring will look at it, and reap it then. */
     return group->evicted && !group->kept && !group->in_ring && group->records == 0 &&
-           group->pins == 0;
+           group->pins == 0 && group->berth != WR_BERTH_AWAITED; /* else it is being called */
 }
 
 /* Gives a pin back; true if that was the last thing that kept the group. */
@@ -401,8 +401,8 @@ static inline bool refresh_out_of_ring(struct weir_group *group)
         return false;
     group->in_ring = true;
     wr_store(&group->ring_cost, wr_task_cost(wr_group_first(group)), relaxed);
-    /* A turn that was only interrupted, by the group's own limit, goes on. */
-    if (group->turn_left > 0)
+    /* A turn that was only interrupted, by the group's own limit or for want of a thread, goes on. */
+    if (group->turn_left > 0 || group->berth == WR_BERTH_KEPT)
         wr_ring_keep(wr_group_ring(group), group);
     else
         wr_ring_append(wr_group_ring(group), group);
@@ -425,6 +425,8 @@ bool wr_group_refresh(struct weir_group *group)
 {
     if (group->sums.queued == 0)
         group->turn_left = 0;
+    if (WR_UNLIKELY(group->berth))
+        wr_berth_refresh(group);
     if (WR_UNLIKELY(group->executor->hall))
         return refresh_in_domain(group);
     if (group->evicted)
@@ -526,6 +528,7 @@ int weir_group_resize(weir_group *handle, int64_t limit, int64_t inflight_max, i
 int weir_group_run_on(weir_group *handle, weir_carrier carrier)
 {
     struct weir_group *group;
+    bool wake;
 
     if (!handle || (unsigned)carrier > WEIR_THREADS)
         return WEIR_EINVAL;
@@ -534,7 +537,11 @@ int weir_group_run_on(weir_group *handle, weir_carrier carrier)
         return WEIR_ECLOSED;
     wr_lock(&group->lock);
     group->carrier = (uint8_t)carrier;
+    wake = wr_group_refresh(group); /* it may have waited for a thread */
     wr_unlock(&group->lock);
+    if (wake)
+        wr_executor_wake(group->executor);
+    wr_room_made(group->executor);
     wr_group_unpin(group);
     return 0;
 }

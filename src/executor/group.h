@@ -38,6 +38,7 @@ enum wr_resolution {
  * Under the lock:
  *     in_ring  <=>  in its ring, or just taken from it by a worker that has yet to look
  *     queued > 0 and nothing of its own in the way  =>  in_ring     (at rest)
+ *     closed has WR_NO_THREAD  <=>  berth is WR_BERTH_AWAITED  =>  not in_ring
  *     records == tasks that point here: queued, running, pending, or held by a handle
  *     lives while it is in the table, or kept, or records + pins > 0                              */
 struct weir_group {
@@ -51,10 +52,12 @@ struct weir_group {
     uint16_t turn_left;       /* tasks it may still start in its present turn                   */
     bool taken;               /* a worker has a task of it in its hands; see hall.h           */
     uint8_t carrier;          /* enum weir_carrier: where its next task runs                    */
+    uint8_t berth;            /* enum wr_berth: whether it waits for a thread, or one for it    */
     uint32_t bodies, pending; /* tasks that execute, and that are settled later                 */
     struct wr_sums sums;
     struct wr_list queue;     /* tasks of WEIR_NORMAL priority                                  */
-    struct wr_list ring_link; /* in the ring, under its lock; once evicted, in executor->retired */
+    struct wr_list ring_link; /* in the ring, under its lock; or in line for a thread, under the
+                                 berths' lock; once evicted, in executor->retired               */
     struct weir_executor *executor;
     struct weir_task *freed;  /* records that ran out, to become `unused` when that is empty    */
     struct weir_task *unused; /* records at hand                                                */
@@ -84,7 +87,9 @@ struct wr_rare {
 
     /* Groups in domains always have this record. */
     uint32_t want;                   /* under the hall's lock                                   */
+    bool keeps;                      /* likewise: a thread is kept for it; no worker has it     */
     _Atomic weir_time cancel_before; /* bodies that started earlier are asked to end            */
+    bool passed_over;                /* its turn for a thread came when its domain was full     */
     bool emptied;                    /* in a list of those being emptied, by `next`             */
     struct weir_group *next;
 };

@@ -58,6 +58,8 @@ static uint32_t ready_tasks(struct weir_group *group)
                          ? 0
                          : wr_ready_tasks(&group->sums, wr_task_cost(wr_group_first(group)));
 
+    if (group->berth == WR_BERTH_KEPT && ready > 1)
+        ready = 1; /* there is one thread for it */
     return ready > group->taken ? ready - group->taken : 0;
 }
 
@@ -70,6 +72,15 @@ static void set_want(struct weir_group *group)
     group->rare->want = ready;
     if (more)
         wr_ledger_want(l, group->domain, more);
+}
+
+/* Whether it waits for a slot, or for the worker to carry it, with a thread kept for it. */
+static void set_keeps(struct weir_group *group, bool keeps)
+{
+    struct wr_domain *domain = &hall_of(group)->domain[group->domain];
+
+    domain->kept += (uint32_t)keeps - (uint32_t)group->rare->keeps;
+    group->rare->keeps = keeps;
 }
 
 static struct weir_group *take_from(struct wr_intake *intake, struct wr_root *root,
@@ -93,6 +104,7 @@ static struct weir_group *take_from(struct wr_intake *intake, struct wr_root *ro
     WR_ASSERT(group->rare->want > 0);
     group->rare->want--;
     group->taken = true;
+    set_keeps(group, false); /* what was promised for it is taken */
     intake->turn_left--;
     return group;
 }
@@ -173,6 +185,7 @@ void wr_domain_untake(struct weir_group *group)
     group->taken = false;
     wr_ledger_untake(&hall->ledger, group->domain);
     set_want(group);
+    set_keeps(group, group->berth == WR_BERTH_KEPT);
     wr_hall_publish(group->executor);
     wr_unlock(&hall->lock);
 }
@@ -206,6 +219,31 @@ void wr_domain_hand_back(struct weir_group *group)
     wr_lock(&hall->lock);
     wr_ledger_hand_back(&hall->ledger, group->domain);
     tell_of_room(group->executor);
+    wr_unlock(&hall->lock);
+}
+
+bool wr_domain_keep(struct weir_group *group, bool insists)
+{
+    struct wr_hall *hall = hall_of(group);
+    struct wr_domain *domain = &hall->domain[group->domain];
+    bool keep;
+
+    wr_lock(&hall->lock);
+    set_want(group);
+    wr_hall_publish(group->executor);
+    keep = domain->kept < hall->ledger.share[group->domain].promised + insists;
+    if (keep)
+        set_keeps(group, true);
+    wr_unlock(&hall->lock);
+    return keep;
+}
+
+void wr_domain_unkeep(struct weir_group *group)
+{
+    struct wr_hall *hall = hall_of(group);
+
+    wr_lock(&hall->lock);
+    set_keeps(group, false);
     wr_unlock(&hall->lock);
 }
 

@@ -29,11 +29,12 @@ struct wr_domain {
     struct wr_ring ring;
     struct wr_intake *intake;
     struct wr_intake own; /* if it has workers of its own */
+    uint32_t kept; /* groups that wait with a thread kept for them; under the hall's lock         */
     _Atomic uint64_t timed_out, overdue;
 };
 
 /* Under the lock: the ledger, and rare->want of every group:
- *     share[d].want == sum of rare->want over the groups of d
+ *     share[d].want == sum of rare->want over the groups of d, and domain[d].kept of rare->keeps
  *     rare->want    == tasks the group is ready for, less one that a worker has just taken (at rest)
  *     a group with want > 0 stands in its domain's ring, or a worker has just taken it (at rest)     */
 struct wr_hall {
@@ -81,6 +82,11 @@ void wr_domain_untake(struct weir_group *group);
 void wr_domain_give(struct weir_group *group);
 bool wr_domain_hand_over(struct weir_group *group);
 void wr_domain_hand_back(struct weir_group *group); /* if its permits could not be had after all */
+
+/* Its turn for a thread has come: whether it has a slot for it, not counting slots for others that have a thread kept
+ * for them; `insists`: or would be the only one that has a thread and no slot. And: it has no such thread any more. */
+bool wr_domain_keep(struct weir_group *group, bool insists);
+void wr_domain_unkeep(struct weir_group *group);
 
 /* What keeps the group's first task, which its group and executor would let start: NONE, or the domain, with
  * how many slots it may use, of its own and others', and how many of them are taken, by whomever. */

@@ -309,6 +309,8 @@ static void check_time(struct check *check, weir_policy *given)
     check_range(check, "stall_max", &given->stall_max, 1, INT32_MAX);
     check_most(check, NULL, "stall_after_ms", given->stall_after_ms, WR_MS_MAX);
     check_most(check, NULL, "threads_max", given->threads_max, WR_THREADS_MAX);
+    if (!given->threads_max)
+        given->threads_max = WR_THREADS_DEFAULT;
     check_most(check, NULL, "workers", given->workers, WR_WORKERS_MAX);
 }
 

@@ -29,7 +29,6 @@ struct turn {
 /* A task on its way to a thread. */
 struct errand {
     struct wr_job job;
-    struct wr_intake *intake;
     struct weir_task *task;
     struct turn turn;
 };
@@ -81,7 +80,9 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
     wr_lock(&group->lock);
     group->in_ring = false;
     task = group->evicted ? NULL : wr_group_first(group); /* what waits there is being refused */
-    if (task)
+    if (task && group->carrier == WEIR_THREADS && !wr_berth_take(group))
+        reason = WEIR_REASON_NO_THREAD; /* it waits for one, and is out of the ring */
+    else if (task)
         reason = wr_start(&group->sums, &ex->root, wr_task_cost(task), reserved);
     if (ex->hall && reason)
         wr_domain_untake(
@@ -97,6 +98,8 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
         wr_ring_decided(ring);
     }
     if (reason) {
+        if (group->berth)
+            wr_berth_unused(group);
         wr_group_unlock_and_reap(group);
         return NULL;
     }
@@ -110,6 +113,7 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
     group->turn_left--;
     begin(group, task, turn);
     if (turn->to_thread) {
+        wr_berth_used(group);
         task->runner = NULL; /* until it is on its thread */
         wr_watch_on_way(task, true);
     }
@@ -139,6 +143,8 @@ static void *pull(struct wr_source *source)
     uint32_t reserved = 0;
     bool stop = false, took = false;
 
+    if (wr_load(&ex->berths.to_call, relaxed))
+        wr_berths_call(ex);
     while (!task && !stop && (group = take_group(intake, &reserved))) {
         took = true;
         task = take_turn(group, turn, &reserved, &stop);
@@ -157,6 +163,8 @@ static bool pending(struct wr_source *source)
     struct weir_executor *ex = intake->executor;
     uint32_t needed;
 
+    if (wr_load(&ex->berths.to_call, seq_cst))
+        return true;
     if ((ex->hall ? wr_load(&intake->ready, seq_cst) : wr_load(&ex->ring.count, seq_cst)) == 0)
         return false;
     needed = ex->hall ? wr_load(&intake->needed, relaxed) : wr_load(&ex->ring.needed, relaxed);
@@ -199,7 +207,8 @@ static bool turn_lasts(const struct turn *turn, const struct weir_group *group, 
     if (!turn->on_thread && (wr_body_has_parked() || group->carrier == WEIR_THREADS))
         return false;
     if (wr_load(&wr_group_ring(group)->count, relaxed) == 0 &&
-        (!group->executor->hall || !wr_executor_has_ready(group->executor)))
+        (!group->executor->hall || !wr_executor_has_ready(group->executor)) &&
+        (!turn->on_thread || !wr_berth_others_wait(group)))
         return true; /* nobody else waits for a turn */
     return turn->tasks < weight || (turn->tasks < weight * SLICE_TASKS &&
                                     turn->clock - turn->began < (int64_t)weight * SLICE_NS);
@@ -397,8 +406,8 @@ static void run_chain(struct weir_executor *ex, struct weir_task *task, struct t
 static void run_errand(struct wr_job *job)
 {
     struct errand *errand = WR_CONTAINER(job, struct errand, job);
-    struct wr_intake *intake = errand->intake;
     struct weir_task *task = errand->task;
+    struct weir_executor *ex = task->group->executor;
     struct turn turn = errand->turn;
     bool settled;
 
@@ -412,32 +421,34 @@ static void run_errand(struct wr_job *job)
         wr_watch_on_way(task, false);
     }
     wr_unlock(&task->group->lock);
-    run_chain(intake->executor, task, &turn, settled);
+    run_chain(ex, task, &turn, settled);
+    wr_thread_rests(); /* before anybody may count on it */
+    wr_berth_leave(ex);
 }
 
-/* Sends a task to a thread. False: there is none to be had, and it runs here. */
-static bool send_to_thread(struct wr_intake *intake, struct weir_task *task,
-                           const struct turn *turn)
+/* Sends a task, which has its berth, to a thread. All bodies on threads share the pool of the executor's own workers:
+ * one cap, and no idle threads elsewhere. False: no thread can be started, and it runs here. */
+static bool send_to_thread(struct weir_task *task, const struct turn *turn)
 {
+    struct weir_executor *ex = task->group->executor;
     struct errand *errand = wr_os_alloc(sizeof(*errand));
 
     if (!errand)
         return false;
-    *errand =
-        (struct errand){ .job.run = run_errand, .intake = intake, .task = task, .turn = *turn };
-    if (wr_runtime_job(intake->runtime, &errand->job, false) == 0)
+    *errand = (struct errand){ .job.run = run_errand, .task = task, .turn = *turn };
+    if (wr_runtime_job(ex->intake.runtime, &errand->job, WR_JOB_AT_ONCE) == 0)
         return true;
     wr_os_free(errand);
     return false;
 }
 
 /* Without a thread for it the body runs here after all, unless it is settled; then it is on this fiber. */
-static bool sent_to_thread(struct wr_intake *intake, struct weir_task *task,
-                           const struct turn *turn, bool *settled)
+static bool sent_to_thread(struct weir_task *task, const struct turn *turn, bool *settled)
 {
     wr_body_over(); /* a record that is on its way is not ours any more, nor the monitor's */
-    if (send_to_thread(intake, task, turn))
+    if (send_to_thread(task, turn))
         return true;
+    wr_berth_leave(task->group->executor);
     wr_lock(&task->group->lock);
     *settled = wr_task_outcome(task) != WEIR_UNSETTLED;
     if (!*settled) /* else ended_at stands there */
@@ -454,7 +465,7 @@ static void run(struct wr_source *source, void *item)
     struct turn *turn = wr_scratch();
     bool settled = false;
 
-    if (!turn->to_thread || !sent_to_thread(intake, item, turn, &settled))
+    if (!turn->to_thread || !sent_to_thread(item, turn, &settled))
         run_chain(intake->executor, item, turn, settled);
 }
 

@@ -150,7 +150,7 @@ static void overdue(struct wr_watch *watch)
 
     if (watch->late || watch->freed)
         return;
-    if (watch->on_way) { /* there is no thread for it: no body runs on, and none will */
+    if (watch->on_way) { /* no body runs on, and none will */
         watch->freed = true;
         group->bodies--;
         wr_group_finish(group, wr_task_cost(task));
@@ -165,7 +165,7 @@ static void overdue(struct wr_watch *watch)
     wr_group_finish(group, wr_task_cost(task));
     watch->lost = ex->policy.given.overdue == WEIR_REPLACE && watch->on_thread;
     if (watch->lost)
-        wr_runtime_lost(wr_group_intake(group)->runtime, true);
+        wr_berths_lost(ex, true);
 }
 
 bool wr_watch_returned(struct weir_task *task)
@@ -178,7 +178,7 @@ bool wr_watch_returned(struct weir_task *task)
     watch->late = false;
     count_overdue(group, -1);
     if (watch->lost)
-        wr_runtime_lost(wr_group_intake(group)->runtime, false);
+        wr_berths_lost(group->executor, false);
     if (watch->freed)
         wr_sub(&group->executor->freed, 1, relaxed);
     return watch->freed;
@@ -293,6 +293,6 @@ static void fired(struct wr_alarm *alarm, weir_time now)
         return;
     }
     watch->job.run = tell_on_thread;
-    if (!users || wr_runtime_job(ex->intake.runtime, &watch->job, true))
+    if (!users || wr_runtime_job(ex->intake.runtime, &watch->job, WR_JOB_URGENT))
         tell(watch);
 }

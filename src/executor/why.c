@@ -79,6 +79,10 @@ static void why_waiting(weir_why *why, struct weir_group *group, struct weir_tas
         why->node = "domain";
         why->key = weir_group_domain(group);
         break;
+    case WEIR_REASON_NO_THREAD:
+        why->node = "executor";
+        wr_berths_count(group->executor, &why->limit, &why->held);
+        break;
     case WEIR_REASON_NONE:
         why->reason = why->ahead ? WEIR_REASON_BEHIND_OTHERS : WEIR_REASON_NO_WORKER;
         break;

@@ -42,7 +42,7 @@ static bool is_done(struct blocking_call *call)
 static int call_from_fiber(int *result, struct wr_pool *pool, struct blocking_call *call,
                            weir_time deadline)
 {
-    int rc = wr_pool_submit(pool, &call->job, false);
+    int rc = wr_pool_submit(pool, &call->job, WR_JOB_IN_TURN);
 
     if (rc)
         return rc;

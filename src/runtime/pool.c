@@ -14,7 +14,8 @@ struct wr_pool_thread {
     struct wr_carrier carrier; /* first: the thread-local slot points here         */
     struct wr_parker parker;
     struct wr_pool *pool;
-    struct wr_job *job;  /* handed over, under the pool's lock               */
+    struct wr_job *job; /* handed over, under the pool's lock               */
+    bool rests; /* idle already, or has its next job, though its last one has not returned */
     struct wr_list link; /* in pool->idle or pool->gone                      */
     struct wr_list everyone_link;
     struct wr_os_thread os;
@@ -61,6 +62,25 @@ static void bury(struct wr_pool *pool)
     }
 }
 
+/* It has nothing to do any more: takes the first job that waits, or is idle. Under the lock. */
+static void rest(struct wr_pool *pool, struct wr_pool_thread *self)
+{
+    /* One too many does not stay. */
+    self->job = pool->threads > pool->threads_max ? NULL : first_job(pool);
+    if (!self->job)
+        wr_list_append(&pool->idle, &self->link);
+}
+
+void wr_thread_rests(void)
+{
+    struct wr_pool_thread *self = *wr_os_local();
+
+    wr_lock(&self->pool->lock);
+    self->rests = true;
+    rest(self->pool, self);
+    wr_unlock(&self->pool->lock);
+}
+
 /* The next job for this thread, or NULL when it is time to end; then the thread is in `gone`. */
 static struct wr_job *next_job(struct wr_pool *pool, struct wr_pool_thread *self)
 {
@@ -69,11 +89,10 @@ static struct wr_job *next_job(struct wr_pool *pool, struct wr_pool_thread *self
     int rc = 0;
 
     wr_lock(&pool->lock);
-    self->job = NULL;
-    job =
-        pool->threads > pool->threads_max ? NULL : first_job(pool); /* one too many does not stay */
-    if (!job)
-        wr_list_append(&pool->idle, &self->link);
+    if (!self->rests)
+        rest(pool, self);
+    self->rests = false;
+    job = self->job;
     while (!job) {
         if (rc == WEIR_ETIMEDOUT || pool->threads > pool->threads_max ||
             wr_load(&pool->runtime->closing, acquire)) {
@@ -142,7 +161,7 @@ static void hand_over(struct wr_pool *pool, struct wr_job *job)
     wr_unpark(&idle->parker); /* under the lock: it cannot end before it has it */
 }
 
-int wr_pool_submit(struct wr_pool *pool, struct wr_job *job, bool urgent)
+int wr_pool_submit(struct wr_pool *pool, struct wr_job *job, enum wr_job_turn turn)
 {
     int rc = WEIR_EAGAIN;
 
@@ -152,10 +171,11 @@ int wr_pool_submit(struct wr_pool *pool, struct wr_job *job, bool urgent)
     if (!wr_list_empty(&pool->idle)) {
         hand_over(pool, job);
         rc = 0;
-    } else if (pool->threads < pool->threads_max || urgent) {
+    } else if (pool->threads < pool->threads_max || turn != WR_JOB_IN_TURN) {
         rc = start_thread(pool, job);
     }
-    if (rc && pool->threads > 0) { /* there are threads, all busy: the first to be free takes it */
+    if (rc && pool->threads > 0 &&
+        turn != WR_JOB_AT_ONCE) { /* there are threads, all busy: the first to be free takes it */
         wr_list_append(&pool->jobs, &job->link);
         rc = 0;
     }

@@ -5,16 +5,16 @@
 
 #include "base/list.h"
 #include "base/lock.h"
+#include "runtime/runtime.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <weir/runtime.h>
 
 struct wr_carrier;
-struct wr_job;
 
 /* Under the lock:
- *     threads == length of everyone == running a job + idle
+ *     threads == length of everyone == running a job + idle     (one that rests is idle)
  *     jobs is not empty  =>  idle is empty and threads > 0                                        */
 struct wr_pool {
     weir_runtime *runtime;
@@ -41,9 +41,9 @@ int wr_pool_fd_wait(struct wr_carrier *carrier, int fd, int events, weir_time de
 /* Wakes every thread from whatever weir wait its body is in; idle ones end. */
 void wr_pool_wake_all(struct wr_pool *pool);
 
-/* Has job->run called on a thread, as soon as one is free.
+/* Has job->run called on a thread; see wr_runtime_job.
  * WEIR_ENOMEM, WEIR_EAGAIN: the pool has no thread and cannot get one; the job was not taken. */
-int wr_pool_submit(struct wr_pool *pool, struct wr_job *job, bool urgent);
+int wr_pool_submit(struct wr_pool *pool, struct wr_job *job, enum wr_job_turn turn);
 
 /* One thread more is lost in a body that does not return, or one less. */
 void wr_pool_lost(struct wr_pool *pool, bool lost);

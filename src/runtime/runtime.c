@@ -11,7 +11,6 @@
 #include <weir/error.h>
 
 enum {
-    THREADS_DEFAULT = 256,
     THREAD_IDLE_MS_DEFAULT = 5000,
     STACK_DEFAULT = 128 << 10,
     STACK_MIN = 16 << 10,
@@ -24,7 +23,7 @@ static int set_defaults(weir_runtime_options *o)
     if (!o->workers)
         o->workers = wr_os_cpus();
     if (!o->threads_max)
-        o->threads_max = THREADS_DEFAULT;
+        o->threads_max = WR_THREADS_DEFAULT;
     if (!o->thread_idle_ms)
         o->thread_idle_ms = THREAD_IDLE_MS_DEFAULT;
     if (!o->stack_size)
@@ -201,9 +200,9 @@ void weir_runtime_free(weir_runtime *rt)
     wr_runtime_delete(rt);
 }
 
-int wr_runtime_job(weir_runtime *rt, struct wr_job *job, bool urgent)
+int wr_runtime_job(weir_runtime *rt, struct wr_job *job, enum wr_job_turn turn)
 {
-    return wr_pool_submit(&rt->pool, job, urgent);
+    return wr_pool_submit(&rt->pool, job, turn);
 }
 
 void wr_runtime_lost(weir_runtime *rt, bool lost)

@@ -13,6 +13,8 @@
 /* What weir_runtime_options may ask for; a day keeps nanosecond sums small. */
 enum { WR_WORKERS_MAX = 4096, WR_THREADS_MAX = 65536, WR_MS_MAX = 86400000 };
 
+enum { WR_THREADS_DEFAULT = 256 };
+
 /* Something for a thread of the pool to run. Belongs to whoever submitted it; in one list at most. */
 struct wr_job {
     struct wr_list link;
@@ -63,9 +65,22 @@ void wr_runtime_sweep(weir_runtime *rt);
 /* Call after work was made available: wakes a worker if one sleeps and none is looking. */
 void wr_runtime_wake(weir_runtime *rt);
 
-/* Has job->run called on a thread of the pool, as soon as one is free; `urgent`: beyond the cap on threads,
- * if need be. WEIR_ENOMEM, WEIR_EAGAIN: there is none; the job was not taken. */
-int wr_runtime_job(weir_runtime *rt, struct wr_job *job, bool urgent);
+/* When a job may have a thread. */
+enum wr_job_turn {
+    WR_JOB_IN_TURN, /* within the cap on threads, after those that came before                      */
+    WR_JOB_URGENT, /* beyond the cap, if need be; it waits only if no thread can be started        */
+    WR_JOB_AT_ONCE, /* beyond the cap, if need be; or not at all: the caller counts threads himself */
+};
+
+/* Has job->run called on a thread of the pool. WEIR_ENOMEM, WEIR_EAGAIN: there is none, nor can one be started; the job
+ * was not taken. */
+int wr_runtime_job(weir_runtime *rt, struct wr_job *job, enum wr_job_turn turn);
+
+/* From a job, as its last act but for a few instructions: its thread can be given another already. */
+void wr_thread_rests(void);
+
+/* Whether the caller is on a thread of a pool. */
+bool wr_on_pool_thread(void);
 
 /* A body on a thread of the pool is given up as lost: another thread may be started for it. And: it is back. */
 void wr_runtime_lost(weir_runtime *rt, bool lost);

@@ -216,7 +216,7 @@ static int spawn_on_thread(weir_runtime *rt, weir_body *fn, void *arg)
     rc = accept_one(&rt->spawn);
     wr_unlock(&rt->spawn.lock);
     if (!rc) {
-        rc = wr_pool_submit(&rt->pool, &body->job, false);
+        rc = wr_pool_submit(&rt->pool, &body->job, WR_JOB_IN_TURN);
         if (!rc)
             return 0;
         wr_lock(&rt->spawn.lock);

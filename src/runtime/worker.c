@@ -288,6 +288,13 @@ void *wr_current_item(void)
     return carrier ? carrier->item : NULL;
 }
 
+bool wr_on_pool_thread(void)
+{
+    struct wr_carrier *carrier = *wr_os_local();
+
+    return carrier && carrier->parker;
+}
+
 void wr_thread_carries(void *item)
 {
     struct wr_carrier *carrier = *wr_os_local();

@@ -305,19 +305,23 @@ SIM_TEST(capacity_stays_when_many_bodies_on_workers_never_return, 10)
     weir_executor_free(ex);
 }
 
-/* What waits for a thread when its time is up has no body that could be overdue: its permit is back at once, and it
- * does not count. */
-SIM_TEST(a_task_on_its_way_to_a_thread_is_not_overdue, 40)
+/* What waits for a thread when its time is up has no body that could be overdue, and has not begun to run: only its
+ * waiting deadline counts. */
+SIM_TEST(a_task_that_waits_for_a_thread_is_not_overdue, 40)
 {
     static weir_group_policy groups[] = {
         { .key = "t", .limit = 3, .run_on = WEIR_THREADS },
     };
-    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1, .groups = groups, .group_count = 1,
-                                                 .threads_max = 1, .deadlines = { .run_ms = 30 }));
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 1, .groups = groups, .group_count = 1, .threads_max = 1,
+                                 .deadlines = { .run_ms = 30, .wait_ms = 35 }));
     struct gauge gauge = { 0 };
 
     for (int i = 0; i < 3; i++)
         CHECK(weir_submit_key(NULL, ex, "t", blocks_and_counts, &gauge, NULL) == 0);
+    sleep_until(32);
+    CHECK_EQ(stats_of(ex, "t").timed_out, 1);
+    CHECK_EQ(stats_of(ex, "t").waiting, 2);
     sleep_until(40);
     CHECK_EQ(stats_of(ex, "t").timed_out, 3);
     CHECK_EQ(stats_of(ex, "t").overdue, 1);
@@ -374,7 +378,7 @@ int main(void)
         cmocka_unit_test(a_second_release_leaves_nobody_waiting),
         cmocka_unit_test(threads_beyond_the_cap_run_no_bodies),
         cmocka_unit_test(capacity_stays_when_many_bodies_on_workers_never_return),
-        cmocka_unit_test(a_task_on_its_way_to_a_thread_is_not_overdue),
+        cmocka_unit_test(a_task_that_waits_for_a_thread_is_not_overdue),
         cmocka_unit_test(short_tasks_of_a_borrower_get_their_share),
         cmocka_unit_test(slots_that_no_worker_carries_are_not_kept_from_their_owner),
     };
