@@ -67,16 +67,6 @@ static uint64_t stuck_on_threads(struct wr_nested_waits *all)
     return sum;
 }
 
-/* Whether the head of the ring is owed more of the executor's permits than there are, and so keeps all
- * others waiting. */
-static bool ring_is_blocked(struct weir_executor *ex, struct weir_group *group)
-{
-    uint32_t needed = ex->hall ? wr_domain_owed(group) : wr_load(&ex->ring.needed, relaxed);
-
-    return needed &&
-           wr_load(&ex->root.held, seq_cst) + needed > wr_load(&ex->root.inflight_max, relaxed);
-}
-
 /* Whether a task that waits for permits may get them yet: the first in line must, before it can. Under its
  * group's lock. */
 static bool may_start(struct wr_nested_waits *all, struct weir_task *task)
@@ -99,7 +89,7 @@ static bool may_start(struct wr_nested_waits *all, struct weir_task *task)
         if (ex->hall &&
             !wr_domain_may_get_slot(group, stuck_slots(all, group->domain), stuck_slots(all, -1)))
             return false;
-        return !ring_is_blocked(ex, group) ||
+        return !wr_permits_are_owed(group) ||
                wr_load(&ex->root.held, seq_cst) > stuck_permits(all, NULL);
     default: /* closed by somebody who can open it */
         return true;

@@ -109,6 +109,15 @@ int weir_executor_new(weir_executor **out, const weir_policy *given, weir_messag
     return 0;
 }
 
+bool wr_permits_are_owed(struct weir_group *group)
+{
+    struct weir_executor *ex = group->executor;
+    uint32_t needed = ex->hall ? wr_domain_owed(group) : wr_load(&ex->ring.needed, relaxed);
+
+    return needed &&
+           wr_load(&ex->root.held, seq_cst) + needed > wr_load(&ex->root.inflight_max, relaxed);
+}
+
 /* ---- limits ---------------------------------------------------------------------------------- */
 
 static void set_counted(struct weir_group *group, bool counted)
@@ -145,6 +154,11 @@ int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_
             wr_store(&ex->root.inflight_max, limit, relaxed);
     }
     wr_unlock(&ex->table.lock);
+    if (ex->hall) { /* who is owed more than there can be keeps nobody waiting: all look again */
+        wr_lock(&ex->hall->lock);
+        wr_hall_publish(ex);
+        wr_unlock(&ex->hall->lock);
+    }
     wr_room_made(ex);
     wr_executor_wake(ex);
     return 0;

@@ -89,6 +89,10 @@ static inline void wr_executor_wake(struct weir_executor *ex)
         wr_runtime_wake(ex->intake.runtime);
 }
 
+/* Whether another group, that goes before this one, is owed more of the executor's permits than are free, and so keeps it
+ * waiting; or it itself is. */
+bool wr_permits_are_owed(struct weir_group *group);
+
 /* Wakes every parked body, to look whether it is cancelled. */
 void wr_executor_sweep(struct weir_executor *ex);
 

@@ -28,7 +28,59 @@ static void tell_of_room(struct weir_executor *ex)
     }
 }
 
-/* After every change: what each set of workers may pull, and whether there is room for those who wait for it. */
+/* An intake is refused permits of the executor's; or has got some, or needs none any more. */
+static void ask(struct wr_hall *hall, struct wr_intake *intake, uint32_t cost)
+{
+    if (!intake->asked) {
+        intake->asked = ++hall->asks;
+        hall->asking++;
+    }
+    intake->owed = cost;
+}
+
+static void ask_no_more(struct wr_hall *hall, struct wr_intake *intake)
+{
+    if (intake->asked)
+        hall->asking--;
+    intake->asked = 0;
+    intake->owed = 0;
+}
+
+static bool goes_before(const struct weir_executor *ex, const struct wr_intake *other,
+                        const struct wr_intake *intake)
+{
+    return other != intake && other->asked && (!intake->asked || other->asked < intake->asked) &&
+           other->owed <= wr_load(&ex->root.inflight_max, relaxed); /* else it waits for a resize */
+}
+
+/* Permits of the executor's that others asked for before this one did, and that it must leave to them: else a costly
+ * task would wait for ever while small ones of other workers take each permit as it falls free. */
+static uint64_t owed_before(const struct wr_intake *intake)
+{
+    struct weir_executor *ex = intake->executor;
+    struct wr_hall *hall = ex->hall;
+    uint64_t owed = 0;
+
+    if (!hall->asking)
+        return 0;
+    if (goes_before(ex, &ex->intake, intake))
+        owed += ex->intake.owed;
+    for (uint32_t d = 0; d < hall->ledger.count; d++)
+        if (goes_before(ex, &hall->domain[d].own, intake))
+            owed += hall->domain[d].own.owed;
+    return owed;
+}
+
+static void publish_intake(struct wr_hall *hall, struct wr_intake *intake, uint32_t ready)
+{
+    wr_store(&intake->needed, 0, relaxed); /* it is to be asked again */
+    if (!ready)
+        ask_no_more(hall, intake);
+    wr_store(&intake->ready, ready, seq_cst); /* pairs with a sleeper's look; see parking.md */
+}
+
+/* After every change: what each set of workers may pull, and whether there is room for those who wait for it.
+ * Answers whether anything is to be pulled. */
 bool wr_hall_publish(struct weir_executor *ex)
 {
     struct wr_hall *hall = ex->hall;
@@ -37,15 +89,12 @@ bool wr_hall_publish(struct weir_executor *ex)
 
     for (uint32_t d = 0; d < l->count; d++) {
         struct wr_intake *intake = hall->domain[d].intake;
-        if (intake == &ex->intake) {
+        if (intake == &ex->intake)
             shared += l->share[d].promised;
-            continue;
-        }
-        wr_store(&intake->needed, 0, relaxed);
-        wr_store(&intake->ready, l->share[d].promised, seq_cst);
+        else
+            publish_intake(hall, intake, l->share[d].promised);
     }
-    wr_store(&ex->intake.needed, 0, relaxed);
-    wr_store(&ex->intake.ready, shared, seq_cst); /* pairs with a sleeper's look; see parking.md */
+    publish_intake(hall, &ex->intake, shared);
     wr_store(&hall->ledger_promised, l->promised, seq_cst);
     tell_of_room(ex);
     return l->promised > 0;
@@ -83,6 +132,23 @@ static void set_keeps(struct weir_group *group, bool keeps)
     group->rare->keeps = keeps;
 }
 
+/* Whether the first group of a ring is within what is left of the executor's permits; if not, the intake is owed them,
+ * after those who asked before it. */
+static bool leaves_what_is_owed(struct wr_intake *intake, struct wr_ring *ring,
+                                const struct wr_root *root, uint32_t reserved)
+{
+    uint64_t owed = owed_before(intake);
+    uint32_t cost = owed ? wr_ring_first_cost(ring) : 0,
+             more = cost > reserved ? cost - reserved : 0;
+
+    if (!more ||
+        wr_load(&root->held, seq_cst) + more + owed <= wr_load(&root->inflight_max, relaxed))
+        return true;
+    ask(intake->executor->hall, intake, cost);
+    wr_store(&intake->needed, owed + cost < WR_INF ? (uint32_t)(owed + cost) : WR_INF, relaxed);
+    return false;
+}
+
 static struct weir_group *take_from(struct wr_intake *intake, struct wr_root *root,
                                     uint32_t *reserved, bool *stop)
 {
@@ -93,13 +159,20 @@ static struct weir_group *take_from(struct wr_intake *intake, struct wr_root *ro
 
     if (domain->intake != intake || !hall->ledger.share[d].promised || !intake->turn_left)
         return NULL;
+    if (!leaves_what_is_owed(intake, &domain->ring, root, *reserved)) {
+        *stop = true;
+        return NULL;
+    }
     group = wr_ring_take(&domain->ring, root, reserved);
     if (!group) { /* somebody is about to put it back; or the executor's limit is reached */
         uint32_t needed = wr_load(&domain->ring.needed, relaxed);
         *stop = needed > 0;
         wr_store(&intake->needed, needed, relaxed);
+        if (needed)
+            ask(hall, intake, needed);
         return NULL;
     }
+    ask_no_more(hall, intake);
     wr_ledger_take(&hall->ledger, d);
     WR_ASSERT(group->rare->want > 0);
     group->rare->want--;
@@ -287,16 +360,18 @@ uint32_t wr_domain_owed(struct weir_group *group)
 {
     struct wr_hall *hall = hall_of(group);
     struct wr_intake *intake = hall->domain[group->domain].intake;
-    uint32_t owed = 0;
+    uint64_t owed;
 
     wr_lock(&hall->lock);
+    owed = owed_before(intake);
+    owed += owed > 0; /* and at least one for its own */
     for (uint32_t d = 0; d < hall->ledger.count; d++) {
         uint32_t needed = wr_load(&hall->domain[d].ring.needed, relaxed);
         if (hall->domain[d].intake == intake && hall->ledger.share[d].promised && needed > owed)
             owed = needed;
     }
     wr_unlock(&hall->lock);
-    return owed;
+    return owed < WR_INF ? (uint32_t)owed : WR_INF;
 }
 
 /* ---- life -------------------------------------------------------------------------------------- */

@@ -22,7 +22,10 @@ struct wr_intake {
     weir_runtime *runtime; /* NULL once freed                                                   */
     uint32_t turn, turn_left; /* whose turn it is among the domains; under the hall's lock        */
     _Atomic uint32_t ready;  /* slots promised in its domains; written under the hall's lock      */
-    _Atomic uint32_t needed; /* permits of the executor's that the next task waits for            */
+    _Atomic uint32_t needed; /* permits of the executor's that must be free for the next task     */
+    uint64_t
+        asked; /* when it was refused permits, counted in refusals; 0: it was not. Hall's lock */
+    uint32_t owed; /* how many they were; 0 <=> asked == 0                                        */
 };
 
 struct wr_domain {
@@ -40,6 +43,8 @@ struct wr_domain {
 struct wr_hall {
     struct wr_lock lock;
     struct wr_ledger ledger;
+    uint64_t asks;   /* refusals so far                                                           */
+    uint32_t asking; /* intakes with asked != 0                                                   */
     _Atomic uint32_t ledger_promised; /* a copy of ledger.promised, to be read without the lock */
     struct wr_alarm sampling;
     weir_time sample_at;
@@ -96,8 +101,8 @@ weir_reason wr_domain_blocked_by(struct weir_group *group, int64_t *limit, int64
  * `stuck_default` in the default one, never end. */
 bool wr_domain_may_get_slot(struct weir_group *group, uint64_t stuck, uint64_t stuck_all);
 
-/* Permits of the executor's for which all of its workers wait, because the first in line was found to need
- * them; 0: none. */
+/* Permits of the executor's that must be free before its workers take anything, because the first in line, or one of
+ * other workers' that asked earlier, was found to need them; 0: none. */
 uint32_t wr_domain_owed(struct weir_group *group);
 
 #endif

@@ -60,6 +60,8 @@ static void why_waiting(weir_why *why, struct weir_group *group, struct weir_tas
     why->reason = wr_blocked_by(s, root, wr_task_cost(wr_group_first(group)));
     if (why->reason == WEIR_REASON_NONE && group->executor->hall)
         why->reason = wr_domain_blocked_by(group, &why->limit, &why->held);
+    if (why->reason == WEIR_REASON_NONE && wr_permits_are_owed(group))
+        why->reason = WEIR_REASON_GLOBAL_INFLIGHT; /* those that are free are another's */
     why->node = "group";
     switch (why->reason) {
     case WEIR_REASON_GROUP_LIMIT:

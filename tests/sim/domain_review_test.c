@@ -172,6 +172,104 @@ SIM_TEST(who_is_put_back_wants_a_slot, 20000)
     weir_executor_free(ex);
 }
 
+/* A costly task of a domain with workers of its own is owed the executor's permits, too: others' small tasks must
+ * not take them for ever. */
+struct chain {
+    weir_executor *ex;
+    const char *key;
+    uint32_t cost;
+    _Atomic int left;
+};
+
+static int again(void **value, void *chain_arg)
+{
+    struct chain *chain = chain_arg;
+
+    *value = NULL;
+    weir_sleep(weir_now() + MS);
+    if (--chain->left > 0)
+        CHECK(weir_submit_key(NULL, chain->ex, chain->key, again, chain,
+                              WEIR_TASK(.cost = chain->cost)) == 0);
+    return 0;
+}
+
+SIM_TEST(a_costly_task_is_owed_permits_across_workers, 10)
+{
+    static weir_domain_policy domains[] = { { .name = "A", .slots = 1, .workers = 1 },
+                                            { .name = "B", .slots = 1 } };
+    weir_executor *ex = new_executor(AB_POLICY(domains, 16, 0, .inflight_max = 4));
+    struct chain chain = { .ex = ex, .key = "D", .left = 1000 };
+    weir_task *costly;
+
+    for (int i = 0; i < 8; i++) {
+        CHECK(weir_submit_key(NULL, ex, "D", again, &chain, NULL) == 0);
+        CHECK(weir_sleep(weir_now() + MS / 7) == 0); /* no two permits fall free at once */
+    }
+    costly = submit_with(ex, "A", NULL, WEIR_TASK(.cost = 3));
+    check_done(costly);
+    CHECK(chain.left > 900);
+    chain.left = 0;
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+/* The other way round, and both at once: each gets its share, however much it needs at a time. */
+SIM_TEST(costly_tasks_on_different_workers_take_turns, 20)
+{
+    static weir_domain_policy domains[] = { { .name = "A", .slots = 4, .workers = 1 },
+                                            { .name = "B", .slots = 4, .workers = 2 } };
+    weir_executor *ex = new_executor(AB_POLICY(domains, 24, 0, .inflight_max = 4));
+    struct chain chain[] = { { .ex = ex, .key = "A", .cost = 3, .left = 1000 },
+                             { .ex = ex, .key = "B", .cost = 4, .left = 1000 },
+                             { .ex = ex, .key = "D", .cost = 1, .left = 1000 } };
+
+    for (int i = 0; i < 24; i++)
+        CHECK(weir_submit_key(NULL, ex, chain[i % 3].key, again, &chain[i % 3],
+                              WEIR_TASK(.cost = chain[i % 3].cost)) == 0);
+    sleep_until(300);
+    for (int i = 0; i < 3; i++)
+        CHECK(chain[i].left < 950);
+    for (int i = 0; i < 3; i++)
+        chain[i].left = 0;
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+/* Who was owed permits and needs them no more, or can never have them, keeps nobody waiting. */
+SIM_TEST(nobody_waits_for_one_that_is_owed_and_gone, 60)
+{
+    static weir_domain_policy domains[] = { { .name = "A", .slots = 2, .workers = 1 },
+                                            { .name = "B", .slots = 2 } };
+    weir_executor *ex = new_executor(AB_POLICY(domains, 8, 0, .inflight_max = 4));
+    struct body long_one = { .until_ms = 100 }, brief = { .ms = 1 };
+    weir_task *b = submit_with(ex, "B", &long_one, WEIR_TASK(.cost = 2)), *costly, *task;
+
+    let_start();
+    costly = submit_with(ex, "A", NULL, WEIR_TASK(.cost = 3)); /* owed, until 100 */
+    sleep_until(1);
+    task = submit(ex, "D", &brief);
+    sleep_until(10);
+    CHECK_EQ(why_of(task), WEIR_REASON_GLOBAL_INFLIGHT); /* two are free, but not for it */
+    CHECK(weir_task_cancel(costly));
+    check_cancelled(costly);
+    check_done_at(task, 10, 11);
+    costly = submit_with(ex, "A", NULL, WEIR_TASK(.cost = 3));
+    sleep_until(20);
+    weir_group_pause(group_of(ex, "A"));
+    check_done_at(submit(ex, "D", &brief), 20, 21);
+    weir_group_resume(group_of(ex, "A"));
+    sleep_until(30);
+    CHECK(weir_executor_resize(ex, 2, 0) == 0); /* costly must wait until that is raised again */
+    CHECK(weir_executor_resize(ex, 3, 0) == 0);
+    CHECK(weir_executor_resize(ex, 2, 0) == 0);
+    check_done_at(b, 0, 100);
+    check_done_at(submit(ex, "D", &brief), 100, 101);
+    CHECK(weir_executor_resize(ex, 4, 0) == 0);
+    check_done(costly);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
 /* ---- other ------------------------------------------------------------------------------------ */
 
 /* Releases, restores and releases again, from two threads, while tasks come: nothing may be left waiting in a
@@ -375,6 +473,9 @@ int main(void)
         cmocka_unit_test(a_costly_first_one_is_seen_without_domains),
         cmocka_unit_test(a_costly_first_one_is_seen_with_domains),
         cmocka_unit_test(who_is_put_back_wants_a_slot),
+        cmocka_unit_test(a_costly_task_is_owed_permits_across_workers),
+        cmocka_unit_test(costly_tasks_on_different_workers_take_turns),
+        cmocka_unit_test(nobody_waits_for_one_that_is_owed_and_gone),
         cmocka_unit_test(a_second_release_leaves_nobody_waiting),
         cmocka_unit_test(threads_beyond_the_cap_run_no_bodies),
         cmocka_unit_test(capacity_stays_when_many_bodies_on_workers_never_return),
