@@ -119,8 +119,7 @@ static bool will_end_by_itself(const struct wr_nested_wait *wait)
     const struct weir_group *group = wait->waiter->group;
 
     return wait->bounded || wr_task_outcome(wait->waiter) != WEIR_UNSETTLED ||
-           wr_load(&group->cancel_all, relaxed) ||
-           wr_load(&group->executor->cancel_before, relaxed) == WEIR_FOREVER;
+           wr_load(&group->cancel_all, relaxed) || wr_load(&group->executor->cancel_all, relaxed);
 }
 
 static void free_all_that_can_move(struct wr_nested_waits *all)

@@ -94,32 +94,22 @@ static int named_domain(weir_executor *ex, const char *name, weir_message *messa
     return d < 0 ? refuse_call(message, WEIR_ENODOMAIN, name, "there is no such domain") : d;
 }
 
-static bool is_released(struct weir_executor *ex, uint32_t d)
-{
-    bool released;
-
-    wr_lock(&ex->hall->lock);
-    released = ex->hall->ledger.share[d].released;
-    wr_unlock(&ex->hall->lock);
-    return released;
-}
-
 /* Refuses what waits in a group, unless its domain was restored meanwhile: then it may stay. Locks the group: if
  * it is released once more, whoever does that has left this group to us, or has yet to look at it. */
-static void empty_and_lock(struct weir_executor *ex, struct weir_group *group, uint32_t d)
+static void empty_and_lock(struct weir_group *group)
 {
     for (;;) {
-        while (is_released(ex, d) && wr_reject_first(group, WEIR_REASON_DOMAIN_RELEASED))
+        while (wr_reject_first(group, WEIR_REASON_DOMAIN_RELEASED))
             ;
         wr_lock(&group->lock);
-        if (!group->sums.queued || !is_released(ex, d))
+        if (!group->sums.queued || !wr_domain_is_released(group))
             return;
         wr_unlock(&group->lock);
     }
 }
 
-/* Refuses what waits in the groups of a domain that accepts nothing any more; and asks bodies to end. */
-static void empty_groups(struct weir_executor *ex, uint32_t d, int flags)
+/* Refuses what waits in the groups of a domain that accepts nothing any more. */
+static void empty_groups(struct weir_executor *ex, uint32_t d)
 {
     struct weir_group *group, *first = NULL, *next;
 
@@ -137,15 +127,11 @@ static void empty_groups(struct weir_executor *ex, uint32_t d, int flags)
     }
     wr_unlock(&ex->table.lock);
     for (group = first; group; group = next) {
-        empty_and_lock(ex, group, d);
+        empty_and_lock(group);
         next = group->rare->next;
         group->rare->emptied = false;
-        if (flags & WEIR_CANCEL_RUNNING)
-            wr_store(&group->rare->cancel_before, wr_os_now(), release);
         wr_group_left(group);
         wr_unlock(&group->lock);
-        if (flags & WEIR_CANCEL_RUNNING)
-            wr_executor_sweep(ex); /* its bodies on threads are everyone's */
         wr_group_unpin(group);
     }
     wr_executor_wake(ex);
@@ -175,6 +161,9 @@ int weir_domain_release(weir_executor *ex, const char *name, const char *receive
     can = !already && wr_ledger_can_release(&hall->ledger, (uint32_t)d, (uint32_t)r);
     if (can) {
         wr_ledger_release(&hall->ledger, (uint32_t)d, (uint32_t)r);
+        wr_store(&hall->domain[d].released, true, release);
+        if (flags & WEIR_CANCEL_RUNNING) /* now: who begins after a restore is not meant */
+            wr_add(&hall->domain[d].cancels, 1, release);
         wr_hall_publish(ex);
     }
     wr_unlock(&hall->lock);
@@ -185,7 +174,9 @@ int weir_domain_release(weir_executor *ex, const char *name, const char *receive
             message, WEIR_EINVAL, name,
             "it or its receiver is part of a release that is not over; restore first");
     wr_executor_wake(ex);
-    empty_groups(ex, (uint32_t)d, flags);
+    if (flags & WEIR_CANCEL_RUNNING)
+        wr_executor_sweep(ex); /* its bodies on threads are in everyone's pool */
+    empty_groups(ex, (uint32_t)d);
     wr_room_made(ex);
     return 0;
 }
@@ -208,6 +199,7 @@ int weir_domain_restore(weir_executor *ex, const char *name, weir_message *messa
     released = hall->ledger.share[d].released;
     if (released) {
         wr_ledger_restore(&hall->ledger, (uint32_t)d);
+        wr_store(&hall->domain[d].released, false, release);
         wr_hall_publish(ex);
     }
     wr_unlock(&hall->lock);

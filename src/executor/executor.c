@@ -193,8 +193,10 @@ void weir_executor_close(weir_executor *ex, int flags)
     if (!(flags & WEIR_FINISH_WAITING))
         retire_all(ex, WEIR_REASON_SHUT_DOWN);
     if (!(flags & WEIR_LEAVE_RUNNING)) {
-        wr_store(&ex->cancel_before, flags & WEIR_FINISH_WAITING ? wr_os_now() : WEIR_FOREVER,
-                 seq_cst);
+        if (flags & WEIR_FINISH_WAITING) /* what still starts is not meant */
+            wr_add(&ex->cancels, 1, seq_cst);
+        else
+            wr_store(&ex->cancel_all, true, seq_cst);
         wr_executor_sweep(ex);
     }
     wr_room_made(ex); /* who waits for room finds the executor closed */

@@ -21,9 +21,10 @@
 struct weir_executor {
     struct wr_intake intake; /* the workers that all domains share, but for those with their own */
     struct wr_policy policy;
-    struct wr_hall *hall;            /* NULL: there are no domains                               */
-    _Atomic bool closed;             /* no submissions                                           */
-    _Atomic weir_time cancel_before; /* bodies that started before this are asked to end     */
+    struct wr_hall *hall;     /* NULL: there are no domains                               */
+    _Atomic bool closed;      /* no submissions                                           */
+    _Atomic bool cancel_all;  /* all bodies are asked to end, whenever they start         */
+    _Atomic uint32_t cancels; /* how often those that ran were asked to end               */
 
     WR_APART(ring)
     struct wr_ring ring;
@@ -54,6 +55,16 @@ struct weir_executor {
 /* A source of work for a runtime; and the runtime. */
 void wr_intake_init(struct wr_intake *intake, struct weir_executor *ex);
 int wr_intake_start(struct wr_intake *intake, uint32_t workers);
+
+/* How often bodies of the group's that ran were asked to end. One is asked if this has changed since its start: times
+ * would not do, since a body may begin in the very instant of the call, before it or after. */
+static inline uint32_t wr_asked(const struct weir_group *group)
+{
+    struct weir_executor *ex = group->executor;
+    uint32_t asked = wr_load(&ex->cancels, acquire);
+
+    return ex->hall ? asked + wr_load(&ex->hall->domain[group->domain].cancels, acquire) : asked;
+}
 
 /* The workers that run a group's tasks. */
 static inline struct wr_intake *wr_group_intake(const struct weir_group *group)

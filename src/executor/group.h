@@ -86,11 +86,10 @@ struct wr_rare {
     uint32_t timed_out, stalls, overdue; /* overdue: bodies that run beyond their deadline      */
 
     /* Groups in domains always have this record. */
-    uint32_t want;                   /* under the hall's lock                                   */
-    bool keeps;                      /* likewise: a thread is kept for it; no worker has it     */
-    _Atomic weir_time cancel_before; /* bodies that started earlier are asked to end            */
-    bool passed_over;                /* its turn for a thread came when its domain was full     */
-    bool emptied;                    /* in a list of those being emptied, by `next`             */
+    uint32_t want;    /* under the hall's lock                                   */
+    bool keeps;       /* likewise: a thread is kept for it; no worker has it     */
+    bool passed_over; /* its turn for a thread came when its domain was full     */
+    bool emptied;     /* in a list of those being emptied, by `next`             */
     struct weir_group *next;
 };
 

@@ -245,6 +245,11 @@ bool wr_domain_sync(struct weir_group *group)
     return ready;
 }
 
+bool wr_domain_is_released(const struct weir_group *group)
+{
+    return wr_load(&group->executor->hall->domain[group->domain].released, acquire);
+}
+
 void wr_domain_started(struct weir_group *group)
 {
     group->taken = false; /* by the worker that took it, so nobody takes it meanwhile */

@@ -34,6 +34,8 @@ struct wr_domain {
     struct wr_intake own; /* if it has workers of its own */
     uint32_t kept; /* groups that wait with a thread kept for them; under the hall's lock         */
     _Atomic uint64_t timed_out, overdue;
+    _Atomic bool released; /* a copy of the ledger's, written under the hall's lock               */
+    _Atomic uint32_t cancels; /* how often its bodies were asked to end; likewise                 */
 };
 
 /* Under the lock: the ledger, and rare->want of every group:
@@ -78,6 +80,9 @@ void wr_domain_withdraw(struct weir_group *group);
 
 /* Tells the ledger how many tasks the group is ready for. True: somebody has a slot and no worker. */
 bool wr_domain_sync(struct weir_group *group);
+
+/* Whether its domain is released. Then what waits in it came before that: nothing that comes later gets in. */
+bool wr_domain_is_released(const struct weir_group *group);
 
 /* The task that was taken has started; or cannot. */
 void wr_domain_started(struct weir_group *group);

@@ -24,6 +24,8 @@ struct turn {
     void *arg; /* of the task that starts: by the time it is called, it may have been settled */
     bool to_thread; /* its first task is to run on a thread */
     bool on_thread;
+    uint32_t asked; /* wr_asked before it was found that the task may start: a release in between
+                       means it, too */
 };
 
 /* A task on its way to a thread. */
@@ -53,6 +55,7 @@ static void begin(struct weir_group *group, struct weir_task *task, struct turn 
     wr_list_remove(&task->link);
     wr_task_set_phase(task, WR_PHASE_RUNNING);
     task->started_at = now;
+    wr_store(&task->error, (int32_t)turn->asked, relaxed);
     task->runner = wr_parker_self(NULL); /* on a worker this is the fiber that will run it */
     group->started++;
     group->bodies++;
@@ -76,10 +79,13 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
     struct wr_ring *ring = wr_group_ring(group);
     struct weir_task *task;
     weir_reason reason = WEIR_REASON_NO_WORKER;
+    bool refused;
 
     wr_lock(&group->lock);
     group->in_ring = false;
-    task = group->evicted ? NULL : wr_group_first(group); /* what waits there is being refused */
+    turn->asked = wr_asked(group);
+    refused = group->evicted || (ex->hall && wr_domain_is_released(group));
+    task = refused ? NULL : wr_group_first(group); /* what waits there is being refused */
     if (task && group->carrier == WEIR_THREADS && !wr_berth_take(group))
         reason = WEIR_REASON_NO_THREAD; /* it waits for one, and is out of the ring */
     else if (task)
@@ -100,6 +106,8 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
     if (reason) {
         if (group->berth)
             wr_berth_unused(group);
+        if (refused)
+            wr_group_refresh(group); /* a domain may be restored before all were refused */
         wr_group_unlock_and_reap(group);
         return NULL;
     }
@@ -178,9 +186,10 @@ static bool cancelled(struct wr_source *source, void *item)
     struct weir_task *task = item;
     struct weir_group *group = task->group;
 
+    /* If it is settled just now its error stands there already; then either answer will do. */
     return wr_task_outcome(task) != WEIR_UNSETTLED || wr_load(&group->cancel_all, acquire) ||
-           task->started_at < wr_load(&ex->cancel_before, acquire) ||
-           (ex->hall && task->started_at < wr_load(&group->rare->cancel_before, acquire));
+           wr_load(&ex->cancel_all, acquire) ||
+           wr_load(&task->error, relaxed) != (int32_t)wr_asked(group);
 }
 
 /* ---- after the body ---------------------------------------------------------------------------- */
@@ -215,8 +224,11 @@ static bool turn_lasts(const struct turn *turn, const struct weir_group *group, 
 }
 
 /* Permits of the whole path, or none. The domain's slot is kept: nobody else has a claim to it. */
-static bool hand_over(struct weir_group *group, struct wr_root *root, uint32_t cost)
+static bool hand_over(struct weir_group *group, struct turn *turn, uint32_t cost)
 {
+    struct wr_root *root = &group->executor->root;
+
+    turn->asked = wr_asked(group);
     if (!group->executor->hall)
         return wr_hand_over(&group->sums, root, cost);
     if (!wr_domain_hand_over(group))
@@ -231,11 +243,10 @@ static bool hand_over(struct weir_group *group, struct wr_root *root, uint32_t c
 static struct weir_task *pass_on(struct weir_group *group, struct turn *turn, uint32_t cost,
                                  unsigned chain)
 {
-    struct wr_root *root = &group->executor->root;
     struct weir_task *next = group->sums.queued && !group->evicted ? wr_group_first(group) : NULL;
 
     if (next && !wr_group_gate(group) && wr_task_cost(next) == cost &&
-        turn_lasts(turn, group, chain) && hand_over(group, root, cost)) {
+        turn_lasts(turn, group, chain) && hand_over(group, turn, cost)) {
         turn->tasks++;
         /* While its turn lasts a group that may run several stands first in the ring. */
         if (group->turn_left && --group->turn_left == 0 && group->in_ring)

@@ -39,7 +39,7 @@ struct weir_task *wr_task_alloc(struct weir_group *group, uint32_t references)
     group->unused_count--;
     group->records++;
     __atomic_store_n(&task->group, group, __ATOMIC_RELEASE); /* the monitor may look; see run.c */
-    task->error = 0;
+    atomic_init(&task->error, 0);
     atomic_init(&task->watchers, NULL);
     atomic_init(&task->word, WR_PHASE_NEW | references * WR_REF);
     return task;
@@ -135,7 +135,7 @@ bool wr_task_decide(struct weir_task *task, weir_outcome outcome, int error, wei
         started_at = task->queued_at;
     if (ended_at < started_at)
         ended_at = started_at;
-    task->error = error;
+    wr_store(&task->error, error, relaxed);
     if (task->started_at != started_at) /* a begun body may be reading its own (run.c, cancelled) */
         task->started_at = started_at;
     task->ended_at = ended_at;
@@ -170,7 +170,7 @@ void wr_task_result(weir_result *result, const struct weir_task *task)
     *result = (weir_result){
         .size = sizeof(*result),
         .outcome = wr_task_outcome(task),
-        .error = task->error,
+        .error = wr_load(&task->error, relaxed),
         .reason = (weir_reason)((word & WR_REASON_MASK) >> WR_REASON_SHIFT),
         .queued_at = task->queued_at,
         .started_at = task->started_at,
@@ -271,6 +271,8 @@ bool wr_reject_first(struct weir_group *group, weir_reason reason)
 
     wr_lock(&group->lock);
     task = wr_group_first(group);
+    if (reason == WEIR_REASON_DOMAIN_RELEASED && !wr_domain_is_released(group))
+        task = NULL; /* it was restored, and this one may have come since */
     if (task) {
         wr_group_withdraw(group, task);
         wr_task_decide(task, WEIR_REJECTED, WEIR_EREJECTED, reason, now, now);

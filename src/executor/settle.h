@@ -97,7 +97,8 @@ void wr_count_outcome(struct weir_group *group, weir_outcome outcome);
 /* Takes a task out of its queue, with its place; it will not start. Under the lock. */
 void wr_group_withdraw(struct weir_group *group, struct weir_task *task);
 
-/* Refuses the first in a retired group's queue, and tells everyone. False: there is none. */
+/* Refuses the first in a group's queue, and tells everyone. WEIR_REASON_DOMAIN_RELEASED: only while its domain is.
+ * False: there is none to refuse. */
 bool wr_reject_first(struct weir_group *group, weir_reason reason);
 
 /* Somebody left: those whom WEIR_BLOCK keeps waiting may try again. */

@@ -82,7 +82,7 @@ struct weir_task {
     weir_time queued_at;
     _Atomic(struct wr_watcher *) watchers;
     _Atomic uint32_t word;
-    int32_t error;
+    _Atomic int32_t error; /* settled: what the body returned; RUNNING: wr_asked() at its start   */
 };
 
 static_assert(sizeof(void *) != 8 || sizeof(struct weir_task) == 64, "a task is one cache line");

@@ -287,6 +287,33 @@ static void restores_and_releases(void *ex)
     weir_domain_release(ex, "A", NULL, 0, NULL);
 }
 
+/* Who comes after the restore is in, though the release may still be busy with those who came before. */
+static void restores_and_submits(void *ex)
+{
+    while (weir_domain_restore(ex, "A", NULL) == WEIR_EALREADY)
+        weir_yield();
+    check_done(submit(ex, "A", NULL));
+}
+
+SIM_TEST(what_comes_after_a_restore_stays, 20000)
+{
+    static weir_domain_policy domains[] = { { .name = "A", .slots = 2 },
+                                            { .name = "B", .slots = 1 } };
+    weir_executor *ex = new_executor(AB_POLICY(domains, 3, 0));
+    struct body body = { .until_ms = 100 };
+    int64_t one, two;
+
+    for (int i = 0; i < 3; i++)
+        CHECK(weir_submit_key(NULL, ex, "A", work, &body, NULL) == 0);
+    let_start();
+    one = weir_sim_thread(releases, ex, "one");
+    two = weir_sim_thread(restores_and_submits, ex, "two");
+    weir_sim_join(one);
+    weir_sim_join(two);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
 SIM_TEST(a_second_release_leaves_nobody_waiting, 20000)
 {
     static weir_domain_policy domains[] = { { .name = "A", .slots = 1 },
@@ -304,6 +331,55 @@ SIM_TEST(a_second_release_leaves_nobody_waiting, 20000)
     weir_sim_join(two);
     if (domain_of(ex, "A").released)
         CHECK_EQ(domain_of(ex, "A").waiting, 0);
+    weir_executor_free(ex);
+}
+
+/* Bodies that began before the call are asked to end, also in the very instant of the call; those that begin after it
+ * are not, also in that instant. */
+static void let_begin(weir_task *task)
+{
+    while (why_of(task) != WEIR_REASON_RUNNING)
+        weir_yield();
+}
+
+SIM_TEST(a_release_asks_those_that_began_in_the_same_instant, 300)
+{
+    static weir_domain_policy domains[] = { { .name = "A", .slots = 2 },
+                                            { .name = "B", .slots = 1 } };
+    weir_executor *ex = new_executor(AB_POLICY(domains, 3, 0));
+    struct body body = { .until_ms = 100 };
+    weir_task *before[2], *after;
+
+    for (int i = 0; i < 2; i++)
+        before[i] = submit(ex, "A", &body);
+    for (int i = 0; i < 2; i++)
+        let_begin(before[i]);
+    CHECK(weir_domain_release(ex, "A", NULL, WEIR_CANCEL_RUNNING, NULL) == 0);
+    CHECK(weir_domain_restore(ex, "A", NULL) == 0);
+    after = submit(ex, "A", &body);
+    CHECK_EQ(weir_now(), at(0));
+    check_cancelled(before[0]);
+    check_cancelled(before[1]);
+    CHECK_EQ(weir_now(), at(0));
+    check_done_at(after, 0, 100);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+SIM_TEST(a_release_asks_bodies_of_evicted_groups, 30)
+{
+    static weir_domain_policy domains[] = { { .name = "A", .slots = 2 },
+                                            { .name = "B", .slots = 1 } };
+    weir_executor *ex = new_executor(AB_POLICY(domains, 3, 0));
+    struct body body = { .until_ms = 100 };
+    weir_task *task = submit(ex, "A", &body);
+
+    let_begin(task);
+    CHECK(weir_group_evict(ex, "A", 0) == 0);
+    sleep_until(10);
+    CHECK(weir_domain_release(ex, "A", NULL, WEIR_CANCEL_RUNNING, NULL) == 0);
+    check_cancelled(task);
+    CHECK_EQ(weir_now(), at(10));
     weir_executor_free(ex);
 }
 
@@ -476,7 +552,10 @@ int main(void)
         cmocka_unit_test(a_costly_task_is_owed_permits_across_workers),
         cmocka_unit_test(costly_tasks_on_different_workers_take_turns),
         cmocka_unit_test(nobody_waits_for_one_that_is_owed_and_gone),
+        cmocka_unit_test(what_comes_after_a_restore_stays),
         cmocka_unit_test(a_second_release_leaves_nobody_waiting),
+        cmocka_unit_test(a_release_asks_those_that_began_in_the_same_instant),
+        cmocka_unit_test(a_release_asks_bodies_of_evicted_groups),
         cmocka_unit_test(threads_beyond_the_cap_run_no_bodies),
         cmocka_unit_test(capacity_stays_when_many_bodies_on_workers_never_return),
         cmocka_unit_test(a_task_that_waits_for_a_thread_is_not_overdue),

@@ -394,9 +394,27 @@ static void test_without_memory_a_submit_answers_so_and_leaks_nothing(void **sta
     assert_true(ran > 1);
 }
 
+/* Bodies that began before the call are asked, also in its very instant; those that begin later are not, also then. */
+SIM_TEST(test_closing_asks_those_that_began_in_the_same_instant, 300)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2));
+    struct body body = { .until_ms = 100 };
+    weir_task *before = submit(ex, "g", &body), *after = submit(ex, "g", &body);
+
+    while (why_of(before) != WEIR_REASON_RUNNING)
+        weir_yield();
+    weir_executor_close(ex, WEIR_FINISH_WAITING);
+    CHECK_EQ(weir_now(), at(0));
+    check_cancelled(before);
+    CHECK_EQ(weir_now(), at(0));
+    check_done_at(after, 0, 100);
+    weir_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_closing_asks_those_that_began_in_the_same_instant),
         cmocka_unit_test(test_shutdown_tells_the_truth),
         cmocka_unit_test(test_shutdown_does_not_count_on_bodies_that_obey),
         cmocka_unit_test(test_a_task_cannot_wait_for_its_own_executor_to_end),
