@@ -47,16 +47,6 @@ static void leave_line(struct wr_berths *berths, struct weir_group *group)
 
 /* ---- giving back --------------------------------------------------------------------------------- */
 
-/* There is something to call for, and we may hold the lock of a group: a worker is to do it. Of whichever set: each
- * can call each group. */
-static void have_called(struct weir_executor *ex)
-{
-    wr_runtime_wake(ex->intake.runtime);
-    for (uint32_t d = 0; ex->hall && d < ex->hall->ledger.count; d++)
-        if (ex->hall->domain[d].own.runtime)
-            wr_runtime_wake(ex->hall->domain[d].own.runtime);
-}
-
 static bool give_back(struct wr_berths *berths)
 {
     bool to_call;
@@ -71,8 +61,8 @@ static bool give_back(struct wr_berths *berths)
 
 static void pass_on(struct weir_executor *ex)
 {
-    if (give_back(&ex->berths))
-        have_called(ex);
+    if (give_back(&ex->berths)) /* we may hold the lock of a group: a worker calls */
+        wr_executor_wake_all(ex);
 }
 
 void wr_berths_lost(struct weir_executor *ex, bool lost)
@@ -86,7 +76,7 @@ void wr_berths_lost(struct weir_executor *ex, bool lost)
     to_call = publish(berths);
     wr_unlock(&berths->lock);
     if (to_call)
-        have_called(ex);
+        wr_executor_wake_all(ex);
 }
 
 /* ---- for a group; under its lock ----------------------------------------------------------------- */

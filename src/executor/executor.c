@@ -58,6 +58,16 @@ void wr_executor_wake_domains(struct weir_executor *ex)
     }
 }
 
+void wr_executor_wake_all(struct weir_executor *ex)
+{
+    struct wr_hall *hall = ex->hall;
+
+    wr_runtime_wake(ex->intake.runtime);
+    for (uint32_t d = 0; hall && d < hall->ledger.count; d++)
+        if (hall->domain[d].own.runtime)
+            wr_runtime_wake(hall->domain[d].own.runtime);
+}
+
 void wr_executor_sweep(struct weir_executor *ex)
 {
     struct wr_hall *hall = ex->hall;
@@ -87,6 +97,7 @@ int weir_executor_new(weir_executor **out, const weir_policy *given, weir_messag
     wr_waitq_init(&ex->resolved);
     wr_list_init(&ex->nested.waits);
     wr_list_init(&ex->retired);
+    wr_list_init(&ex->untold.jobs);
     wr_intake_init(&ex->intake, ex);
     rc = wr_policy_init(&ex->policy, given, message);
     if (!rc)

@@ -13,6 +13,7 @@
 #include "executor/ring.h"
 #include "executor/table.h"
 #include "executor/task.h"
+#include "executor/watch.h"
 #include "runtime/runtime.h"
 
 /* Keeps what different threads write all the time in cache lines of its own. */
@@ -38,6 +39,7 @@ struct weir_executor {
     WR_APART(table)
     struct wr_table table;
     struct wr_berths berths;
+    struct wr_untold untold;
     struct wr_clock clock;
     struct wr_nested_waits nested; /* tasks that wait for tasks                           */
     struct wr_waitq quiet;         /* those who wait for live == 0                             */
@@ -99,6 +101,9 @@ static inline void wr_executor_wake(struct weir_executor *ex)
     else
         wr_runtime_wake(ex->intake.runtime);
 }
+
+/* There is something that a worker of any set can do. */
+void wr_executor_wake_all(struct weir_executor *ex);
 
 /* Whether another group, that goes before this one, is owed more of the executor's permits than are free, and so keeps it
  * waiting; or it itself is. */

@@ -24,6 +24,7 @@ struct turn {
     void *arg; /* of the task that starts: by the time it is called, it may have been settled */
     bool to_thread; /* its first task is to run on a thread */
     bool on_thread;
+    bool tells;     /* what was pulled is a task to be told of, not to be run; see watch.h */
     uint32_t asked; /* wr_asked before it was found that the task may start: a release in between
                        means it, too */
 };
@@ -153,6 +154,11 @@ static void *pull(struct wr_source *source)
 
     if (wr_load(&ex->berths.to_call, relaxed))
         wr_berths_call(ex);
+    turn->tells = false;
+    if (wr_load(&ex->untold.any, relaxed) && (task = wr_watch_untold(ex))) {
+        turn->tells = true;
+        return task;
+    }
     while (!task && !stop && (group = take_group(intake, &reserved))) {
         took = true;
         task = take_turn(group, turn, &reserved, &stop);
@@ -171,7 +177,7 @@ static bool pending(struct wr_source *source)
     struct weir_executor *ex = intake->executor;
     uint32_t needed;
 
-    if (wr_load(&ex->berths.to_call, seq_cst))
+    if (wr_load(&ex->berths.to_call, seq_cst) || wr_load(&ex->untold.any, seq_cst))
         return true;
     if ((ex->hall ? wr_load(&intake->ready, seq_cst) : wr_load(&ex->ring.count, seq_cst)) == 0)
         return false;
@@ -476,8 +482,12 @@ static void run(struct wr_source *source, void *item)
     struct turn *turn = wr_scratch();
     bool settled = false;
 
-    if (!turn->to_thread || !sent_to_thread(item, turn, &settled))
+    if (turn->tells) {
+        wr_body_over(); /* it is nobody's body */
+        wr_watch_tell(item);
+    } else if (!turn->to_thread || !sent_to_thread(item, turn, &settled)) {
         run_chain(intake->executor, item, turn, settled);
+    }
 }
 
 void wr_intake_init(struct wr_intake *intake, struct weir_executor *ex)

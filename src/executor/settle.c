@@ -182,14 +182,10 @@ void wr_task_result(weir_result *result, const struct weir_task *task)
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-/* Closes the list. Waiters are woken under the lock, which they take before they leave; the others are
- * answered, oldest first, to be called without it. */
-static struct wr_watcher *close_watchers(struct weir_task *task)
+struct wr_watcher *wr_task_close_watchers(struct weir_task *task)
 {
-    struct weir_group *group = task->group;
     struct wr_watcher *watcher, *next, *callbacks = NULL;
 
-    wr_lock(&group->lock);
     watcher = wr_swap(&task->watchers, WR_TOLD, acq_rel); /* pairs with weir_task_done */
     for (; watcher; watcher = next) {
         next = watcher->next;
@@ -200,7 +196,6 @@ static struct wr_watcher *close_watchers(struct weir_task *task)
             callbacks = watcher;
         }
     }
-    wr_unlock(&group->lock);
     return callbacks;
 }
 
@@ -213,26 +208,68 @@ void wr_task_publish(struct weir_task *task, bool completed)
     wr_task_result(&result, task);
     if (completed && listener->completed)
         listener->completed(task, &result, listener->arg);
-    for (watcher = close_watchers(task); watcher; watcher = next) {
+    wr_lock(&task->group->lock);
+    watcher = wr_task_close_watchers(task);
+    wr_unlock(&task->group->lock);
+    for (; watcher; watcher = next) {
         next = watcher->next;
         watcher->done(task, &result, watcher->arg);
         wr_os_free(watcher);
     }
 }
 
-void wr_task_told(struct weir_task *task)
+static void pin(struct weir_group *group)
 {
-    struct weir_group *group = task->group;
-
     wr_lock(&group->lock);
-    group->pins++; /* until we are through */
+    group->pins++;
     wr_unlock(&group->lock);
-    weir_task_unref(task); /* whoever waits for quiet finds unwanted values dropped */
+}
+
+static void told_and_unpin(struct weir_group *group)
+{
     wr_lock(&group->lock);
     group->telling--;
     wr_group_left(group);
     wr_unlock(&group->lock);
     wr_group_unpin(group);
+}
+
+void wr_task_told(struct weir_task *task)
+{
+    struct weir_group *group = task->group;
+
+    pin(group);            /* until we are through */
+    weir_task_unref(task); /* whoever waits for quiet finds unwanted values dropped */
+    told_and_unpin(group);
+}
+
+/* Drops a reference, unless that would run code of the user's. */
+static bool unref_quietly(struct weir_task *task)
+{
+    uint32_t word = wr_load(&task->word, acquire);
+    const struct wr_side *side;
+
+    while (word / WR_REF > 1)
+        if (wr_cas(&task->word, &word, word - WR_REF, acq_rel))
+            return true;
+    side = wr_task_side(task); /* ours is the last one: nobody else changes anything */
+    if (side && (side->locals || (side->drop && side->value && !(word & WR_TAKEN))))
+        return false;
+    weir_task_unref(task);
+    return true;
+}
+
+bool wr_task_told_quietly(struct weir_task *task)
+{
+    struct weir_group *group = task->group;
+
+    pin(group);
+    if (unref_quietly(task)) {
+        told_and_unpin(group);
+        return true;
+    }
+    wr_group_unpin(group);
+    return false;
 }
 
 int wr_task_watch(struct weir_task *task,

@@ -84,6 +84,13 @@ void wr_task_drop_value(struct weir_task *task, void *value);
 /* A decided task whose permits are back has been told of: the group may be at rest. Drops a reference. */
 void wr_task_told(struct weir_task *task);
 
+/* The same, if that runs no code of the user's, as the drop of a value does; else false, and nothing is done. */
+bool wr_task_told_quietly(struct weir_task *task);
+
+/* Makes a decided task known to those who wait for it: they are woken, under the lock that they take before they leave.
+ * Answers the callbacks, oldest first, to be called without it. From here on nobody joins. Under the lock. */
+struct wr_watcher *wr_task_close_watchers(struct weir_task *task);
+
 /* Has done(task, result, arg) called when the task is published. Under the lock. WEIR_ENOMEM. */
 int wr_task_watch(struct weir_task *task,
                   void (*done)(weir_task *task, const weir_result *result, void *arg), void *arg);

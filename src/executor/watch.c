@@ -1,6 +1,6 @@
 /* The watchdog: what happens when a task's time is up. It runs on the clock's thread, never on the workers it
  * polices, and calls none of the user's code there: who wants to be told of the end is told by a thread of
- * the pool's.
+ * the pool's, or, if there is none to be had, by a worker.
  *
  * Arming takes a reference, which whoever disarms gives back; if the alarm is about to fire, the firing
  * does. So nobody waits for anybody.
@@ -239,19 +239,67 @@ static bool expire(struct wr_watch *watch, weir_time now)
     return won;
 }
 
-static void tell(struct wr_watch *watch)
+/* The task is told of; what the queue, or the pending body, and the alarm hold goes. */
+static void let_go(struct wr_watch *watch)
 {
     struct weir_task *task = watch->task;
 
-    wr_task_publish(task, true);
     if (watch->over)
-        weir_task_unref(task); /* the queue's, or the pending body's */
-    wr_task_told(task);        /* the alarm's */
+        weir_task_unref(task);
+    wr_task_told(task);
 }
 
-static void tell_on_thread(struct wr_job *job)
+static void tell(struct wr_job *job)
 {
-    tell(WR_CONTAINER(job, struct wr_watch, job));
+    struct wr_watch *watch = WR_CONTAINER(job, struct wr_watch, job);
+
+    wr_task_publish(watch->task, true);
+    let_go(watch);
+}
+
+static void drop(struct wr_job *job)
+{
+    wr_task_told(WR_CONTAINER(job, struct wr_watch, job)->task);
+}
+
+/* Has it done on a thread of the pool's; if there is none and none can be started, by a worker. */
+static void leave_to_others(struct wr_watch *watch, void (*run)(struct wr_job *job))
+{
+    struct weir_executor *ex = watch->task->group->executor;
+    struct wr_untold *untold = &ex->untold;
+
+    watch->job.run = run;
+    if (wr_runtime_job(ex->intake.runtime, &watch->job, WR_JOB_URGENT) == 0)
+        return;
+    wr_lock(&untold->lock);
+    wr_list_append(&untold->jobs, &watch->job.link);
+    wr_store(&untold->any, true, seq_cst); /* pairs with a sleeper's look; see parking.md */
+    wr_unlock(&untold->lock);
+    wr_executor_wake_all(ex);
+}
+
+struct weir_task *wr_watch_untold(struct weir_executor *ex)
+{
+    struct wr_untold *untold = &ex->untold;
+    struct wr_list *first;
+    struct weir_task *task = NULL;
+
+    wr_lock(&untold->lock);
+    first = untold->jobs.next;
+    if (first != &untold->jobs) {
+        task = WR_CONTAINER(first, struct wr_watch, job.link)->task;
+        wr_list_remove(first);
+    }
+    wr_store(&untold->any, !wr_list_empty(&untold->jobs), seq_cst);
+    wr_unlock(&untold->lock);
+    return task;
+}
+
+void wr_watch_tell(struct weir_task *task)
+{
+    struct wr_watch *watch = watch_of(task);
+
+    watch->job.run(&watch->job);
 }
 
 /* Whether telling would run code of the user's. Under the lock. The locals are a running body's own. */
@@ -282,17 +330,24 @@ static void fired(struct wr_alarm *alarm, weir_time now)
         watch->due = 0;
         won = expire(watch, now);
         wake = wr_group_refresh(group) || wr_executor_has_ready(ex);
-        users = won && users_are_told(watch);
+    }
+    users = won && users_are_told(watch);
+    if (won && !users) { /* under this hold of the lock: no callback joins in between */
+        struct wr_watcher *callbacks = wr_task_close_watchers(task);
+        WR_ASSERT(!callbacks);
+    }
+    if (!won) { /* who waits for quiet waits for our reference, too: it may keep a value */
+        wr_group_entered(group);
+        group->telling++;
     }
     wr_unlock(&group->lock);
     if (wake)
         wr_executor_wake(ex);
     wr_room_made(ex);
-    if (!won) {
-        weir_task_unref(task);
-        return;
-    }
-    watch->job.run = tell_on_thread;
-    if (!users || wr_runtime_job(ex->intake.runtime, &watch->job, WR_JOB_URGENT))
-        tell(watch);
+    if (users)
+        leave_to_others(watch, tell);
+    else if (won)
+        let_go(watch);
+    else if (!wr_task_told_quietly(task))
+        leave_to_others(watch, drop);
 }

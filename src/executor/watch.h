@@ -8,6 +8,7 @@
 
 #include <weir/task.h>
 
+struct weir_executor;
 struct weir_group;
 struct weir_task;
 
@@ -31,6 +32,19 @@ struct wr_watch {
     bool lost;   /* and so is its thread                                                 */
     bool over;   /* the job is to drop the queue's reference, too                        */
 };
+
+/* What no thread can be had for, so that a worker does it.
+ *     any  <=>  the list is not empty                                                                */
+struct wr_untold {
+    struct wr_lock lock;
+    struct wr_list jobs;
+    _Atomic bool any; /* also read without the lock */
+};
+
+/* The next of these, as the task that it is about; NULL: there is none. To be followed, where users' code may run, by
+ * wr_watch_tell. */
+struct weir_task *wr_watch_untold(struct weir_executor *ex);
+void wr_watch_tell(struct weir_task *task);
 
 void wr_watch_init(struct wr_watch *watch, struct weir_task *task, const weir_deadlines *own);
 

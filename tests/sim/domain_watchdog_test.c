@@ -422,9 +422,124 @@ SIM_TEST(test_a_deadline_races_with_a_cancel_and_a_settle, 400)
     check_books_and_free(ex);
 }
 
+/* ---- nothing of the user's runs on the clock thread ---------------------------------------------- */
+
+/* Who keeps the clock thread makes this one late. */
+static weir_task *due_at_20(weir_executor *ex)
+{
+    weir_group_pause(group_of(ex, "late"));
+    return submit_with(ex, "late", NULL, WEIR_TASK(.deadlines.wait_ms = 20));
+}
+
+static void tells_slowly(weir_task *task, const weir_result *result, void *count)
+{
+    (void)task;
+    (void)result;
+    weir_sim_busy(100 * MS);
+    ++*(_Atomic int *)count;
+}
+
+struct registers {
+    weir_task *task;
+    _Atomic int count;
+};
+
+static void registers_at_10(void *registers_arg)
+{
+    struct registers *r = registers_arg;
+
+    sleep_until(10);
+    CHECK(weir_task_on_done(r->task, tells_slowly, (void *)&r->count) == 0);
+}
+
+SIM_TEST(test_a_callback_that_comes_with_the_deadline_does_not_keep_the_clock, 3000)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1));
+    struct registers r = { .count = 0 };
+    weir_task *other = due_at_20(ex);
+    int64_t thread;
+
+    weir_group_pause(group_of(ex, "g"));
+    r.task = submit_with(ex, "g", NULL, WEIR_TASK(.deadlines.wait_ms = 10));
+    thread = weir_sim_thread(registers_at_10, &r, "registers");
+    check_timed_out(other, WEIR_REASON_WAIT_DEADLINE, 20, 20);
+    weir_sim_join(thread);
+    check_timed_out(r.task, WEIR_REASON_WAIT_DEADLINE, 10, 10);
+    check_books_and_free(ex);
+    CHECK_EQ(r.count, 1);
+}
+
+static _Atomic int dropped;
+
+static void drops_slowly(void *value)
+{
+    CHECK(value == &dropped);
+    weir_sim_busy(100 * MS);
+    dropped++;
+}
+
+static int ends_at_10(void **value, void *arg)
+{
+    (void)arg;
+    *value = &dropped;
+    while (weir_now() < at(10))
+        weir_sleep(at(10));
+    return 0;
+}
+
+SIM_TEST(test_a_value_that_is_dropped_at_the_deadline_does_not_keep_the_clock, 3000)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1));
+    weir_task *other = due_at_20(ex), *task = NULL;
+
+    dropped = 0;
+    CHECK(weir_submit_key(&task, ex, "g", ends_at_10, NULL,
+                          WEIR_TASK(.deadlines.run_ms = 10, .drop = drops_slowly)) == 0);
+    CHECK(weir_task_wait(NULL, task, WEIR_FOREVER) == 0);
+    weir_task_unref(task);
+    check_timed_out(other, WEIR_REASON_WAIT_DEADLINE, 20, 20);
+    check_books_and_free(ex);
+    CHECK_EQ(dropped, 1);
+}
+
+/* Not even if no thread can be started to tell them. */
+static void tells_without_threads(void *arg)
+{
+    weir_executor *ex = NULL;
+    _Atomic int count = 0;
+    weir_task *other = NULL;
+
+    (void)arg;
+    if (weir_executor_new(&ex, WEIR_POLICY(.workers = 2, .stall_after_ms = 10000), NULL))
+        return;
+    weir_group_pause(group_of(ex, "late"));
+    if (weir_submit_key(&other, ex, "late", work, NULL, WEIR_TASK(.deadlines.wait_ms = 20))) {
+        weir_executor_free(ex); /* there is no clock thread */
+        return;
+    }
+    for (int i = 0; i < 3; i++)
+        CHECK(weir_submit_key(NULL, ex, "late", work, NULL,
+                              WEIR_TASK(.deadlines.wait_ms = 10 + i, .on_done = tells_slowly,
+                                        .on_done_arg = (void *)&count)) == 0);
+    check_timed_out(other, WEIR_REASON_WAIT_DEADLINE, 20, 20);
+    check_books_and_free(ex);
+    CHECK_EQ(count, 3);
+}
+
+static void test_who_is_told_without_a_thread_does_not_keep_the_clock(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1; n < 9; n++)
+        explore(30, WEIR_SIM_OPTIONS(.seed = n * 100, .fail_thread = n, .sticky = true),
+                tells_without_threads);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_callback_that_comes_with_the_deadline_does_not_keep_the_clock),
+        cmocka_unit_test(test_a_value_that_is_dropped_at_the_deadline_does_not_keep_the_clock),
+        cmocka_unit_test(test_who_is_told_without_a_thread_does_not_keep_the_clock),
         cmocka_unit_test(test_the_nearest_deadline_counts_and_the_forced_one_caps_it),
         cmocka_unit_test(test_the_executors_deadline_is_the_last_resort),
         cmocka_unit_test(test_the_running_deadline_begins_with_the_start),
