@@ -73,9 +73,11 @@ static uint64_t owed_before(const struct wr_intake *intake)
 
 static void publish_intake(struct wr_hall *hall, struct wr_intake *intake, uint32_t ready)
 {
-    wr_store(&intake->needed, 0, relaxed); /* it is to be asked again */
     if (!ready)
         ask_no_more(hall, intake);
+    if (ready == wr_load(&intake->ready, relaxed) && !wr_load(&intake->needed, relaxed))
+        return;
+    wr_store(&intake->needed, 0, relaxed);    /* it is to be asked again */
     wr_store(&intake->ready, ready, seq_cst); /* pairs with a sleeper's look; see parking.md */
 }
 
@@ -85,17 +87,16 @@ bool wr_hall_publish(struct weir_executor *ex)
 {
     struct wr_hall *hall = ex->hall;
     struct wr_ledger *l = &hall->ledger;
-    uint32_t shared = 0;
+    uint32_t shared = l->promised;
 
-    for (uint32_t d = 0; d < l->count; d++) {
-        struct wr_intake *intake = hall->domain[d].intake;
-        if (intake == &ex->intake)
-            shared += l->share[d].promised;
-        else
-            publish_intake(hall, intake, l->share[d].promised);
+    for (uint64_t apart = l->apart; apart; apart &= apart - 1) {
+        uint32_t d = (uint32_t)__builtin_ctzll(apart);
+        publish_intake(hall, &hall->domain[d].own, l->share[d].promised);
+        shared -= l->share[d].promised;
     }
     publish_intake(hall, &ex->intake, shared);
-    wr_store(&hall->ledger_promised, l->promised, seq_cst);
+    if (l->promised != wr_load(&hall->ledger_promised, relaxed))
+        wr_store(&hall->ledger_promised, l->promised, seq_cst);
     tell_of_room(ex);
     return l->promised > 0;
 }
@@ -157,8 +158,6 @@ static struct weir_group *take_from(struct wr_intake *intake, struct wr_root *ro
     struct wr_domain *domain = &hall->domain[d];
     struct weir_group *group = NULL;
 
-    if (domain->intake != intake || !hall->ledger.share[d].promised || !intake->turn_left)
-        return NULL;
     if (!leaves_what_is_owed(intake, &domain->ring, root, *reserved)) {
         *stop = true;
         return NULL;
@@ -182,22 +181,36 @@ static struct weir_group *take_from(struct wr_intake *intake, struct wr_root *ro
     return group;
 }
 
+/* Domains of an intake that have slots for its workers. */
+static uint64_t promising_for(const struct wr_intake *intake)
+{
+    return intake->executor->hall->ledger.promising & intake->domains;
+}
+
+/* The domain whose turn it is, of a set that is not empty. */
+static void next_turn(struct wr_intake *intake, uint64_t set)
+{
+    if (intake->turn_left && set & wr_domain_bit(intake->turn))
+        return;
+    intake->turn = wr_domain_after(intake->turn, set);
+    intake->turn_left = intake->executor->hall->ledger.share[intake->turn].weight;
+}
+
 struct weir_group *wr_hall_take(struct wr_intake *intake, struct wr_root *root, uint32_t *reserved)
 {
     struct weir_executor *ex = intake->executor;
     struct wr_hall *hall = ex->hall;
     struct weir_group *group = NULL;
+    uint64_t untried;
     bool stop = false;
 
     if (wr_load(&intake->ready, relaxed) == 0)
         return NULL;
     wr_lock(&hall->lock);
-    for (uint32_t passed = 0; passed <= hall->ledger.count && !stop; passed++) {
+    for (untried = promising_for(intake); untried && !group && !stop;) {
+        next_turn(intake, untried);
         group = take_from(intake, root, reserved, &stop);
-        if (group || stop)
-            break;
-        intake->turn = intake->turn + 1 < hall->ledger.count ? intake->turn + 1 : 0;
-        intake->turn_left = hall->ledger.share[intake->turn].weight;
+        untried &= ~wr_domain_bit(intake->turn);
     }
     if (group)
         wr_hall_publish(ex);
@@ -462,6 +475,7 @@ int wr_hall_new(struct weir_executor *ex)
         domain->intake = ex->policy.domain[d].workers ? &domain->own : &ex->intake;
         if (domain->intake == &domain->own)
             wr_intake_init(&domain->own, ex);
+        domain->intake->domains |= wr_domain_bit(d);
     }
     wr_alarm_init(&hall->sampling, sample);
     return 0;

@@ -20,6 +20,7 @@ struct wr_intake {
     struct wr_source source; /* first: the runtime knows only this                                */
     struct weir_executor *executor;
     weir_runtime *runtime; /* NULL once freed                                                   */
+    uint64_t domains;      /* a set: whose tasks its workers carry                             */
     uint32_t turn, turn_left; /* whose turn it is among the domains; under the hall's lock        */
     _Atomic uint32_t ready;  /* slots promised in its domains; written under the hall's lock      */
     _Atomic uint32_t needed; /* permits of the executor's that must be free for the next task     */

@@ -216,13 +216,12 @@ static bool grant_own(struct wr_ledger *l, uint32_t d)
 /* Whose turn it is to borrow; false: nobody wants to, or may. */
 static bool next_borrower(struct wr_ledger *l)
 {
-    uint64_t who = l->hungry & l->slot_borrowers, later;
+    uint64_t who = l->hungry & l->slot_borrowers;
 
     if (!who || !may_borrow(l, (uint32_t)__builtin_ctzll(who))) /* who may, all may */
         return false;
     if (!(who & wr_domain_bit(l->turn)) || !l->turn_left) {
-        later = who & ~((wr_domain_bit(l->turn) << 1) - 1);
-        l->turn = (uint32_t)__builtin_ctzll(later ? later : who);
+        l->turn = wr_domain_after(l->turn, who);
         l->turn_left = l->share[l->turn].weight;
     }
     return true;

@@ -12,7 +12,21 @@
 
 #include <stddef.h>
 
-enum { WR_DEFAULT = 0, WR_DOMAINS_MAX = 64 }; /* as many as a word has bits */
+enum { WR_DEFAULT = 0, WR_DOMAINS_MAX = 64 };
+
+/* Sets of domains are words, a bit for each. */
+static inline uint64_t wr_domain_bit(uint32_t d)
+{
+    return (uint64_t)1 << d;
+}
+
+/* The next one of a set that is not empty, in turn. */
+static inline uint32_t wr_domain_after(uint32_t d, uint64_t set)
+{
+    uint64_t later = set & ~((wr_domain_bit(d) << 1) - 1);
+
+    return (uint32_t)__builtin_ctzll(later ? later : set);
+}
 
 enum wr_resource { WR_SLOTS, WR_PLACES, WR_RESOURCES };
 
@@ -89,7 +103,7 @@ struct wr_ledger {
     uint32_t promised;    /* sum over domains                                                    */
     uint32_t borrowed;    /* sum over domains                                                    */
 
-    /* Sets of domains, a bit each, so that what a task costs does not grow with their number. */
+    /* Sets, so that what a task costs does not grow with the number of domains. */
     uint64_t slot_borrowers, place_borrowers, apart; /* as configured                            */
     uint64_t hungry;                                 /* they have tasks without a slot           */
     uint64_t promising;                              /* they have slots without a worker         */

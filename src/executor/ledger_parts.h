@@ -29,11 +29,6 @@ static inline uint32_t wr_least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-static inline uint64_t wr_domain_bit(uint32_t d)
-{
-    return (uint64_t)1 << d;
-}
-
 /* Whether a resource is divided at all. */
 static inline bool wr_is_counted(const struct wr_ledger *l, enum wr_resource what)
 {
