@@ -166,19 +166,30 @@ bool wr_ledger_shrink_promises(struct wr_ledger *l, uint32_t d)
     return changed;
 }
 
-/* Promises of a domain with its own workers on units that their owner needs: nothing runs on them yet, and
- * whether its workers come soon is not for others to wait for. */
-static bool revoke_promise(struct wr_ledger *l, uint32_t d)
+/* A promise of a domain with its own workers on a unit that its owner needs: nothing runs on it yet, and whether its
+ * workers come soon is not for others to wait for. One that stands on a borrowed unit is no use to a lender. */
+static bool is_in_the_way(const struct wr_ledger *l, uint32_t d)
 {
-    struct wr_share *s = &l->share[d];
+    const struct wr_share *s = &l->share[d];
+    bool lender_waits = s->slots.due && s->promised > s->borrowed + s->strays;
+    bool default_waits =
+        s->borrowed && wr_ledger_unmet(&l->share[WR_DEFAULT]) && !free_slots(l, WR_DEFAULT);
 
-    if (!s->apart || !s->promised ||
-        !(s->slots.due ||
-          (s->borrowed && wr_ledger_unmet(&l->share[WR_DEFAULT]) && !free_slots(l, WR_DEFAULT))))
-        return false;
-    wr_ledger_count(l, d, 0, -1);
-    drop_unit(l, d);
-    return true;
+    return s->apart && s->promised && (lender_waits || default_waits);
+}
+
+/* Takes one such promise back; its unit goes to whom it belongs before another is looked for. */
+static bool revoke_promise(struct wr_ledger *l)
+{
+    for (uint64_t set = l->apart & l->promising; set; set &= set - 1) {
+        uint32_t d = (uint32_t)__builtin_ctzll(set);
+        if (!is_in_the_way(l, d))
+            continue;
+        wr_ledger_count(l, d, 0, -1);
+        drop_unit(l, d);
+        return true;
+    }
+    return false;
 }
 
 /* Own units first: what stood on others' moves home. */
@@ -288,10 +299,9 @@ static bool for_each(struct wr_ledger *l, uint64_t set,
  * gives them out, so there is an end. `set`: those who may have changed. */
 static void settle_slots(struct wr_ledger *l, uint64_t set)
 {
-    while (for_each(l, set, wr_ledger_shrink_promises) ||
-           for_each(l, l->apart & l->promising, revoke_promise) || send_home(l, WR_SLOTS) ||
-           for_each(l, set, move_home) || for_each(l, set, grant_own) || grant_borrowed(l) ||
-           recall_what_is_needed(l, WR_SLOTS))
+    while (for_each(l, set, wr_ledger_shrink_promises) || send_home(l, WR_SLOTS) ||
+           for_each(l, set, move_home) || revoke_promise(l) || for_each(l, set, grant_own) ||
+           grant_borrowed(l) || recall_what_is_needed(l, WR_SLOTS))
         ;
 }
 

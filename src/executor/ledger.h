@@ -57,22 +57,20 @@ struct wr_stock {
  *     charged == strays of those whose receiver we are (+ all that is borrowed, for the default one)
  *     borrowed + strays > 0   =>  own + charged == limit                  our own units come first
  *     promised <= want, and promised < want  =>  no unit can be had       nobody waits beside a free one  */
-struct wr_share {
-    struct wr_stock slots, places;
-    uint16_t weight;
-    bool slots_reserved,
-        places_reserved; /* may borrow from the default domain                     */
-    bool apart; /* has workers of its own: idle ones of others cannot carry what it is promised */
-
+struct wr_share { /* what each settling looks at comes first */
+    uint32_t want,
+        promised; /* tasks that wait only for a slot; slots that wait for their worker      */
     uint32_t own, borrowed, strays; /* units granted, by whose they are: ours, the default domain's,
                                        or once ours and now the receiver's                          */
     uint32_t charged;
+    uint16_t weight;
     uint8_t
         receiver;  /* means something while some of ours is forced, or while released            */
     bool released; /* starts nothing, accepts nothing                                            */
-
-    uint32_t want,
-        promised;   /* tasks that wait only for a slot; slots that wait for their worker    */
+    bool slots_reserved,
+        places_reserved; /* may borrow from the default domain                     */
+    bool apart; /* has workers of its own: idle ones of others cannot carry what it is promised */
+    struct wr_stock slots, places;
     int64_t queued; /* tasks in queues. -1 for a moment if one is cancelled as it is taken  */
     uint32_t peak;
 };

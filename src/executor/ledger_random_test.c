@@ -217,6 +217,22 @@ static bool step_recall(struct model *m, int what)
     return false;
 }
 
+/* A promise of a domain with workers of its own, which none of them carries yet, on a unit that another needs. */
+static bool step_revoke(struct model *m)
+{
+    for (uint32_t d = 0; d < m->count; d++) {
+        uint32_t borrowed = borrowed_by(m, WR_SLOTS, d), others = borrowed + m->strays[d];
+        bool lender_waits = due_by(m, WR_SLOTS, d) && m->promised[d] > others;
+        bool default_waits = borrowed && waits(m, 0) && !idle(m, WR_SLOTS, 0);
+        if (m->l->share[d].apart && m->promised[d] && (lender_waits || default_waits)) {
+            m->promised[d]--;
+            leave(m, d);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The first rule that applies; false: none does. Recalled units leave before anybody is given any. */
 static bool step_slots(struct model *m)
 {
@@ -236,6 +252,8 @@ static bool step_slots(struct model *m)
                 m->on[d][0]--, m->on[d][d]++;
             return true;
         }
+    if (step_revoke(m))
+        return true;
     for (uint32_t d = 0; d < m->count; d++)
         if (waits(m, d) && idle(m, WR_SLOTS, d)) {
             m->on[d][d]++;
@@ -495,6 +513,7 @@ static void run_init(struct run *r)
     for (uint32_t d = 1; d < count; d++) { /* for when it is resized */
         r->b.share[d].slots.lends_half = pick(2);
         r->b.share[d].places.lends_half = pick(2);
+        r->b.share[d].apart = pick(4) == 0;
     }
     r->b.l.floor = pick(3) ? 0 : pick(left + 1);
     r->b.l.lending.hold = 1 + pick(3);
