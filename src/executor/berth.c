@@ -20,15 +20,20 @@ static bool is_valid(const struct wr_berths *berths)
     wr_list_each(node, &berths->line)
         length++;
     return length == wr_load(&berths->waiting, relaxed) &&
-           wr_load(&berths->to_call, relaxed) == (length > 0 && berths->taken < berths->max);
+           berths->to_call == (length > 0 && berths->taken < berths->max);
 }
 
 /* After every change. Answers whether somebody is to be called. */
-static bool publish(struct wr_berths *berths)
+static bool publish(struct weir_executor *ex)
 {
+    struct wr_berths *berths = &ex->berths;
     bool to_call = !wr_list_empty(&berths->line) && berths->taken < berths->max;
 
-    wr_store(&berths->to_call, to_call, seq_cst); /* pairs with a sleeper's look; see parking.md */
+    if (to_call && !berths->to_call)
+        wr_add(&ex->chores, 1, seq_cst); /* pairs with a sleeper's look; see parking.md */
+    else if (!to_call && berths->to_call)
+        wr_sub(&ex->chores, 1, seq_cst);
+    berths->to_call = to_call;
     WR_ASSERT_SLOW(is_valid(berths));
     return to_call;
 }
@@ -47,21 +52,22 @@ static void leave_line(struct wr_berths *berths, struct weir_group *group)
 
 /* ---- giving back --------------------------------------------------------------------------------- */
 
-static bool give_back(struct wr_berths *berths)
+static bool give_back(struct weir_executor *ex)
 {
+    struct wr_berths *berths = &ex->berths;
     bool to_call;
 
     wr_lock(&berths->lock);
     WR_ASSERT(berths->taken > 0);
     berths->taken--;
-    to_call = publish(berths);
+    to_call = publish(ex);
     wr_unlock(&berths->lock);
     return to_call;
 }
 
 static void pass_on(struct weir_executor *ex)
 {
-    if (give_back(&ex->berths)) /* we may hold the lock of a group: a worker calls */
+    if (give_back(ex)) /* we may hold the lock of a group: a worker calls */
         wr_executor_wake_all(ex);
 }
 
@@ -73,7 +79,7 @@ void wr_berths_lost(struct weir_executor *ex, bool lost)
     wr_runtime_lost(ex->intake.runtime, lost);
     wr_lock(&berths->lock);
     berths->max += lost ? 1 : (uint32_t)-1;
-    to_call = publish(berths);
+    to_call = publish(ex);
     wr_unlock(&berths->lock);
     if (to_call)
         wr_executor_wake_all(ex);
@@ -106,7 +112,8 @@ static void keep_no_more(struct weir_group *group)
 
 bool wr_berth_take(struct weir_group *group)
 {
-    struct wr_berths *berths = &group->executor->berths;
+    struct weir_executor *ex = group->executor;
+    struct wr_berths *berths = &ex->berths;
     bool got;
 
     WR_ASSERT(group->berth != WR_BERTH_AWAITED && group->berth != WR_BERTH_TAKEN);
@@ -118,7 +125,7 @@ bool wr_berth_take(struct weir_group *group)
         berths->taken++;
     else
         enter_line(berths, group);
-    publish(berths); /* if there is a berth for those before us, somebody calls already */
+    publish(ex); /* if there is a berth for those before us, somebody calls already */
     wr_unlock(&berths->lock);
     group->berth = got ? WR_BERTH_TAKEN : WR_BERTH_AWAITED;
     if (!got)
@@ -148,14 +155,15 @@ void wr_berth_unused(struct weir_group *group)
 /* Leaves the line, unless somebody is about to call it: then he will see. */
 static void await_no_more(struct weir_group *group)
 {
-    struct wr_berths *berths = &group->executor->berths;
+    struct weir_executor *ex = group->executor;
+    struct wr_berths *berths = &ex->berths;
     bool in_line;
 
     wr_lock(&berths->lock);
     in_line = !wr_list_empty(&group->ring_link);
     if (in_line) {
         leave_line(berths, group);
-        publish(berths);
+        publish(ex);
     }
     wr_unlock(&berths->lock);
     if (!in_line)
@@ -213,8 +221,9 @@ bool wr_berth_others_wait(const struct weir_group *group)
 /* ---- calling; without any lock ------------------------------------------------------------------- */
 
 /* The first in line, out of it, with a berth; or NULL. */
-static struct weir_group *first_in_line(struct wr_berths *berths)
+static struct weir_group *first_in_line(struct weir_executor *ex)
 {
+    struct wr_berths *berths = &ex->berths;
     struct weir_group *group = NULL;
 
     wr_lock(&berths->lock);
@@ -222,7 +231,7 @@ static struct weir_group *first_in_line(struct wr_berths *berths)
         group = WR_CONTAINER(berths->line.next, struct weir_group, ring_link);
         leave_line(berths, group);
         berths->taken++;
-        publish(berths);
+        publish(ex);
     }
     wr_unlock(&berths->lock);
     return group;
@@ -251,7 +260,7 @@ static void call(struct weir_executor *ex, struct weir_group *group)
     close_gate(group, false);
     if (!is_to_keep(group)) {
         group->berth = WR_BERTH_NONE;
-        give_back(&ex->berths); /* we call the next one */
+        give_back(ex); /* we call the next one */
     }
     wake = wr_group_refresh(group);
     wr_group_unlock_and_reap(group);
@@ -264,13 +273,13 @@ void wr_berths_call(struct weir_executor *ex)
 {
     struct weir_group *group;
 
-    while ((group = first_in_line(&ex->berths)))
+    while ((group = first_in_line(ex)))
         call(ex, group);
 }
 
 void wr_berth_leave(struct weir_executor *ex)
 {
-    if (give_back(&ex->berths))
+    if (give_back(ex))
         wr_berths_call(ex);
 }
 

@@ -29,7 +29,7 @@ enum wr_berth {
 /* Under the lock:
  *     taken == bodies on threads + on their way there + kept + taken + calls under way
  *     taken <= max, but for a body that was given up as lost and is just coming back
- *     to_call  <=>  line is not empty and taken < max: somebody is on his way to wr_berths_call
+ *     to_call  <=>  line is not empty and taken < max: it counts among the executor's chores
  *     waiting  ==   length of line                                                               */
 struct wr_berths {
     struct wr_lock lock;
@@ -39,8 +39,8 @@ struct wr_berths {
     struct wr_list
         line; /* groups, by ring_link: who is in line is in no ring                        */
     _Atomic uint32_t
-        waiting;          /* also read without the lock                                           */
-    _Atomic bool to_call; /* likewise                                                             */
+        waiting; /* also read without the lock                                           */
+    bool to_call;
 };
 
 void wr_berths_init(struct weir_executor *ex);

@@ -24,6 +24,7 @@ struct weir_executor {
     struct wr_policy policy;
     struct wr_hall *hall;     /* NULL: there are no domains                               */
     _Atomic bool closed;      /* no submissions                                           */
+    _Atomic uint32_t chores;  /* for workers, before they pull: berths.to_call + length of untold */
     _Atomic bool cancel_all;  /* all bodies are asked to end, whenever they start         */
     _Atomic uint32_t cancels; /* how often those that ran were asked to end               */
 

@@ -51,8 +51,8 @@ struct weir_group {
     uint16_t weight;
     uint16_t turn_left;       /* tasks it may still start in its present turn                   */
     bool taken;               /* a worker has a task of it in its hands; see hall.h           */
-    uint8_t carrier;          /* enum weir_carrier: where its next task runs                    */
-    uint8_t berth;            /* enum wr_berth: whether it waits for a thread, or one for it    */
+    uint8_t carrier : 4;      /* enum weir_carrier: where its next task runs                    */
+    uint8_t berth : 4;        /* enum wr_berth: whether it waits for a thread, or one for it    */
     uint32_t bodies, pending; /* tasks that execute, and that are settled later                 */
     struct wr_sums sums;
     struct wr_list queue;     /* tasks of WEIR_NORMAL priority                                  */
@@ -75,6 +75,9 @@ struct weir_group {
     uint32_t hash, generation;
     char key[];
 };
+
+static_assert(sizeof(void *) != 8 || offsetof(struct weir_group, ring_cost) <= 128,
+              "submitting and starting touch two cache lines");
 
 /* What only some groups need. */
 struct wr_rare {

@@ -112,6 +112,7 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
         wr_group_unlock_and_reap(group);
         return NULL;
     }
+    turn->tells = false;
     turn->on_thread = false;
     turn->to_thread = group->carrier == WEIR_THREADS;
     turn->group = group;
@@ -142,6 +143,17 @@ static struct weir_group *take_group(struct wr_intake *intake, uint32_t *reserve
                     : wr_ring_take(&ex->ring, &ex->root, reserved);
 }
 
+/* What comes first. Answers a task to be told of, or NULL. */
+static __attribute__((noinline)) struct weir_task *do_chores(struct weir_executor *ex,
+                                                             struct turn *turn)
+{
+    struct weir_task *task = wr_watch_untold(ex);
+
+    wr_berths_call(ex);
+    turn->tells = task != NULL;
+    return task;
+}
+
 static void *pull(struct wr_source *source)
 {
     struct wr_intake *intake = intake_of(source);
@@ -152,13 +164,8 @@ static void *pull(struct wr_source *source)
     uint32_t reserved = 0;
     bool stop = false, took = false;
 
-    if (wr_load(&ex->berths.to_call, relaxed))
-        wr_berths_call(ex);
-    turn->tells = false;
-    if (wr_load(&ex->untold.any, relaxed) && (task = wr_watch_untold(ex))) {
-        turn->tells = true;
+    if (WR_UNLIKELY(wr_load(&ex->chores, relaxed)) && (task = do_chores(ex, turn)))
         return task;
-    }
     while (!task && !stop && (group = take_group(intake, &reserved))) {
         took = true;
         task = take_turn(group, turn, &reserved, &stop);
@@ -177,7 +184,7 @@ static bool pending(struct wr_source *source)
     struct weir_executor *ex = intake->executor;
     uint32_t needed;
 
-    if (wr_load(&ex->berths.to_call, seq_cst) || wr_load(&ex->untold.any, seq_cst))
+    if (wr_load(&ex->chores, seq_cst))
         return true;
     if ((ex->hall ? wr_load(&intake->ready, seq_cst) : wr_load(&ex->ring.count, seq_cst)) == 0)
         return false;

@@ -273,7 +273,7 @@ static void leave_to_others(struct wr_watch *watch, void (*run)(struct wr_job *j
         return;
     wr_lock(&untold->lock);
     wr_list_append(&untold->jobs, &watch->job.link);
-    wr_store(&untold->any, true, seq_cst); /* pairs with a sleeper's look; see parking.md */
+    wr_add(&ex->chores, 1, seq_cst); /* pairs with a sleeper's look; see parking.md */
     wr_unlock(&untold->lock);
     wr_executor_wake_all(ex);
 }
@@ -289,8 +289,8 @@ struct weir_task *wr_watch_untold(struct weir_executor *ex)
     if (first != &untold->jobs) {
         task = WR_CONTAINER(first, struct wr_watch, job.link)->task;
         wr_list_remove(first);
+        wr_sub(&ex->chores, 1, seq_cst);
     }
-    wr_store(&untold->any, !wr_list_empty(&untold->jobs), seq_cst);
     wr_unlock(&untold->lock);
     return task;
 }

@@ -33,12 +33,10 @@ struct wr_watch {
     bool over;   /* the job is to drop the queue's reference, too                        */
 };
 
-/* What no thread can be had for, so that a worker does it.
- *     any  <=>  the list is not empty                                                                */
+/* What no thread can be had for, so that a worker does it: one of the executor's chores each. */
 struct wr_untold {
     struct wr_lock lock;
     struct wr_list jobs;
-    _Atomic bool any; /* also read without the lock */
 };
 
 /* The next of these, as the task that it is about; NULL: there is none. To be followed, where users' code may run, by

@@ -279,6 +279,41 @@ SIM_TEST(test_a_cancelled_task_leaves_at_once, 60)
     check_all_and_free(ex);
 }
 
+/* Who still waits for a thread when the executor is closed is turned away, or, if that was asked for, still runs. */
+SIM_TEST(test_closing_turns_away_who_waits_for_a_thread, 200)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .threads_max = 1, FOUR_ON_THREADS));
+    struct body body = { .ms = 50 };
+    weir_task *a = submit_blocking(ex, "a", &body), *b, *c;
+
+    sleep_until(1);
+    b = submit_blocking(ex, "b", &body);
+    c = submit_blocking(ex, "c", &body);
+    sleep_until(50); /* just when the thread falls free */
+    weir_executor_close(ex, 0);
+    weir_executor_free(ex);
+    check_done_at(a, 0, 50);
+    weir_result rb = result_of(b), rc = result_of(c);
+    CHECK(rb.outcome == WEIR_REJECTED || rc.outcome == WEIR_REJECTED);
+    CHECK(rb.outcome == WEIR_REJECTED ? rb.reason == WEIR_REASON_SHUT_DOWN
+                                      : rb.started_at == at(50));
+}
+
+SIM_TEST(test_finishing_lets_who_waits_for_a_thread_run, 60)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .threads_max = 1, FOUR_ON_THREADS));
+    struct body body = { .ms = 50 };
+    weir_task *a = submit_blocking(ex, "a", &body), *b;
+
+    sleep_until(1);
+    b = submit_blocking(ex, "b", &body);
+    sleep_until(10);
+    weir_executor_close(ex, WEIR_FINISH_WAITING);
+    check_done_at(a, 0, 50);
+    check_done_at(b, 50, 100);
+    check_all_and_free(ex);
+}
+
 /* ---- one cap ------------------------------------------------------------------------------------- */
 
 SIM_TEST(test_domains_with_their_own_workers_share_the_cap_on_threads, 60)
@@ -619,6 +654,8 @@ int main(void)
         cmocka_unit_test(test_who_needs_no_thread_any_more_passes_it_on),
         cmocka_unit_test(test_a_waiting_deadline_counts_while_there_is_no_thread),
         cmocka_unit_test(test_a_cancelled_task_leaves_at_once),
+        cmocka_unit_test(test_closing_turns_away_who_waits_for_a_thread),
+        cmocka_unit_test(test_finishing_lets_who_waits_for_a_thread_run),
         cmocka_unit_test(test_domains_with_their_own_workers_share_the_cap_on_threads),
         cmocka_unit_test(test_a_replaced_body_lets_a_waiting_group_go),
         cmocka_unit_test(test_callbacks_on_threads_take_no_bodys_place),
