@@ -446,8 +446,8 @@ static void fill_ledger(struct wr_ledger *l, const struct wr_policy *policy)
                                          .places = stock_from(from->queue, from->queue_lend_max),
                                          .weight = (uint16_t)from->weight,
                                          .slots_reserved = from->slots_mode == WEIR_RESERVED,
-                                         .places_reserved = from->queue_mode == WEIR_RESERVED,
-                                         .apart = from->workers > 0 };
+                                         .places_reserved = from->queue_mode == WEIR_RESERVED };
+        l->apart |= from->workers ? wr_domain_bit(d) : 0;
     }
     wr_ledger_init(l);
 }

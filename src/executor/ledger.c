@@ -175,7 +175,7 @@ static bool is_in_the_way(const struct wr_ledger *l, uint32_t d)
     bool default_waits =
         s->borrowed && wr_ledger_unmet(&l->share[WR_DEFAULT]) && !free_slots(l, WR_DEFAULT);
 
-    return s->apart && s->promised && (lender_waits || default_waits);
+    return s->promised && (lender_waits || default_waits);
 }
 
 /* Takes one such promise back; its unit goes to whom it belongs before another is looked for. */
@@ -359,7 +359,6 @@ void wr_ledger_init(struct wr_ledger *l)
         init_stock(&s->places);
         set_member(&l->slot_borrowers, d, s->slots_reserved && d != WR_DEFAULT);
         set_member(&l->place_borrowers, d, s->places_reserved && d != WR_DEFAULT);
-        set_member(&l->apart, d, s->apart);
     }
     l->turn_left = rest->weight;
 }

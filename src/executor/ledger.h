@@ -69,7 +69,6 @@ struct wr_share { /* what each settling looks at comes first */
     bool released; /* starts nothing, accepts nothing                                            */
     bool slots_reserved,
         places_reserved; /* may borrow from the default domain                     */
-    bool apart; /* has workers of its own: idle ones of others cannot carry what it is promised */
     struct wr_stock slots, places;
     int64_t queued; /* tasks in queues. -1 for a moment if one is cancelled as it is taken  */
     uint32_t peak;
@@ -102,9 +101,12 @@ struct wr_ledger {
     uint32_t borrowed;    /* sum over domains                                                    */
 
     /* Sets, so that what a task costs does not grow with the number of domains. */
-    uint64_t slot_borrowers, place_borrowers, apart; /* as configured                            */
-    uint64_t hungry;                                 /* they have tasks without a slot           */
-    uint64_t promising;                              /* they have slots without a worker         */
+    uint64_t
+        apart; /* as configured: they have workers of their own, so that idle ones of others cannot
+                       carry what they are promised                                              */
+    uint64_t slot_borrowers, place_borrowers; /* likewise                                        */
+    uint64_t hungry;                          /* they have tasks without a slot           */
+    uint64_t promising;                       /* they have slots without a worker         */
 
     uint32_t turn,
         turn_left; /* who borrows next                                                   */

@@ -224,7 +224,7 @@ static bool step_revoke(struct model *m)
         uint32_t borrowed = borrowed_by(m, WR_SLOTS, d), others = borrowed + m->strays[d];
         bool lender_waits = due_by(m, WR_SLOTS, d) && m->promised[d] > others;
         bool default_waits = borrowed && waits(m, 0) && !idle(m, WR_SLOTS, 0);
-        if (m->l->share[d].apart && m->promised[d] && (lender_waits || default_waits)) {
+        if (m->l->apart >> d & 1 && m->promised[d] && (lender_waits || default_waits)) {
             m->promised[d]--;
             leave(m, d);
             return true;
@@ -513,7 +513,7 @@ static void run_init(struct run *r)
     for (uint32_t d = 1; d < count; d++) { /* for when it is resized */
         r->b.share[d].slots.lends_half = pick(2);
         r->b.share[d].places.lends_half = pick(2);
-        r->b.share[d].apart = pick(4) == 0;
+        r->b.l.apart |= pick(4) == 0 ? wr_domain_bit(d) : 0;
     }
     r->b.l.floor = pick(3) ? 0 : pick(left + 1);
     r->b.l.lending.hold = 1 + pick(3);
