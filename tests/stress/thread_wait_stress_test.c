@@ -130,7 +130,7 @@ static void run_load(const weir_policy *policy)
 static void test_without_domains(void **state)
 {
     weir_group_policy groups[GROUPS] = { { .key = NULL } };
-    char key[GROUPS][8];
+    char key[GROUPS][16];
 
     (void)state;
     for (int i = 0; i < GROUPS; i++) {
