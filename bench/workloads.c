@@ -29,6 +29,7 @@ const struct bench_target bench_targets[] = {
     { "idle", "cpu_percent", .at_most = 0.05 },
     { "w1", "ns_per_task", .at_most = 0.7, .whose = BENCH_BEST_PEER },
     { "w1", "ns_per_task_2", .at_most = 1, .whose = BENCH_WEIR, .of = "ns_per_task" },
+    { "w1", "ns_per_task_60d", .at_most = 2, .whose = BENCH_WEIR, .of = "ns_per_task_4d" },
     { "w2", "bytes_each", .at_most = 64 },
     { "w3", "p99_us", .at_most = 1, .whose = "tbb-arena" },
     { "w3", "max_us", .at_most = 1000 },
