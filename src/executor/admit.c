@@ -77,12 +77,18 @@ bool wr_can_ever(const struct wr_sums *s, const struct wr_root *root, uint32_t c
            cost <= wr_load(&root->inflight_max, relaxed);
 }
 
-/* After a change: brings the group's share of `claimed` from `before` to what it is now. */
+/* What a change begins with, and ends with: the group's share of `claimed` is brought to what it is now. Without
+ * a limit of the executor's nobody counts. */
+static uint64_t claims_before(const struct wr_sums *s)
+{
+    return s->counted ? wr_claims(s) : 0;
+}
+
 static void reclaim(struct wr_sums *s, struct wr_root *root, uint64_t before)
 {
-    uint64_t now = wr_claims(s);
+    uint64_t now = claims_before(s);
 
-    if (s->counted && now != before)
+    if (now != before)
         wr_add(&root->claimed, now - before, seq_cst); /* wraps around when it shrinks */
 }
 
@@ -115,7 +121,7 @@ weir_reason wr_admit(struct wr_sums *s, struct wr_root *root, uint32_t cost)
         return left(s, s->inflight_max, s->inflight) < left(s, s->limit, s->running)
                    ? WEIR_REASON_GROUP_INFLIGHT_QUEUE_FULL
                    : WEIR_REASON_GROUP_QUEUE_FULL;
-    uint64_t before = wr_claims(s);
+    uint64_t before = claims_before(s);
     s->queued++;
     s->queued_cost += cost;
     reclaim(s, root, before);
@@ -178,7 +184,7 @@ weir_reason wr_start(struct wr_sums *s, struct wr_root *root, uint32_t cost, uin
             return WEIR_REASON_GLOBAL_INFLIGHT;
         *reserved -= had;
     }
-    uint64_t before = wr_claims(s);
+    uint64_t before = claims_before(s);
     WR_ASSERT(s->queued > 0);
     s->queued--;
     s->queued_cost -= cost;
@@ -190,7 +196,7 @@ weir_reason wr_start(struct wr_sums *s, struct wr_root *root, uint32_t cost, uin
 
 void wr_withdraw(struct wr_sums *s, struct wr_root *root, uint32_t cost)
 {
-    uint64_t before = wr_claims(s);
+    uint64_t before = claims_before(s);
 
     WR_ASSERT(s->queued > 0);
     s->queued--;
@@ -200,7 +206,7 @@ void wr_withdraw(struct wr_sums *s, struct wr_root *root, uint32_t cost)
 
 void wr_pend(struct wr_sums *s, struct wr_root *root, uint32_t cost)
 {
-    uint64_t before = wr_claims(s);
+    uint64_t before = claims_before(s);
 
     WR_ASSERT(s->running >= cost);
     s->running -= cost;
@@ -209,7 +215,7 @@ void wr_pend(struct wr_sums *s, struct wr_root *root, uint32_t cost)
 
 void wr_settle_pending(struct wr_sums *s, struct wr_root *root, uint32_t cost)
 {
-    uint64_t before = wr_claims(s);
+    uint64_t before = claims_before(s);
 
     WR_ASSERT(s->inflight >= cost);
     s->inflight -= cost;
@@ -220,7 +226,7 @@ void wr_settle_pending(struct wr_sums *s, struct wr_root *root, uint32_t cost)
 
 void wr_finish(struct wr_sums *s, struct wr_root *root, uint32_t cost)
 {
-    uint64_t before = wr_claims(s);
+    uint64_t before = claims_before(s);
 
     WR_ASSERT(s->running >= cost && s->inflight >= cost);
     s->running -= cost;
@@ -232,7 +238,7 @@ void wr_finish(struct wr_sums *s, struct wr_root *root, uint32_t cost)
 
 bool wr_hand_over(struct wr_sums *s, struct wr_root *root, uint32_t cost)
 {
-    uint64_t before = wr_claims(s);
+    uint64_t before = claims_before(s);
 
     if (s->closed & ~WR_NO_THREAD || (uint64_t)s->running + s->carried > s->limit ||
         (uint64_t)s->inflight + s->carried > s->inflight_max)
@@ -248,7 +254,7 @@ bool wr_hand_over(struct wr_sums *s, struct wr_root *root, uint32_t cost)
 
 void wr_carry(struct wr_sums *s, struct wr_root *root, uint32_t carried)
 {
-    uint64_t before = wr_claims(s);
+    uint64_t before = claims_before(s);
 
     s->carried = carried;
     reclaim(s, root, before);
@@ -257,7 +263,7 @@ void wr_carry(struct wr_sums *s, struct wr_root *root, uint32_t carried)
 void wr_set_limits(struct wr_sums *s, struct wr_root *root, uint32_t limit, uint32_t inflight_max,
                    uint32_t queue_max)
 {
-    uint64_t before = wr_claims(s);
+    uint64_t before = claims_before(s);
 
     s->limit = limit;
     s->inflight_max = inflight_max;
@@ -267,7 +273,7 @@ void wr_set_limits(struct wr_sums *s, struct wr_root *root, uint32_t limit, uint
 
 void wr_set_closed(struct wr_sums *s, struct wr_root *root, uint16_t closed)
 {
-    uint64_t before = wr_claims(s);
+    uint64_t before = claims_before(s);
 
     s->closed = closed;
     reclaim(s, root, before);
