@@ -280,16 +280,26 @@ void command_say(const char *text)
     must(write(now.input, text, strlen(text)) == (ssize_t)strlen(text), "input");
 }
 
-bool command_await_output(const char *text)
+static bool await_text(const struct flow *flow, const char *text)
 {
     bool runs = true;
 
-    while (!now.flow[0].text || !strstr(now.flow[0].text, text)) {
+    while (!flow->text || !strstr(flow->text, text)) {
         if (!runs)
             return false;
         runs = step();
     }
     return true;
+}
+
+bool command_await_output(const char *text)
+{
+    return await_text(&now.flow[0], text);
+}
+
+bool command_await_message(const char *text)
+{
+    return await_text(&now.flow[1], text);
 }
 
 /* ---- its end ------------------------------------------------------------------------------------- */

@@ -46,6 +46,7 @@ void command_say(const char *text);
 void command_end_input(void);
 /* Waits until what it has written contains `text`; false: it ended, or is late. */
 bool command_await_output(const char *text);
+bool command_await_message(const char *text); /* on its standard error */
 /* Waits for its end. */
 const struct ran *command_finish(void);
 const struct ran *command_run(const struct command *command);

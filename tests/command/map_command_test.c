@@ -575,6 +575,7 @@ static void test_the_first_interrupt_waits_for_what_runs(void)
                            .input_stays = true });
     assert_true(scratch_await("int.1", ""));
     kill(command_pid(), SIGINT);
+    assert_true(command_await_message("starting nothing more"));
     scratch_write("go", "x", 0);
     r = sound(command_finish());
     assert_string_equal(r->out, "1\n");

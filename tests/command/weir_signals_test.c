@@ -96,6 +96,7 @@ static void test_the_first_interrupt_drains(void)
                      "err");
     AWAIT_THAT(two_run());
     send_signal(pid, SIGINT);
+    AWAIT_THAT(count_of("err", "starting nothing more") == 1);
     CHECK_EQUAL(waitpid(pid, NULL, WNOHANG), 0);
     gate_open(gate, 4);
     CHECK_EQUAL(weir_end(pid), 255);
