@@ -110,6 +110,8 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
         if (refused)
             wr_group_refresh(group); /* a domain may be restored before all were refused */
         wr_group_unlock_and_reap(group);
+        if (reason == WEIR_REASON_NO_THREAD)
+            wr_room_made(ex); /* it claims no permits any more */
         return NULL;
     }
     turn->tells = false;
