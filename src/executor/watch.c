@@ -269,7 +269,7 @@ static void leave_to_others(struct wr_watch *watch, void (*run)(struct wr_job *j
     struct wr_untold *untold = &ex->untold;
 
     watch->job.run = run;
-    if (wr_runtime_job(ex->intake.runtime, &watch->job, WR_JOB_URGENT) == 0)
+    if (wr_runtime_job(ex->intake.runtime, &watch->job, WR_JOB_AT_ONCE) == 0)
         return;
     wr_lock(&untold->lock);
     wr_list_append(&untold->jobs, &watch->job.link);

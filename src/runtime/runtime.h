@@ -68,8 +68,7 @@ void wr_runtime_wake(weir_runtime *rt);
 /* When a job may have a thread. */
 enum wr_job_turn {
     WR_JOB_IN_TURN, /* within the cap on threads, after those that came before                      */
-    WR_JOB_URGENT, /* beyond the cap, if need be; it waits only if no thread can be started        */
-    WR_JOB_AT_ONCE, /* beyond the cap, if need be; or not at all: the caller counts threads himself */
+    WR_JOB_AT_ONCE, /* beyond the cap, if need be; or not at all: those there are may be busy for long */
 };
 
 /* Has job->run called on a thread of the pool. WEIR_ENOMEM, WEIR_EAGAIN: there is none, nor can one be started; the job
