@@ -277,6 +277,36 @@ void wr_berths_call(struct weir_executor *ex)
         call(ex, group);
 }
 
+/* Whether it had one that it may wait in vain for a slot with. */
+static bool let_go(struct weir_group *group)
+{
+    bool wake = false;
+
+    wr_lock(&group->lock);
+    if (group->berth == WR_BERTH_KEPT && wr_domain_keeps_in_vain(group)) {
+        keep_no_more(group);
+        pass_on(group->executor);
+        wake = wr_group_refresh(group); /* it is not held to one task any more */
+    }
+    wr_unlock(&group->lock);
+    return wake;
+}
+
+void wr_berths_let_go(struct weir_executor *ex)
+{
+    struct weir_group *group = NULL;
+    bool wake = false;
+
+    if (!ex->hall || !wr_hall_keeps_in_vain(ex))
+        return;
+    wr_lock(&ex->table.lock);
+    while ((group = wr_table_next(&ex->table, group)))
+        wake |= let_go(group);
+    wr_unlock(&ex->table.lock);
+    if (wake)
+        wr_executor_wake(ex);
+}
+
 void wr_berth_leave(struct weir_executor *ex)
 {
     if (give_back(ex))

@@ -203,6 +203,12 @@ static void say_cycle(weir_message *message, struct wr_nested_waits *all,
 
 /* ---- entering and leaving --------------------------------------------------------------------- */
 
+static void remove_wait(struct wr_nested_waits *all, struct wr_nested_wait *wait)
+{
+    wr_list_remove(&wait->link);
+    wr_sub(&all->count, 1, seq_cst);
+}
+
 int wr_nested_wait_enter(struct wr_nested_wait *wait, struct weir_task *waiter,
                          struct weir_task *awaited, weir_time deadline, weir_message *message)
 {
@@ -215,15 +221,18 @@ int wr_nested_wait_enter(struct wr_nested_wait *wait, struct weir_task *waiter,
     wait->bounded = false; /* nothing but its deadline would end it: better to say so at once */
     wr_lock(&all->lock);
     wr_list_append(&all->waits, &wait->link);
+    wr_add(&all->count, 1, seq_cst); /* pairs with wr_domain_keep */
     free_all_that_can_move(all);
     if (wait->stuck) {
         rc = WEIR_EDEADLK;
         if (message)
             say_cycle(message, all, wait);
-        wr_list_remove(&wait->link);
+        remove_wait(all, wait);
     }
     wait->bounded = deadline != WEIR_FOREVER;
     wr_unlock(&all->lock);
+    if (!rc)
+        wr_berths_let_go(waiter->group->executor);
     return rc;
 }
 
@@ -232,6 +241,6 @@ void wr_nested_wait_leave(struct wr_nested_wait *wait)
     struct wr_nested_waits *all = &wait->waiter->group->executor->nested;
 
     wr_lock(&all->lock);
-    wr_list_remove(&wait->link);
+    remove_wait(all, wait);
     wr_unlock(&all->lock);
 }

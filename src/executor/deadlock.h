@@ -22,6 +22,7 @@ struct wr_nested_wait {
 struct wr_nested_waits {
     struct wr_lock lock;
     struct wr_list waits;
+    _Atomic uint32_t count; /* of these; also read without the lock */
 };
 
 /* Enters the wait, or answers WEIR_EDEADLK, with the cycle in words in *message (may be NULL). */

@@ -322,6 +322,8 @@ bool wr_domain_keep(struct weir_group *group, bool insists)
     wr_lock(&hall->lock);
     set_want(group);
     wr_hall_publish(group->executor);
+    if (wr_load(&group->executor->nested.count, seq_cst)) /* or who comes later makes it let go */
+        insists = false;
     keep = domain->kept < hall->ledger.share[group->domain].promised + insists;
     if (keep)
         set_keeps(group, true);
@@ -336,6 +338,35 @@ void wr_domain_unkeep(struct weir_group *group)
     wr_lock(&hall->lock);
     set_keeps(group, false);
     wr_unlock(&hall->lock);
+}
+
+/* Under the hall's lock. */
+static bool keeps_in_vain(const struct wr_hall *hall, uint32_t d)
+{
+    return hall->domain[d].kept > hall->ledger.share[d].promised;
+}
+
+bool wr_domain_keeps_in_vain(struct weir_group *group)
+{
+    struct wr_hall *hall = hall_of(group);
+    bool in_vain;
+
+    wr_lock(&hall->lock);
+    in_vain = group->rare->keeps && keeps_in_vain(hall, group->domain);
+    wr_unlock(&hall->lock);
+    return in_vain;
+}
+
+bool wr_hall_keeps_in_vain(struct weir_executor *ex)
+{
+    struct wr_hall *hall = ex->hall;
+    bool in_vain = false;
+
+    wr_lock(&hall->lock);
+    for (uint32_t d = 0; d < hall->ledger.count; d++)
+        in_vain |= keeps_in_vain(hall, d);
+    wr_unlock(&hall->lock);
+    return in_vain;
 }
 
 weir_reason wr_domain_blocked_by(struct weir_group *group, int64_t *limit, int64_t *held)

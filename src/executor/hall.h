@@ -71,6 +71,9 @@ bool wr_hall_publish(struct weir_executor *ex);
  * wr_ring_take has them; or NULL. */
 struct weir_group *wr_hall_take(struct wr_intake *intake, struct wr_root *root, uint32_t *reserved);
 
+/* Whether any domain has fewer slots for groups with a thread kept for them than there are such groups. */
+bool wr_hall_keeps_in_vain(struct weir_executor *ex);
+
 /* ---- for a group; under its lock, and only if there is a hall --------------------------------- */
 
 /* One more task stands in its queue: may it? */
@@ -95,9 +98,13 @@ bool wr_domain_hand_over(struct weir_group *group);
 void wr_domain_hand_back(struct weir_group *group); /* if its permits could not be had after all */
 
 /* Its turn for a thread has come: whether it has a slot for it, not counting slots for others that have a thread kept
- * for them; `insists`: or would be the only one that has a thread and no slot. And: it has no such thread any more. */
+ * for them; `insists`: or would be the only one that has a thread and no slot, while no body waits for a task, which might
+ * need that thread. And: it has no such thread any more. */
 bool wr_domain_keep(struct weir_group *group, bool insists);
 void wr_domain_unkeep(struct weir_group *group);
+
+/* Whether its domain has fewer slots for such groups than there are of them. */
+bool wr_domain_keeps_in_vain(struct weir_group *group);
 
 /* What keeps the group's first task, which its group and executor would let start: NONE, or the domain, with
  * how many slots it may use, of its own and others', and how many of them are taken, by whomever. */

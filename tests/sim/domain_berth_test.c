@@ -28,6 +28,76 @@ SIM_TEST(test_a_group_that_waits_for_a_thread_makes_room, 300)
     check_all_and_free(ex);
 }
 
+/* ---- slot and thread both scarce ---------------------------------------------------------------- */
+
+struct waits {
+    weir_executor *ex;
+    struct body *body;
+    int64_t from_ms;
+    int rc;
+};
+
+/* Submits a task that needs a thread, and waits for it with its slot in hand. */
+static int waits_for_thread(void **value, void *waits_arg)
+{
+    struct waits *waits = waits_arg;
+    weir_task *task = NULL;
+
+    *value = NULL;
+    CHECK(weir_sleep(at(waits->from_ms)) == 0);
+    task = submit(waits->ex, "x", waits->body);
+    waits->rc = weir_task_wait(NULL, task, WEIR_FOREVER);
+    weir_task_unref(task);
+    return 0;
+}
+
+static void fills_a_domain_and_waits(int64_t from_ms)
+{
+    weir_domain_policy domains[] = { { .name = "D", .slots = 1 } };
+    weir_group_policy groups[] = { { .key = "g", .domain = "D", .run_on = WEIR_THREADS },
+                                   { .key = "w", .domain = "D" },
+                                   { .key = "h1", .run_on = WEIR_THREADS },
+                                   { .key = "h2", .run_on = WEIR_THREADS },
+                                   { .key = "x", .run_on = WEIR_THREADS } };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .threads_max = 1, .slots = 6, .domains = domains,
+                                 .domain_count = 1, .groups = groups, .group_count = 5));
+    struct body hog1 = { .ms = 10 }, hog2 = { .ms = 20 }, w1 = { .until_ms = 20 },
+                one = { .ms = 1 };
+    struct waits waits = { .ex = ex, .body = &one, .from_ms = from_ms };
+    weir_task *h1, *h2, *g, *w, *v;
+
+    h1 = submit(ex, "h1", &hog1);
+    sleep_until(1);
+    g = submit(ex, "g", &one);
+    sleep_until(2);
+    w = submit(ex, "w", &w1); /* its domain is full when g is called at 10: h2 goes first */
+    sleep_until(3);
+    h2 = submit(ex, "h2", &hog2);
+    sleep_until(21); /* g has come in line once more, and insists */
+    CHECK_EQ(why_of(g), WEIR_REASON_NO_THREAD);
+    CHECK(weir_submit_key(&v, ex, "w", waits_for_thread, &waits, NULL) == 0);
+    check_done_at(h1, 0, 10);
+    check_done_at(w, 2, 20);
+    check_done_at(h2, 10, 30);
+    check_done(v);
+    CHECK_EQ(waits.rc, 0);
+    check_done(g);
+    CHECK(weir_now() <= at(from_ms > 30 ? from_ms + 2 : 32));
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+SIM_TEST(test_no_thread_is_kept_for_a_full_domain_if_who_fills_it_may_wait_for_it, 100)
+{
+    fills_a_domain_and_waits(25); /* before g is called at 30 */
+}
+
+SIM_TEST(test_a_thread_kept_for_a_full_domain_goes_to_whom_its_body_waits_for, 100)
+{
+    fills_a_domain_and_waits(35);
+}
+
 /* ---- without threads ---------------------------------------------------------------------------- */
 
 static int busy(void **value, void *arg)
@@ -82,6 +152,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_group_that_waits_for_a_thread_makes_room),
+        cmocka_unit_test(test_no_thread_is_kept_for_a_full_domain_if_who_fills_it_may_wait_for_it),
+        cmocka_unit_test(test_a_thread_kept_for_a_full_domain_goes_to_whom_its_body_waits_for),
         cmocka_unit_test(test_who_is_late_is_told_of_without_a_thread_to_spare),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
