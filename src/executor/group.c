@@ -402,10 +402,13 @@ static inline bool refresh_out_of_ring(struct weir_group *group)
     group->in_ring = true;
     wr_store(&group->ring_cost, wr_task_cost(wr_group_first(group)), relaxed);
     /* A turn that was only interrupted, by the group's own limit or for want of a thread, goes on. */
-    if (group->turn_left > 0 || group->berth == WR_BERTH_KEPT)
+    if (group->turn_left > 0 || group->berth == WR_BERTH_KEPT) {
         wr_ring_keep(wr_group_ring(group), group);
-    else
+        if (group->executor->hall) /* it may need less than who was first */
+            wr_domain_ask_again(group);
+    } else {
         wr_ring_append(wr_group_ring(group), group);
+    }
     return true;
 }
 

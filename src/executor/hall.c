@@ -258,6 +258,16 @@ bool wr_domain_sync(struct weir_group *group)
     return ready;
 }
 
+void wr_domain_ask_again(struct weir_group *group)
+{
+    struct wr_hall *hall = hall_of(group);
+
+    wr_lock(&hall->lock); /* whoever found another first has said so by now */
+    wr_store(&hall->domain[group->domain].intake->needed, 0,
+             seq_cst); /* pairs with a sleeper's look; see parking.md */
+    wr_unlock(&hall->lock);
+}
+
 bool wr_domain_is_released(const struct weir_group *group)
 {
     return wr_load(&group->executor->hall->domain[group->domain].released, acquire);

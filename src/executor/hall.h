@@ -85,6 +85,9 @@ void wr_domain_withdraw(struct weir_group *group);
 /* Tells the ledger how many tasks the group is ready for. True: somebody has a slot and no worker. */
 bool wr_domain_sync(struct weir_group *group);
 
+/* It has come to be the first of its ring: what its workers were refused permits for is not what they would get. */
+void wr_domain_ask_again(struct weir_group *group);
+
 /* Whether its domain is released. Then what waits in it came before that: nothing that comes later gets in. */
 bool wr_domain_is_released(const struct weir_group *group);
 

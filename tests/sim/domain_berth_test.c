@@ -28,6 +28,34 @@ SIM_TEST(test_a_group_that_waits_for_a_thread_makes_room, 300)
     check_all_and_free(ex);
 }
 
+/* Who is called goes before a costly one that its workers were refused permits for, and may need less. */
+SIM_TEST(test_who_is_called_does_not_wait_for_what_another_needs, 2000)
+{
+    weir_domain_policy domains[] = { { .name = "D", .slots = 1 } };
+    weir_group_policy groups[] = { { .key = "h", .run_on = WEIR_THREADS },
+                                   { .key = "t", .run_on = WEIR_THREADS },
+                                   { .key = "c", .limit = 2 } };
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .threads_max = 1, .inflight_max = 2,
+                                                 .slots = 9, .domains = domains, .domain_count = 1,
+                                                 .groups = groups, .group_count = 3));
+    struct body hog = { .ms = 10 }, slow = { .until_ms = 50 }, one = { .ms = 1 };
+    weir_task *h = submit(ex, "h", &hog), *t, *c, *b;
+
+    sleep_until(1);
+    t = submit(ex, "t", &one);
+    sleep_until(2);
+    CHECK_EQ(why_of(t), WEIR_REASON_NO_THREAD);
+    b = submit(ex, "b", &slow);
+    sleep_until(3);
+    c = submit_with(ex, "c", &one, WEIR_TASK(.cost = 2));
+    check_done_at(h, 0, 10);
+    check_done_at(t, 10, 11);
+    check_done_at(b, 2, 50);
+    check_done_at(c, 50, 51);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
 /* ---- slot and thread both scarce ---------------------------------------------------------------- */
 
 struct waits {
@@ -152,6 +180,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_group_that_waits_for_a_thread_makes_room),
+        cmocka_unit_test(test_who_is_called_does_not_wait_for_what_another_needs),
         cmocka_unit_test(test_no_thread_is_kept_for_a_full_domain_if_who_fills_it_may_wait_for_it),
         cmocka_unit_test(test_a_thread_kept_for_a_full_domain_goes_to_whom_its_body_waits_for),
         cmocka_unit_test(test_who_is_late_is_told_of_without_a_thread_to_spare),

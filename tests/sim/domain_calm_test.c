@@ -1,0 +1,208 @@
+/* Random lives of executors whose groups compete for threads, slots and permits, and in which nobody comes to their help:
+ * a wake-up that is lost stays lost. At quiet moments nobody may wait beside what he could have.
+ * SPDX-License-Identifier: MIT */
+#include "support/domain_support.h"
+
+enum { DOMAINS = 4, GROUPS = 8, TASKS = 40, KEPT = 64 };
+
+static const char *const domain_name[DOMAINS] = { "default", "max", "reserved", "own" };
+static const char *const group_name[GROUPS] = { "g0", "g1", "g2", "g3", "g4", "g5", "g6", "g7" };
+
+struct calm {
+    weir_executor *ex;
+    bool domains, nested, one_cost;
+    uint32_t cost_max;
+    weir_task *task[TASKS];
+    int count;
+};
+static struct calm calm;
+
+static uint32_t pick(uint32_t below)
+{
+    return (uint32_t)(weir_sim_random() % below);
+}
+
+static int domain_for(const char **domain, const char *key, void *arg)
+{
+    (void)arg;
+    *domain = domain_name[(key[1] - '0') % DOMAINS];
+    return 0;
+}
+
+static int sleeps(void **value, void *ms_arg)
+{
+    *value = NULL;
+    return weir_sleep(weir_now() + (int64_t)(intptr_t)ms_arg * MS);
+}
+
+static int nests(void **value, void *ms_arg)
+{
+    weir_task *task = NULL;
+    int rc;
+
+    *value = NULL;
+    if (weir_submit_key(&task, calm.ex, group_name[pick(GROUPS)], sleeps, ms_arg, NULL))
+        return 0;
+    rc = weir_task_wait(NULL, task, WEIR_FOREVER);
+    CHECK(rc == 0 || rc == WEIR_EDEADLK || rc == WEIR_ECANCELED || rc == WEIR_EREJECTED);
+    weir_task_unref(task);
+    return 0;
+}
+
+static void submit_some(int count)
+{
+    for (int i = 0; i < count && calm.count < TASKS; i++) {
+        weir_task_options *opt =
+            WEIR_TASK(.cost = 1 + pick(calm.cost_max), .priority = pick(8) ? 0 : 1 + pick(3));
+        weir_fn *fn = calm.nested && pick(4) == 0 ? nests : sleeps;
+        weir_task *task = NULL;
+        if (weir_submit_key(&task, calm.ex, group_name[pick(GROUPS)], fn,
+                            (void *)(intptr_t)pick(12), pick(3) ? NULL : opt) == 0)
+            calm.task[calm.count++] = task;
+    }
+}
+
+static void control(void)
+{
+    weir_group *group = NULL;
+
+    CHECK(weir_group_get(&group, calm.ex, group_name[pick(GROUPS)]) == 0);
+    switch (pick(8)) {
+    case 0:
+        weir_group_pause(group);
+        weir_sleep(weir_now() + pick(10) * MS);
+        weir_group_resume(group);
+        break;
+    case 1:
+        weir_group_run_on(group, pick(3) ? WEIR_THREADS : WEIR_WORKERS);
+        break;
+    case 2:
+        weir_group_set_weight(group, 1 + pick(3));
+        break;
+    case 3:
+        if (pick(3) == 0)
+            weir_group_evict(calm.ex, group_name[pick(GROUPS)], pick(2) ? WEIR_CARRY_OVER : 0);
+        break;
+    case 4:
+        if (calm.count)
+            weir_task_cancel(calm.task[pick((uint32_t)calm.count)]);
+        break;
+    case 5:
+        weir_group_resize(group, 3 + pick(3), 0, 0);
+        break;
+    case 6:
+        weir_executor_resize(calm.ex, 3 + pick(4), 0);
+        break;
+    default:
+        break;
+    }
+}
+
+/* What it waits for is there. */
+static bool waits_in_vain(weir_task *task)
+{
+    weir_why why = { .size = sizeof(why) };
+
+    CHECK(weir_task_why(&why, task) == 0);
+    switch (why.reason) {
+    case WEIR_REASON_NO_WORKER:
+        return true;
+    case WEIR_REASON_NO_THREAD:
+        return why.held < why.limit;
+    case WEIR_REASON_DOMAIN_SLOTS:
+        return why.held < why.limit;
+    case WEIR_REASON_GLOBAL_INFLIGHT:
+        return calm.cost_max == 1 && why.held < why.limit;
+    default:
+        return false;
+    }
+}
+
+/* A moment later, unless something happens just then. */
+static void check_nobody_waits_in_vain(void)
+{
+    bool in_vain = true;
+
+    for (int tries = 0; in_vain && tries < 4; tries++) {
+        CHECK(weir_sleep(weir_now() + 101 + tries) == 0);
+        in_vain = false;
+        for (int i = 0; i < calm.count; i++)
+            in_vain |= waits_in_vain(calm.task[i]);
+    }
+    CHECK(!in_vain);
+}
+
+static void new_calm(void)
+{
+    weir_domain_policy domains[] = {
+        { .name = "max", .slots = 1 + pick(2) },
+        { .name = "reserved",
+          .slots = 1 + pick(2),
+          .slots_mode = WEIR_RESERVED,
+          .weight = 1 + pick(3) },
+        { .name = "own", .slots = 1 + pick(2), .workers = 1 },
+    };
+    weir_group_policy groups[GROUPS];
+    size_t count = 0;
+
+    memset(&calm, 0, sizeof(calm));
+    calm.domains = pick(3);
+    calm.nested = getenv("NEST") && pick(2);
+    calm.cost_max = pick(2) ? 1 : 3;
+    memset(groups, 0, sizeof(groups));
+    for (int i = 0; i < GROUPS; i++) {
+        if (pick(4) == 0)
+            continue;
+        groups[count].key = group_name[i];
+        groups[count].limit = 3 + pick(3);
+        groups[count].run_on = pick(4) ? WEIR_THREADS : WEIR_WORKERS;
+        groups[count++].weight = 1 + pick(3);
+    }
+    calm.ex = new_executor(
+        WEIR_POLICY(.workers = 1 + pick(2), .group_limit = 3, .slots = calm.domains ? 7 : 0,
+                    .inflight_max = pick(2) ? 0 : 3 + pick(4),
+                    .domains = calm.domains ? domains : NULL, .domain_count = calm.domains ? 3 : 0,
+                    .groups = groups, .group_count = count,
+                    .domain_for = calm.domains ? domain_for : NULL, .threads_max = 1 + pick(3),
+                    .queue_max = pick(2) ? 0 : 3,
+                    .rejection = pick(2) && !calm.nested ? WEIR_BLOCK : WEIR_DISCARD));
+}
+
+static void calm_life(void *arg)
+{
+    (void)arg;
+    new_calm();
+    while (calm.count < TASKS) {
+        submit_some(1 + (int)pick(8));
+        if (pick(2))
+            weir_sleep(weir_now() + pick(12) * MS);
+        if (pick(2))
+            control();
+        if (pick(2))
+            check_nobody_waits_in_vain();
+    }
+    CHECK(weir_executor_drain(calm.ex, WEIR_FOREVER) == 0);
+    for (int i = 0; i < calm.count; i++)
+        weir_task_unref(calm.task[i]);
+    if (calm.domains)
+        check_domain_books(calm.ex);
+    else
+        check_books(calm.ex);
+    weir_executor_free(calm.ex);
+}
+
+static void nobody_needs_help(void **state)
+{
+    const char *seeds = getenv("CALM");
+
+    (void)state;
+    explore(seeds ? strtoull(seeds, NULL, 10) : 300, WEIR_SIM_OPTIONS(.seed = 1), calm_life);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nobody_needs_help),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
