@@ -67,30 +67,37 @@ static uint64_t stuck_on_threads(struct wr_nested_waits *all)
     return sum;
 }
 
+static bool may_get_slot(struct wr_nested_waits *all, struct weir_group *group)
+{
+    return !group->executor->hall ||
+           wr_domain_may_get_slot(group, stuck_slots(all, group->domain), stuck_slots(all, -1));
+}
+
 /* Whether a task that waits for permits may get them yet: the first in line must, before it can. Under its
  * group's lock. */
 static bool may_start(struct wr_nested_waits *all, struct weir_task *task)
 {
     struct weir_group *group = task->group;
     struct weir_executor *ex = group->executor;
+    struct wr_sums sums = group->sums;
 
+    sums.closed &= (uint16_t)~WR_NO_THREAD; /* a thread alone is not all it needs */
     if (group->sums.carried)
         return true; /* an evicted generation holds some; whether it is stuck is not looked at */
     if (!wr_berth_may_come(group, stuck_on_threads(all)))
         return false;
-    switch (wr_blocked_by(&group->sums, &ex->root, wr_task_cost(wr_group_first(group)))) {
+    switch (wr_blocked_by(&sums, &ex->root, wr_task_cost(wr_group_first(group)))) {
     case WEIR_REASON_GROUP_LIMIT:
         return group->sums.running > stuck_permits(all, group);
     case WEIR_REASON_GROUP_INFLIGHT:
         return group->sums.inflight > stuck_permits(all, group);
     case WEIR_REASON_GLOBAL_INFLIGHT:
-        return wr_load(&ex->root.held, seq_cst) > stuck_permits(all, NULL);
+        return wr_load(&ex->root.held, seq_cst) > stuck_permits(all, NULL) &&
+               may_get_slot(all, group);
     case WEIR_REASON_NONE:
-        if (ex->hall &&
-            !wr_domain_may_get_slot(group, stuck_slots(all, group->domain), stuck_slots(all, -1)))
-            return false;
-        return !wr_permits_are_owed(group) ||
-               wr_load(&ex->root.held, seq_cst) > stuck_permits(all, NULL);
+        return may_get_slot(all, group) &&
+               (!wr_permits_are_owed(group) ||
+                wr_load(&ex->root.held, seq_cst) > stuck_permits(all, NULL));
     default: /* closed by somebody who can open it */
         return true;
     }

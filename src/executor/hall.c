@@ -408,7 +408,8 @@ bool wr_domain_may_get_slot(struct weir_group *group, uint64_t stuck, uint64_t s
     for (uint32_t d = 0; d < l->count; d++)
         all += (uint64_t)l->share[d].own + l->share[d].borrowed + l->share[d].strays;
     /* Somebody in its domain ends; or somebody anywhere, if units may come from there. */
-    may = s->promised || (uint64_t)s->own + s->borrowed + s->strays > stuck ||
+    may = s->promised || wr_ledger_can_grant(l, group->domain) || /* which it wants with a thread */
+          (uint64_t)s->own + s->borrowed + s->strays > stuck ||
           ((s->slots_reserved || s->charged || s->slots.lent || s->slots.forced || l->lending.on) &&
            all > stuck_all);
     wr_unlock(&hall->lock);

@@ -126,6 +126,103 @@ SIM_TEST(test_a_thread_kept_for_a_full_domain_goes_to_whom_its_body_waits_for, 1
     fills_a_domain_and_waits(35);
 }
 
+/* ---- several things in the way ------------------------------------------------------------------ */
+
+struct awaits {
+    weir_executor *ex;
+    weir_task *task; /* NULL: submits one to its own group */
+    int rc;
+};
+
+static int awaits_it(void **value, void *awaits_arg)
+{
+    struct awaits *awaits = awaits_arg;
+    weir_task *task = awaits->task;
+
+    *value = NULL;
+    CHECK(weir_sleep(weir_now() + MS) == 0);
+    if (!task)
+        task = submit(awaits->ex, "w", NULL);
+    awaits->rc = weir_task_wait(NULL, task, WEIR_FOREVER);
+    weir_task_unref(task);
+    return 0;
+}
+
+/* That permits of the executor's come back helps nobody whose slot does not. */
+SIM_TEST(test_who_waits_for_permits_and_for_ones_own_slot_is_stuck, 60)
+{
+    weir_domain_policy domains[] = { { .name = "D", .slots = 1 } };
+    weir_group_policy groups[] = { { .key = "w", .limit = 2, .domain = "D" } };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .inflight_max = 2, .slots = 6, .domains = domains,
+                                 .domain_count = 1, .groups = groups, .group_count = 1));
+    struct awaits awaits = { .ex = ex };
+    struct body slow = { .ms = 10 };
+    weir_task *other = submit(ex, "other", &slow), *w;
+
+    CHECK(weir_submit_key(&w, ex, "w", awaits_it, &awaits, NULL) == 0);
+    check_done_at(w, 0, 1);
+    CHECK_EQ(awaits.rc, WEIR_EDEADLK);
+    check_done_at(other, 0, 10);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+/* Nor does a thread. */
+SIM_TEST(test_who_waits_for_a_thread_and_for_ones_own_slot_is_stuck, 60)
+{
+    weir_domain_policy domains[] = { { .name = "D", .slots = 1 } };
+    weir_group_policy groups[] = { { .key = "g", .domain = "D", .run_on = WEIR_THREADS },
+                                   { .key = "w", .domain = "D" },
+                                   { .key = "h", .run_on = WEIR_THREADS } };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .threads_max = 1, .slots = 6, .domains = domains,
+                                 .domain_count = 1, .groups = groups, .group_count = 3));
+    struct body hog = { .ms = 10 }, one = { .ms = 1 };
+    struct awaits awaits = { .ex = ex };
+    weir_task *h = submit(ex, "h", &hog), *g, *w;
+
+    sleep_until(1);
+    g = submit(ex, "g", &one);
+    awaits.task = weir_task_ref(g);
+    sleep_until(2);
+    CHECK_EQ(why_of(g), WEIR_REASON_NO_THREAD);
+    CHECK(weir_submit_key(&w, ex, "w", awaits_it, &awaits, NULL) == 0);
+    check_done_at(w, 2, 3);
+    CHECK_EQ(awaits.rc, WEIR_EDEADLK);
+    check_done_at(h, 0, 10);
+    check_done_at(g, 10, 11);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+/* But who waits only for a thread is not, though his domain has promised him nothing. */
+SIM_TEST(test_who_waits_for_a_thread_alone_is_not_stuck, 60)
+{
+    weir_domain_policy domains[] = { { .name = "D", .slots = 2 } };
+    weir_group_policy groups[] = { { .key = "g", .domain = "D", .run_on = WEIR_THREADS },
+                                   { .key = "w", .domain = "D" },
+                                   { .key = "h", .run_on = WEIR_THREADS } };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .threads_max = 1, .slots = 6, .domains = domains,
+                                 .domain_count = 1, .groups = groups, .group_count = 3));
+    struct body hog = { .ms = 10 }, one = { .ms = 1 };
+    struct awaits awaits = { .ex = ex };
+    weir_task *h = submit(ex, "h", &hog), *g, *w;
+
+    sleep_until(1);
+    g = submit(ex, "g", &one);
+    awaits.task = weir_task_ref(g);
+    sleep_until(2);
+    CHECK(weir_submit_key(&w, ex, "w", awaits_it, &awaits, NULL) == 0);
+    check_done_at(w, 2, 11);
+    CHECK_EQ(awaits.rc, 0);
+    check_done_at(h, 0, 10);
+    check_done_at(g, 10, 11);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
 /* ---- without threads ---------------------------------------------------------------------------- */
 
 static int busy(void **value, void *arg)
@@ -183,6 +280,9 @@ int main(void)
         cmocka_unit_test(test_who_is_called_does_not_wait_for_what_another_needs),
         cmocka_unit_test(test_no_thread_is_kept_for_a_full_domain_if_who_fills_it_may_wait_for_it),
         cmocka_unit_test(test_a_thread_kept_for_a_full_domain_goes_to_whom_its_body_waits_for),
+        cmocka_unit_test(test_who_waits_for_permits_and_for_ones_own_slot_is_stuck),
+        cmocka_unit_test(test_who_waits_for_a_thread_and_for_ones_own_slot_is_stuck),
+        cmocka_unit_test(test_who_waits_for_a_thread_alone_is_not_stuck),
         cmocka_unit_test(test_who_is_late_is_told_of_without_a_thread_to_spare),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

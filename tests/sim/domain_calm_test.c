@@ -3,14 +3,14 @@
  * SPDX-License-Identifier: MIT */
 #include "support/domain_support.h"
 
-enum { DOMAINS = 4, GROUPS = 8, TASKS = 40, KEPT = 64 };
+enum { DOMAINS = 4, GROUPS = 8, TASKS = 40 };
 
 static const char *const domain_name[DOMAINS] = { "default", "max", "reserved", "own" };
 static const char *const group_name[GROUPS] = { "g0", "g1", "g2", "g3", "g4", "g5", "g6", "g7" };
 
 struct calm {
     weir_executor *ex;
-    bool domains, nested, one_cost;
+    bool domains;
     uint32_t cost_max;
     weir_task *task[TASKS];
     int count;
@@ -35,28 +35,13 @@ static int sleeps(void **value, void *ms_arg)
     return weir_sleep(weir_now() + (int64_t)(intptr_t)ms_arg * MS);
 }
 
-static int nests(void **value, void *ms_arg)
-{
-    weir_task *task = NULL;
-    int rc;
-
-    *value = NULL;
-    if (weir_submit_key(&task, calm.ex, group_name[pick(GROUPS)], sleeps, ms_arg, NULL))
-        return 0;
-    rc = weir_task_wait(NULL, task, WEIR_FOREVER);
-    CHECK(rc == 0 || rc == WEIR_EDEADLK || rc == WEIR_ECANCELED || rc == WEIR_EREJECTED);
-    weir_task_unref(task);
-    return 0;
-}
-
 static void submit_some(int count)
 {
     for (int i = 0; i < count && calm.count < TASKS; i++) {
         weir_task_options *opt =
             WEIR_TASK(.cost = 1 + pick(calm.cost_max), .priority = pick(8) ? 0 : 1 + pick(3));
-        weir_fn *fn = calm.nested && pick(4) == 0 ? nests : sleeps;
         weir_task *task = NULL;
-        if (weir_submit_key(&task, calm.ex, group_name[pick(GROUPS)], fn,
+        if (weir_submit_key(&task, calm.ex, group_name[pick(GROUPS)], sleeps,
                             (void *)(intptr_t)pick(12), pick(3) ? NULL : opt) == 0)
             calm.task[calm.count++] = task;
     }
@@ -147,7 +132,6 @@ static void new_calm(void)
 
     memset(&calm, 0, sizeof(calm));
     calm.domains = pick(3);
-    calm.nested = getenv("NEST") && pick(2);
     calm.cost_max = pick(2) ? 1 : 3;
     memset(groups, 0, sizeof(groups));
     for (int i = 0; i < GROUPS; i++) {
@@ -165,7 +149,7 @@ static void new_calm(void)
                     .groups = groups, .group_count = count,
                     .domain_for = calm.domains ? domain_for : NULL, .threads_max = 1 + pick(3),
                     .queue_max = pick(2) ? 0 : 3,
-                    .rejection = pick(2) && !calm.nested ? WEIR_BLOCK : WEIR_DISCARD));
+                    .rejection = pick(2) ? WEIR_BLOCK : WEIR_DISCARD));
 }
 
 static void calm_life(void *arg)
