@@ -210,10 +210,21 @@ static void say_cycle(weir_message *message, struct wr_nested_waits *all,
 
 /* ---- entering and leaving --------------------------------------------------------------------- */
 
-static void remove_wait(struct wr_nested_waits *all, struct wr_nested_wait *wait)
+/* One wait more, or (-1) less. Pairs with wr_domain_keep. */
+static void count_wait(const struct wr_nested_wait *wait, int more)
+{
+    const struct weir_group *group = wait->waiter->group;
+    struct wr_hall *hall = group->executor->hall;
+
+    if (hall)
+        wr_add(&hall->domain[group->domain].waits, (uint32_t)more, seq_cst);
+    wr_add(&group->executor->nested.count, (uint32_t)more, seq_cst);
+}
+
+static void remove_wait(struct wr_nested_wait *wait)
 {
     wr_list_remove(&wait->link);
-    wr_sub(&all->count, 1, seq_cst);
+    count_wait(wait, -1);
 }
 
 int wr_nested_wait_enter(struct wr_nested_wait *wait, struct weir_task *waiter,
@@ -228,13 +239,13 @@ int wr_nested_wait_enter(struct wr_nested_wait *wait, struct weir_task *waiter,
     wait->bounded = false; /* nothing but its deadline would end it: better to say so at once */
     wr_lock(&all->lock);
     wr_list_append(&all->waits, &wait->link);
-    wr_add(&all->count, 1, seq_cst); /* pairs with wr_domain_keep */
+    count_wait(wait, 1);
     free_all_that_can_move(all);
     if (wait->stuck) {
         rc = WEIR_EDEADLK;
         if (message)
             say_cycle(message, all, wait);
-        remove_wait(all, wait);
+        remove_wait(wait);
     }
     wait->bounded = deadline != WEIR_FOREVER;
     wr_unlock(&all->lock);
@@ -248,6 +259,6 @@ void wr_nested_wait_leave(struct wr_nested_wait *wait)
     struct wr_nested_waits *all = &wait->waiter->group->executor->nested;
 
     wr_lock(&all->lock);
-    remove_wait(all, wait);
+    remove_wait(wait);
     wr_unlock(&all->lock);
 }

@@ -323,6 +323,17 @@ void wr_domain_hand_back(struct weir_group *group)
     wr_unlock(&hall->lock);
 }
 
+/* Whether a group of the domain may wait for a slot with a thread in hand. Somebody has to end who has a slot, other than
+ * by way of that thread: bodies that wait for tasks may never. Units that are not its own, or not for long, do not
+ * count. Under the hall's lock. Who comes to wait later looks again (wr_berths_let_go). */
+static bool slot_is_to_come(struct weir_executor *ex, uint32_t d)
+{
+    const struct wr_share *s = &ex->hall->ledger.share[d];
+    uint64_t waits = wr_load(&ex->hall->domain[d].waits, seq_cst);
+
+    return !wr_load(&ex->nested.count, seq_cst) || s->own > waits + s->slots.due;
+}
+
 bool wr_domain_keep(struct weir_group *group, bool insists)
 {
     struct wr_hall *hall = hall_of(group);
@@ -332,8 +343,7 @@ bool wr_domain_keep(struct weir_group *group, bool insists)
     wr_lock(&hall->lock);
     set_want(group);
     wr_hall_publish(group->executor);
-    if (wr_load(&group->executor->nested.count, seq_cst)) /* or who comes later makes it let go */
-        insists = false;
+    insists = insists && slot_is_to_come(group->executor, group->domain);
     keep = domain->kept < hall->ledger.share[group->domain].promised + insists;
     if (keep)
         set_keeps(group, true);
@@ -351,9 +361,9 @@ void wr_domain_unkeep(struct weir_group *group)
 }
 
 /* Under the hall's lock. */
-static bool keeps_in_vain(const struct wr_hall *hall, uint32_t d)
+static bool keeps_in_vain(struct weir_executor *ex, uint32_t d)
 {
-    return hall->domain[d].kept > hall->ledger.share[d].promised;
+    return ex->hall->domain[d].kept > ex->hall->ledger.share[d].promised && !slot_is_to_come(ex, d);
 }
 
 bool wr_domain_keeps_in_vain(struct weir_group *group)
@@ -362,7 +372,7 @@ bool wr_domain_keeps_in_vain(struct weir_group *group)
     bool in_vain;
 
     wr_lock(&hall->lock);
-    in_vain = group->rare->keeps && keeps_in_vain(hall, group->domain);
+    in_vain = group->rare->keeps && keeps_in_vain(group->executor, group->domain);
     wr_unlock(&hall->lock);
     return in_vain;
 }
@@ -374,7 +384,7 @@ bool wr_hall_keeps_in_vain(struct weir_executor *ex)
 
     wr_lock(&hall->lock);
     for (uint32_t d = 0; d < hall->ledger.count; d++)
-        in_vain |= keeps_in_vain(hall, d);
+        in_vain |= keeps_in_vain(ex, d);
     wr_unlock(&hall->lock);
     return in_vain;
 }

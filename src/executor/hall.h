@@ -36,6 +36,7 @@ struct wr_domain {
     uint32_t kept; /* groups that wait with a thread kept for them; under the hall's lock         */
     _Atomic uint64_t timed_out, overdue;
     _Atomic bool released; /* a copy of the ledger's, written under the hall's lock               */
+    _Atomic uint32_t waits;   /* of its bodies for tasks; see deadlock.h                          */
     _Atomic uint32_t cancels; /* how often its bodies were asked to end; likewise                 */
 };
 
@@ -71,7 +72,7 @@ bool wr_hall_publish(struct weir_executor *ex);
  * wr_ring_take has them; or NULL. */
 struct weir_group *wr_hall_take(struct wr_intake *intake, struct wr_root *root, uint32_t *reserved);
 
-/* Whether any domain has fewer slots for groups with a thread kept for them than there are such groups. */
+/* Whether that is so in any domain; see wr_domain_keeps_in_vain. */
 bool wr_hall_keeps_in_vain(struct weir_executor *ex);
 
 /* ---- for a group; under its lock, and only if there is a hall --------------------------------- */
@@ -101,12 +102,12 @@ bool wr_domain_hand_over(struct weir_group *group);
 void wr_domain_hand_back(struct weir_group *group); /* if its permits could not be had after all */
 
 /* Its turn for a thread has come: whether it has a slot for it, not counting slots for others that have a thread kept
- * for them; `insists`: or would be the only one that has a thread and no slot, while no body waits for a task, which might
- * need that thread. And: it has no such thread any more. */
+ * for them; `insists`: or would be the only one that has a thread and no slot, and may wait for that: not if those who
+ * have the slots may wait for the thread. And: it has no such thread any more. */
 bool wr_domain_keep(struct weir_group *group, bool insists);
 void wr_domain_unkeep(struct weir_group *group);
 
-/* Whether its domain has fewer slots for such groups than there are of them. */
+/* Whether there are more such groups than slots for them, and those who have the slots may wait for a thread. */
 bool wr_domain_keeps_in_vain(struct weir_group *group);
 
 /* What keeps the group's first task, which its group and executor would let start: NONE, or the domain, with

@@ -126,6 +126,50 @@ SIM_TEST(test_a_thread_kept_for_a_full_domain_goes_to_whom_its_body_waits_for, 1
     fills_a_domain_and_waits(35);
 }
 
+static int waits_for_quick(void **value, void *waits_arg)
+{
+    struct waits *waits = waits_arg;
+    weir_task *task = submit(waits->ex, "y", waits->body);
+
+    *value = NULL;
+    waits->rc |= weir_task_wait(NULL, task, WEIR_FOREVER);
+    weir_task_unref(task);
+    return 0;
+}
+
+/* Its domain is always full, all threads are always taken, and elsewhere there is always a body that waits for a task. */
+SIM_TEST(test_who_needs_slot_and_thread_gets_both_some_time, 60)
+{
+    enum { COUNT = 400 };
+    weir_domain_policy domains[] = { { .name = "D", .slots = 1 } };
+    weir_group_policy groups[] = { { .key = "g", .domain = "D", .run_on = WEIR_THREADS },
+                                   { .key = "w", .domain = "D", .limit = 2 },
+                                   { .key = "x", .limit = 2, .run_on = WEIR_THREADS },
+                                   { .key = "n", .limit = 2 } };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .threads_max = 1, .slots = 8, .domains = domains,
+                                 .domain_count = 1, .groups = groups, .group_count = 4));
+    struct body w = { .ms = 1 + (int64_t)(weir_sim_random() % 5) };
+    struct body x = { .ms = 1 + (int64_t)(weir_sim_random() % 5) };
+    struct body one = { .ms = 1 }, y = { .ms = 3 };
+    struct waits waits = { .ex = ex, .body = &y };
+    weir_task *g[5];
+
+    for (int i = 0; i < COUNT; i++) {
+        CHECK(weir_submit_key(NULL, ex, "w", work, &w, NULL) == 0);
+        CHECK(weir_submit_key(NULL, ex, "x", work, &x, NULL) == 0);
+        CHECK(weir_submit_key(NULL, ex, "n", waits_for_quick, &waits, NULL) == 0);
+    }
+    for (int i = 0; i < 5; i++)
+        g[i] = submit(ex, "g", &one);
+    for (int i = 0; i < 5; i++)
+        check_done(g[i]);
+    CHECK(stats_of(ex, "w").waiting > COUNT / 4 && stats_of(ex, "x").waiting > COUNT / 4);
+    check_domain_books(ex);
+    CHECK_EQ(waits.rc, 0);
+    weir_executor_free(ex);
+}
+
 /* ---- several things in the way ------------------------------------------------------------------ */
 
 struct awaits {
@@ -280,6 +324,7 @@ int main(void)
         cmocka_unit_test(test_who_is_called_does_not_wait_for_what_another_needs),
         cmocka_unit_test(test_no_thread_is_kept_for_a_full_domain_if_who_fills_it_may_wait_for_it),
         cmocka_unit_test(test_a_thread_kept_for_a_full_domain_goes_to_whom_its_body_waits_for),
+        cmocka_unit_test(test_who_needs_slot_and_thread_gets_both_some_time),
         cmocka_unit_test(test_who_waits_for_permits_and_for_ones_own_slot_is_stuck),
         cmocka_unit_test(test_who_waits_for_a_thread_and_for_ones_own_slot_is_stuck),
         cmocka_unit_test(test_who_waits_for_a_thread_alone_is_not_stuck),
