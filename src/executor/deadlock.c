@@ -46,14 +46,14 @@ static uint64_t stuck_permits(struct wr_nested_waits *all, const struct weir_gro
     return sum;
 }
 
-/* Tasks that are stuck and hold slots of a domain, or (-1) of any. */
-static uint64_t stuck_slots(struct wr_nested_waits *all, int domain)
+/* Tasks that are stuck and hold slots of a set of domains. */
+static uint64_t stuck_slots(struct wr_nested_waits *all, uint64_t domains)
 {
     uint64_t sum = 0;
 
     wr_list_each(node, &all->waits) {
         struct wr_nested_wait *wait = wait_at(node);
-        sum += wait->stuck && (domain < 0 || wait->waiter->group->domain == domain);
+        sum += wait->stuck && domains & wr_domain_bit(wait->waiter->group->domain);
     }
     return sum;
 }
@@ -69,8 +69,13 @@ static uint64_t stuck_on_threads(struct wr_nested_waits *all)
 
 static bool may_get_slot(struct wr_nested_waits *all, struct weir_group *group)
 {
-    return !group->executor->hall ||
-           wr_domain_may_get_slot(group, stuck_slots(all, group->domain), stuck_slots(all, -1));
+    uint64_t sources;
+
+    if (!group->executor->hall)
+        return true;
+    sources = wr_domain_sources(group);
+    return wr_domain_may_get_slot(group, stuck_slots(all, wr_domain_bit(group->domain)), sources,
+                                  stuck_slots(all, sources));
 }
 
 /* Whether a task that waits for permits may get them yet: the first in line must, before it can. Under its

@@ -406,22 +406,47 @@ weir_reason wr_domain_blocked_by(struct weir_group *group, int64_t *limit, int64
     return blocked ? WEIR_REASON_DOMAIN_SLOTS : WEIR_REASON_NONE;
 }
 
-bool wr_domain_may_get_slot(struct weir_group *group, uint64_t stuck, uint64_t stuck_all)
+/* Under the hall's lock. */
+static uint64_t slots_used(const struct wr_ledger *l, uint64_t set)
+{
+    uint64_t used = 0;
+
+    for (; set; set &= set - 1) {
+        const struct wr_share *s = &l->share[__builtin_ctzll(set)];
+        used += (uint64_t)s->own + s->borrowed + s->strays;
+    }
+    return used;
+}
+
+uint64_t wr_domain_sources(struct weir_group *group)
 {
     struct wr_hall *hall = hall_of(group);
     const struct wr_ledger *l = &hall->ledger;
-    const struct wr_share *s = &l->share[group->domain];
-    uint64_t all = 0;
+    uint64_t set = wr_domain_bit(group->domain);
+
+    wr_lock(&hall->lock);
+    if (l->moved[WR_SLOTS] || l->lending.on) {
+        set = ~(uint64_t)0 >> (WR_DOMAINS_MAX - l->count);
+    } else if (set & (l->slot_borrowers | wr_domain_bit(WR_DEFAULT))) {
+        set |= wr_domain_bit(WR_DEFAULT); /* and who has units of that */
+        for (uint32_t d = 0; d < l->count; d++)
+            set |= l->share[d].borrowed ? wr_domain_bit(d) : 0;
+    }
+    wr_unlock(&hall->lock);
+    return set;
+}
+
+bool wr_domain_may_get_slot(struct weir_group *group, uint64_t stuck, uint64_t sources,
+                            uint64_t stuck_there)
+{
+    struct wr_hall *hall = hall_of(group);
+    const struct wr_ledger *l = &hall->ledger;
     bool may;
 
     wr_lock(&hall->lock);
-    for (uint32_t d = 0; d < l->count; d++)
-        all += (uint64_t)l->share[d].own + l->share[d].borrowed + l->share[d].strays;
-    /* Somebody in its domain ends; or somebody anywhere, if units may come from there. */
-    may = s->promised || wr_ledger_can_grant(l, group->domain) || /* which it wants with a thread */
-          (uint64_t)s->own + s->borrowed + s->strays > stuck ||
-          ((s->slots_reserved || s->charged || s->slots.lent || s->slots.forced || l->lending.on) &&
-           all > stuck_all);
+    may = l->share[group->domain].promised || wr_ledger_can_grant(l, group->domain) ||
+          slots_used(l, wr_domain_bit(group->domain)) > stuck ||
+          slots_used(l, sources) > stuck_there;
     wr_unlock(&hall->lock);
     return may;
 }

@@ -114,9 +114,13 @@ bool wr_domain_keeps_in_vain(struct weir_group *group);
  * how many slots it may use, of its own and others', and how many of them are taken, by whomever. */
 weir_reason wr_domain_blocked_by(struct weir_group *group, int64_t *limit, int64_t *held);
 
-/* Whether it must wait for ever for a slot while those who hold `stuck` in its own domain, and
- * `stuck_default` in the default one, never end. */
-bool wr_domain_may_get_slot(struct weir_group *group, uint64_t stuck, uint64_t stuck_all);
+/* A set: the domains whose tasks may be on units that its own might get. */
+uint64_t wr_domain_sources(struct weir_group *group);
+
+/* Whether it may get a slot if those who hold `stuck` in its own domain, and `stuck_there` in all `sources`, never
+ * end. One that waits for a thread wants none as yet. */
+bool wr_domain_may_get_slot(struct weir_group *group, uint64_t stuck, uint64_t sources,
+                            uint64_t stuck_there);
 
 /* Permits of the executor's that must be free before its workers take anything, because the first in line, or one of
  * other workers' that asked earlier, was found to need them; 0: none. */

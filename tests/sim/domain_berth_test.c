@@ -212,6 +212,58 @@ SIM_TEST(test_who_waits_for_permits_and_for_ones_own_slot_is_stuck, 60)
     weir_executor_free(ex);
 }
 
+static int awaits_default(void **value, void *awaits_arg)
+{
+    struct awaits *awaits = awaits_arg;
+
+    awaits->task = submit(awaits->ex, "x", NULL);
+    return awaits_it(value, awaits);
+}
+
+/* Nor do slots that it can never have. */
+SIM_TEST(test_who_waits_for_a_slot_that_is_borrowed_is_stuck_whoever_ends_elsewhere, 60)
+{
+    weir_domain_policy domains[] = { { .name = "M", .slots = 1 },
+                                     { .name = "R", .slots = 1, .slots_mode = WEIR_RESERVED } };
+    weir_group_policy groups[] = { { .key = "m", .domain = "M" },
+                                   { .key = "r", .limit = 2, .domain = "R" } };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .slots = 3, .domains = domains, .domain_count = 2,
+                                 .groups = groups, .group_count = 2));
+    struct awaits awaits[2] = { { .ex = ex }, { .ex = ex } };
+    struct body slow = { .ms = 10 };
+    weir_task *m = submit(ex, "m", &slow), *r[2];
+
+    for (int i = 0; i < 2; i++)
+        CHECK(weir_submit_key(&r[i], ex, "r", awaits_default, &awaits[i], NULL) == 0);
+    check_done_at(r[0], 0, 1);
+    check_done_at(r[1], 0, 1);
+    CHECK((awaits[0].rc == WEIR_EDEADLK) != (awaits[1].rc == WEIR_EDEADLK));
+    check_done_at(m, 0, 10);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+/* Who could borrow, but did not, has nothing to give back. */
+SIM_TEST(test_who_waits_for_ones_own_slot_is_stuck_whoever_could_borrow, 60)
+{
+    weir_domain_policy domains[] = { { .name = "R", .slots = 1, .slots_mode = WEIR_RESERVED } };
+    weir_group_policy groups[] = { { .key = "r", .domain = "R" } };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .slots = 2, .domains = domains, .domain_count = 1,
+                                 .groups = groups, .group_count = 1));
+    struct awaits awaits = { .ex = ex };
+    struct body slow = { .ms = 10 };
+    weir_task *r = submit(ex, "r", &slow), *d;
+
+    CHECK(weir_submit_key(&d, ex, "d", awaits_default, &awaits, NULL) == 0);
+    check_done_at(d, 0, 1);
+    CHECK_EQ(awaits.rc, WEIR_EDEADLK);
+    check_done_at(r, 0, 10);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
 /* Nor does a thread. */
 SIM_TEST(test_who_waits_for_a_thread_and_for_ones_own_slot_is_stuck, 60)
 {
@@ -326,6 +378,9 @@ int main(void)
         cmocka_unit_test(test_a_thread_kept_for_a_full_domain_goes_to_whom_its_body_waits_for),
         cmocka_unit_test(test_who_needs_slot_and_thread_gets_both_some_time),
         cmocka_unit_test(test_who_waits_for_permits_and_for_ones_own_slot_is_stuck),
+        cmocka_unit_test(
+            test_who_waits_for_a_slot_that_is_borrowed_is_stuck_whoever_ends_elsewhere),
+        cmocka_unit_test(test_who_waits_for_ones_own_slot_is_stuck_whoever_could_borrow),
         cmocka_unit_test(test_who_waits_for_a_thread_and_for_ones_own_slot_is_stuck),
         cmocka_unit_test(test_who_waits_for_a_thread_alone_is_not_stuck),
         cmocka_unit_test(test_who_is_late_is_told_of_without_a_thread_to_spare),
