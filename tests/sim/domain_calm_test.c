@@ -11,6 +11,7 @@ static const char *const group_name[GROUPS] = { "g0", "g1", "g2", "g3", "g4", "g
 struct calm {
     weir_executor *ex;
     bool domains;
+    bool nested; /* bodies wait for tasks */
     uint32_t cost_max;
     weir_task *task[TASKS];
     int count;
@@ -35,13 +36,28 @@ static int sleeps(void **value, void *ms_arg)
     return weir_sleep(weir_now() + (int64_t)(intptr_t)ms_arg * MS);
 }
 
+static int nests(void **value, void *ms_arg)
+{
+    weir_task *task = NULL;
+    int rc;
+
+    *value = NULL;
+    if (weir_submit_key(&task, calm.ex, group_name[pick(GROUPS)], sleeps, ms_arg, NULL))
+        return 0;
+    rc = weir_task_wait(NULL, task, WEIR_FOREVER);
+    CHECK(rc == 0 || rc == WEIR_EDEADLK || rc == WEIR_ECANCELED || rc == WEIR_EREJECTED);
+    weir_task_unref(task);
+    return 0;
+}
+
 static void submit_some(int count)
 {
     for (int i = 0; i < count && calm.count < TASKS; i++) {
         weir_task_options *opt =
             WEIR_TASK(.cost = 1 + pick(calm.cost_max), .priority = pick(8) ? 0 : 1 + pick(3));
+        weir_fn *fn = calm.nested && pick(4) == 0 ? nests : sleeps;
         weir_task *task = NULL;
-        if (weir_submit_key(&task, calm.ex, group_name[pick(GROUPS)], sleeps,
+        if (weir_submit_key(&task, calm.ex, group_name[pick(GROUPS)], fn,
                             (void *)(intptr_t)pick(12), pick(3) ? NULL : opt) == 0)
             calm.task[calm.count++] = task;
     }
@@ -132,7 +148,8 @@ static void new_calm(void)
 
     memset(&calm, 0, sizeof(calm));
     calm.domains = pick(3);
-    calm.cost_max = pick(2) ? 1 : 3;
+    calm.nested = pick(3) == 0;
+    calm.cost_max = pick(2) || calm.nested ? 1 : 3;
     memset(groups, 0, sizeof(groups));
     for (int i = 0; i < GROUPS; i++) {
         if (pick(4) == 0)
@@ -149,7 +166,7 @@ static void new_calm(void)
                     .groups = groups, .group_count = count,
                     .domain_for = calm.domains ? domain_for : NULL, .threads_max = 1 + pick(3),
                     .queue_max = pick(2) ? 0 : 3,
-                    .rejection = pick(2) ? WEIR_BLOCK : WEIR_DISCARD));
+                    .rejection = pick(2) && !calm.nested ? WEIR_BLOCK : WEIR_DISCARD));
 }
 
 static void calm_life(void *arg)
@@ -160,7 +177,7 @@ static void calm_life(void *arg)
         submit_some(1 + (int)pick(8));
         if (pick(2))
             weir_sleep(weir_now() + pick(12) * MS);
-        if (pick(2))
+        if (pick(2) && !calm.nested) /* it might close a circle of those who wait for each other */
             control();
         if (pick(2))
             check_nobody_waits_in_vain();
