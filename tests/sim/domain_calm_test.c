@@ -14,6 +14,7 @@ struct calm {
     bool nested; /* bodies wait for tasks */
     uint32_t cost_max;
     weir_task *task[TASKS];
+    uint32_t priority[TASKS];
     int count;
 };
 static struct calm calm;
@@ -57,9 +58,13 @@ static void submit_some(int count)
             WEIR_TASK(.cost = 1 + pick(calm.cost_max), .priority = pick(8) ? 0 : 1 + pick(3));
         weir_fn *fn = calm.nested && pick(4) == 0 ? nests : sleeps;
         weir_task *task = NULL;
+        if (pick(3))
+            opt = NULL;
         if (weir_submit_key(&task, calm.ex, group_name[pick(GROUPS)], fn,
-                            (void *)(intptr_t)pick(12), pick(3) ? NULL : opt) == 0)
-            calm.task[calm.count++] = task;
+                            (void *)(intptr_t)pick(12), opt))
+            continue;
+        calm.priority[calm.count] = opt && opt->priority ? opt->priority : WEIR_NORMAL;
+        calm.task[calm.count++] = task;
     }
 }
 
@@ -169,6 +174,21 @@ static void new_calm(void)
                     .rejection = pick(2) && !calm.nested ? WEIR_BLOCK : WEIR_DISCARD));
 }
 
+/* Of one group and priority, who came first started first. */
+static void check_order(void)
+{
+    for (int i = 0; i < calm.count; i++) {
+        weir_result first = WEIR_RESULT, next = WEIR_RESULT;
+        weir_task_wait(&first, calm.task[i], WEIR_FOREVER);
+        for (int j = i + 1; j < calm.count && first.outcome == WEIR_DONE; j++) {
+            weir_task_wait(&next, calm.task[j], WEIR_FOREVER);
+            if (next.outcome == WEIR_DONE && calm.priority[i] == calm.priority[j] &&
+                strcmp(weir_task_key(calm.task[i]), weir_task_key(calm.task[j])) == 0)
+                CHECK(first.started_at <= next.started_at);
+        }
+    }
+}
+
 static void calm_life(void *arg)
 {
     (void)arg;
@@ -183,6 +203,7 @@ static void calm_life(void *arg)
             check_nobody_waits_in_vain();
     }
     CHECK(weir_executor_drain(calm.ex, WEIR_FOREVER) == 0);
+    check_order();
     for (int i = 0; i < calm.count; i++)
         weir_task_unref(calm.task[i]);
     if (calm.domains)
