@@ -5,6 +5,7 @@
 #include "executor/settle.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <weir/error.h>
 
 const char *weir_reason_name(weir_reason reason)
@@ -122,10 +123,12 @@ int weir_task_why(weir_why *out, weir_task *task)
 int weir_why_text(char *text, size_t size, const weir_why *why)
 {
     int n = snprintf(text, size, "%s", weir_reason_text(why->reason));
+    bool named = strcmp(why->node, "executor") != 0; /* there is only one of these */
 
     if (why->limit || why->reason == WEIR_REASON_DOMAIN_SLOTS)
         n += snprintf(n < (int)size ? text + n : NULL, n < (int)size ? size - (size_t)n : 0,
-                      " (%s \"%s\": %lld of %lld taken)", why->node, why->key, (long long)why->held,
+                      " (%s%s%s%s: %lld of %lld taken)", why->node, named ? " \"" : "",
+                      named ? why->key : "", named ? "\"" : "", (long long)why->held,
                       (long long)why->limit);
     if (why->ahead)
         n += snprintf(n < (int)size ? text + n : NULL, n < (int)size ? size - (size_t)n : 0,
