@@ -372,6 +372,7 @@ static int start(struct attempt *a)
     env = make_environment(a);
     if (!env)
         return -ENOMEM;
+    standstill_hold_off(&a->map->standstill);
     rc = child_start(&a->child, &(struct child_plan){
                                     .file = a->map->resolved ? a->map->resolved : a->job->argv[0],
                                     .argv = a->job->argv,
@@ -383,6 +384,7 @@ static int start(struct attempt *a)
                                     .extra = a->cool[1],
                                     .group = &a->slot->group,
                                 });
+    standstill_allow(&a->map->standstill);
     free(env);
     return rc;
 }

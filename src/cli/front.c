@@ -138,19 +138,26 @@ static void act_as_usual(int signal)
     pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
-/* Ctrl-Z: the commands stop as well, then we do; but not where no shell could make us go on. */
-static void suspend(struct front *front)
+static void stop_with_commands(struct front *front)
 {
-    struct standstill *standstill = &front->map->standstill;
-    int64_t ns;
-
-    standstill_begin(standstill);
     slots_signal_all(front->map->slots, SIGSTOP);
     if (front->show.live)
         term_suspend(&front->show.term);
     act_as_usual(SIGTSTP);
     if (front->show.live)
         term_resume(&front->show.term);
+}
+
+/* Ctrl-Z: the commands stop as well, then we do; but not where no shell could make us go on. */
+static void suspend(struct front *front)
+{
+    struct standstill *standstill = &front->map->standstill;
+    int64_t ns;
+
+    if (standstill_begin(standstill))
+        stop_with_commands(front);
+    else
+        map_say(front->map, "cannot stop: a command takes long to start");
     ns = standstill_end(standstill);
     if (front->kill_at < WEIR_FOREVER - ns)
         front->kill_at += ns;

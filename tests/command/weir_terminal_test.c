@@ -547,6 +547,65 @@ static void test_control_z_stops_everything_and_fg_goes_on(void)
     close(gate);
 }
 
+/* A directory that takes a millisecond or more to get into: a chain of links, each as long as can be. */
+static void make_maze(void)
+{
+    enum { LINKS = 39, LINK_SIZE = 4000 };
+    char name[16], target[LINK_SIZE + 16];
+
+    for (int i = 0; i < LINKS; i++) {
+        for (int at = 0; at < LINK_SIZE; at += 2)
+            snprintf(target + at, 3, "./");
+        snprintf(target + LINK_SIZE, 16, "maze%d", i + 1);
+        snprintf(name, sizeof(name), "maze%d", i);
+        CHECK_EQUAL(symlink(target, name), 0);
+    }
+    snprintf(name, sizeof(name), "maze%d", LINKS);
+    CHECK_EQUAL(mkdir(name, 0777), 0);
+}
+
+static long size_of(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) < 0 ? 0 : (long)st.st_size;
+}
+
+/* While a command gets into its directory it shares our memory, and the thread that starts it waits until it has
+ * executed: were it stopped there, that thread could not stop, nor could we. */
+static void test_control_z_while_commands_are_being_started(void)
+{
+    struct terminal t;
+    FILE *in = fopen("in", "w");
+
+    assert_non_null(in);
+    for (int i = 0; i < 100000; i++)
+        fputs("1\n", in);
+    assert_int_equal(fclose(in), 0);
+    make_maze();
+    terminal_start(&t, &usual,
+                   WEIR("map", "-j8", "--cwd", "maze0", "--", "sh", "-c", "echo {} >>ran"));
+    AWAIT_DOING(size_of("maze0/ran") > 0, pump(&t, 5));
+    for (int round = 0; round < 5; round++) {
+        weir_time until;
+        long size;
+        SEE_THAT(&t, is_raw(&t));
+        type(&t, "\032");
+        SEE_THAT(&t, t.stopped);
+        size = size_of("maze0/ran");
+        until = weir_in_ms(20);
+        AWAIT_DOING(weir_now() >= until, pump(&t, 5));
+        CHECK_EQUAL(size_of("maze0/ran"), size); /* nor does any command go on */
+        t.stopped = false;
+        CHECK_EQUAL(write(t.orders, "f", 1), 1);
+        AWAIT_DOING(size_of("maze0/ran") > size, pump(&t, 5));
+    }
+    SEE_THAT(&t, is_raw(&t));
+    type(&t, "\003");
+    CHECK_EQUAL(terminal_end(&t), 255);
+    terminal_free(&t);
+}
+
 /* Stops weir while two commands wait at the gate, for longer than they may take; then it may go on. */
 static void start_and_stop_for_long(struct terminal *t, const char *timeout, int64_t stopped_ms)
 {
@@ -766,6 +825,7 @@ int main(void)
         TEST(test_being_terminated_gives_the_terminal_back),
         TEST(test_control_backslash_gives_the_terminal_back),
         TEST(test_control_z_stops_everything_and_fg_goes_on),
+        TEST(test_control_z_while_commands_are_being_started),
         TEST(test_time_spent_stopped_is_not_taken_from_the_timeout),
         TEST(test_what_is_left_of_the_timeout_counts_after_a_stop),
         TEST(test_control_z_without_a_shell_stops_nothing),
