@@ -87,12 +87,10 @@ static void end_lines(struct job *job)
             printer_lines(job->map->printer, job, i, "\n", 1);
 }
 
+/* The latest call counts, so each asks for as long as any. */
 static void cool_group(struct job *job, int64_t cool_ns)
 {
-    weir_time until = weir_in_ns(cool_ns);
-
-    weir_task_cool_down(weir_task_self(), until);
-    tally_cools(job, until);
+    weir_task_cool_down(weir_task_self(), tally_cools(job, weir_in_ns(cool_ns)));
 }
 
 /* No process, descriptor or memory to be had just now: others that end give some back. */

@@ -156,13 +156,16 @@ void tally_submitted(weir_task *task, void *arg)
     wr_unlock(&tallies->lock);
 }
 
-void tally_cools(struct job *job, weir_time until)
+weir_time tally_cools(struct job *job, weir_time until)
 {
     struct tallies *tallies = job->map->tallies;
 
     wr_lock(&tallies->lock);
-    job->tally->cools_until = until;
+    if (until > job->tally->cools_until)
+        job->tally->cools_until = until;
+    until = job->tally->cools_until;
     wr_unlock(&tallies->lock);
+    return until;
 }
 
 void tally_leaves(struct job *job)

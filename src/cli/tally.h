@@ -37,8 +37,10 @@ void tally_submitted(weir_task *task, void *arg);
 
 /* The job goes from its state to that one. */
 void tally_moves(struct job *job, enum job_state to);
-void tally_cools(struct job *job, weir_time until);
 void tally_leaves(struct job *job); /* gives the reference back: the tally may be gone after this */
+
+/* Its group is to cool down until then; answers when that is over, given what others have asked for. */
+weir_time tally_cools(struct job *job, weir_time until);
 
 /* Calls `see` for each group in the order of appearance, under the lock. */
 void tallies_each(struct tallies *tallies, void (*see)(struct tally *tally, void *arg), void *arg);

@@ -388,6 +388,21 @@ static void test_cool_down_is_how_long_if_the_command_does_not_say(void)
     free(results.text);
 }
 
+/* Two were told to slow down: who was told to for longer has its way, whoever speaks last. */
+static void test_a_short_cool_down_does_not_end_a_long_one(void)
+{
+    static struct results results;
+
+    assert_status(MAP("1\n2\n", "-j2", "--cool-code", "75", "--results", "cool3", "--", "sh", "-c",
+                      "[ $WEIR_ATTEMPT = 1 ] || exit 0; [ {} = 1 ] && echo 1s >&3 && exit 75; "
+                      "sleep 0.3; echo 1ms >&3; exit 75"),
+                  0);
+    read_results(&results, "cool3");
+    assert_true(number(&results, 1, "started") - number(&results, 1, "queued") >= 0.99);
+    assert_true(number(&results, 2, "started") - number(&results, 1, "queued") >= 0.99);
+    free(results.text);
+}
+
 static void test_what_is_no_duration_is_said_and_the_option_counts(void)
 {
     const struct ran *r =
@@ -619,6 +634,7 @@ int main(void)
         TEST(test_an_attempt_that_ran_out_of_time_is_tried_again),
         TEST(test_a_cool_code_pauses_the_group_for_as_long_as_the_command_says),
         TEST(test_cool_down_is_how_long_if_the_command_does_not_say),
+        TEST(test_a_short_cool_down_does_not_end_a_long_one),
         TEST(test_what_is_no_duration_is_said_and_the_option_counts),
         TEST(test_another_exit_code_does_not_cool),
         TEST(test_halt_soon_starts_nothing_more),
