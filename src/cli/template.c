@@ -237,7 +237,8 @@ static int parse_word(struct template *template, const char *text, size_t length
         }
         taken = placeholder_at(&kind, at, end, syntax);
         if (!taken) {
-            rc = template_refuse_unknown(at, end, syntax, message);
+            if (at == text || at[-1] != '$') /* else it is a variable, for sh -c */
+                rc = template_refuse_unknown(at, end, syntax, message);
             at++;
             continue;
         }

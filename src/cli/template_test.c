@@ -173,6 +173,9 @@ static void test_what_cannot_be_a_name_stays_as_it_is(void **state)
                   WORDS("{print $1}", "{0}{01}{-1}{1..3}{a,b}{a.b}", "{ nam }", "{nam"), "a,b,c",
                   "{print $1}|{0}{01}{-1}{1..3}{a,b}{a.b}|{ nam }|{nam");
     assert_filled(&lines, false, WORDS("{nam}", "\\{nam}"), "a", "{nam}|\\{nam}"); /* no header */
+    assert_filled(&named, false, WORDS("sh", "-c", "echo ${HOME} $1 ${nam}", "-", "{name}"),
+                  "a,b,c", "sh|-c|echo ${HOME} $1 ${nam}|-|a");    /* a shell's */
+    assert_filled(&named, false, WORDS("${name}"), "a,b,c", "$a"); /* a price, say */
 }
 
 static void test_a_backslash_keeps_a_name_from_being_one(void **state)
