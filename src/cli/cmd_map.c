@@ -183,7 +183,7 @@ static const struct opt_section sections[] = {
       "directory, {/.} the last part without extension. Anything else in braces stays as it is; "
       "but a name "
       "that the header of --csv or --tsv lacks is an error, unless it follows a $. \\{name} is the "
-      "text {name}. "
+      "text {name}. Columns named key or seq go by their numbers. "
       "Values become arguments as they are, without a shell: blanks, quotes and newlines in them "
       "are harmless. If "
       "no placeholder of the record's is there, {} is appended. A record without the field that is "

@@ -6,6 +6,7 @@
 #include "cli/dry.h"
 #include "cli/printer.h"
 #include "cli/reader.h"
+#include "cli/refuse.h"
 #include "cli/results.h"
 #include "cli/tally.h"
 
@@ -92,9 +93,43 @@ static int make_one(struct template **out, const char *text, const struct map *m
     return text ? template_new(out, &word, 1, &map->syntax, false, message) : 0;
 }
 
-static bool needs_fields(const struct template *template)
+static unsigned needs(const struct template *template)
 {
-    return template && template_needs(template) & TEMPLATE_NEEDS_FIELDS;
+    return template ? template_needs(template) : 0;
+}
+
+/* The number of the header's column of that name; 0: there is none. */
+static size_t column(const struct map *map, const char *name)
+{
+    for (size_t i = 0; i < map->syntax.name_count; i++)
+        if (strcmp(map->syntax.names[i], name) == 0)
+            return i + 1;
+    return 0;
+}
+
+/* {key} and {seq} are ours; but where there is a column of that name it may be meant, and without groups a key is
+ * empty. Neither should be noticed by what the commands did. */
+static int check_our_names(const struct map *map, weir_message *message)
+{
+    const char *group_by = map->opt->group_by;
+    unsigned needed =
+        needs(map->command) | needs(map->directory) | (map->opt->tag ? needs(map->tag) : 0);
+    size_t key = column(map, "key"), seq = column(map, "seq");
+
+    if (needed & TEMPLATE_NEEDS_SEQ && seq)
+        return refuse(message,
+                      "{seq} could be the record's number or the column \"seq\": write {%zu} for "
+                      "the column; the number is in $WEIR_SEQ",
+                      seq);
+    if (!(needed & TEMPLATE_NEEDS_KEY) || (group_by && (!key || strcmp(group_by, "key") == 0)))
+        return 0;
+    if (!key)
+        return refuse(message, "{key} is the group, and there is none without --group-by; for the "
+                               "text itself write \\{key}");
+    return refuse(message,
+                  "{key} could be the group or the column \"key\": write {%zu} for the column; the "
+                  "group is in $WEIR_KEY",
+                  key);
 }
 
 static int make_templates(struct map *map, char **words)
@@ -117,9 +152,11 @@ static int make_templates(struct map *map, char **words)
         rc = make_one(&map->tag, tag, map, &message);
     if (!rc && opt->group_by && !map->no_rows)
         rc = key_rule_new(&map->key_rule, opt->group_by, &map->syntax, &message);
-    map->needs_fields = map->syntax.form != FORM_LINES || map->key_rule ||
-                        needs_fields(map->command) || needs_fields(map->tag) ||
-                        needs_fields(map->directory);
+    if (!rc)
+        rc = check_our_names(map, &message);
+    map->needs_fields =
+        map->syntax.form != FORM_LINES || map->key_rule ||
+        (needs(map->command) | needs(map->tag) | needs(map->directory)) & TEMPLATE_NEEDS_FIELDS;
     return rc ? wrong_text(&message, rc) : 0;
 }
 

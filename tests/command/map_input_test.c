@@ -141,6 +141,37 @@ static void test_a_name_that_the_header_lacks_is_refused_before_anything_runs(vo
                "{idd} 1\n", "");
 }
 
+static void test_a_column_that_is_named_like_a_placeholder_is_not_taken_for_it(void)
+{
+    static const char *const rows = "key,n,seq\na,1,x\n";
+
+    assert_ran(MAP(rows, "--csv", "--", "echo", "{seq}"), 255, "",
+               "weir: {seq} could be the record's number or the column \"seq\": write {3} for the "
+               "column; the number is in $WEIR_SEQ\n");
+    assert_ran(
+        MAP(rows, "--csv", "-g", "n", "--", "echo", "{key}"), 255, "",
+        "weir: {key} could be the group or the column \"key\": write {1} for the column; the "
+        "group is in $WEIR_KEY\n");
+    assert_ran(
+        MAP(rows, "--csv", "--shell", "--cwd", "{key}", "--", "echo"), 255, "",
+        "weir: {key} could be the group or the column \"key\": write {1} for the column; the "
+        "group is in $WEIR_KEY\n");
+    assert_ran(MAP(rows, "--csv", "-g", "key", "--tag", "--", "echo", "{key}", "{3}"), 0,
+               "a\ta x\n", ""); /* they are the same */
+}
+
+static void test_without_groups_there_is_no_key(void)
+{
+    static const char *const said =
+        "weir: {key} is the group, and there is none without --group-by; for the text itself write "
+        "\\{key}\n";
+
+    assert_ran(MAP("{\"key\":1}\n", "--jsonl", "--", "echo", "x{key}"), 255, "", said);
+    assert_ran(MAP("a\n", "--shell", "--", "echo {key}"), 255, "", said);
+    assert_ran(MAP("a\n", "--tag={key}", "--", "echo"), 255, "", said);
+    assert_ran(MAP("a\n", "--", "echo", "\\{key}"), 0, "{key} a\n", "");
+}
+
 static void test_a_short_row_lacks_a_column(void)
 {
     const struct ran *r = MAP("a,b\n1\n", "--csv", "--", "echo", "{b}");
@@ -486,6 +517,8 @@ int main(void)
         TEST(test_a_quote_that_is_never_closed_is_an_error),
         TEST(test_two_columns_of_one_name_are_refused),
         TEST(test_a_name_that_the_header_lacks_is_refused_before_anything_runs),
+        TEST(test_a_column_that_is_named_like_a_placeholder_is_not_taken_for_it),
+        TEST(test_without_groups_there_is_no_key),
         TEST(test_a_short_row_lacks_a_column),
         TEST(test_tsv_columns_and_escapes),
         TEST(test_jsonl_fields_and_fields_inside),
