@@ -132,7 +132,8 @@ typedef struct weir_policy { /* zero in any field asks for its default; all of i
      * need only live until the next call, or leaves NULL for the default domain. Non-zero: no opinion. */
     int (*domain_for)(const char **domain, const char *key, void *arg);
     void *domain_arg;
-    bool unknown_domain_is_default; /* else WEIR_ENODOMAIN, if domain_for names one there is not */
+    bool
+        unknown_domain_is_default; /* else WEIR_ENODOMAIN, if one of these names one there is not */
 
     /* Time. */
     weir_deadlines deadlines;     /* of all tasks that nothing nearer says otherwise of       */
@@ -167,8 +168,8 @@ int weir_executor_shutdown(weir_executor *ex, weir_time deadline) WEIR_PARKS;
 int weir_executor_drain(weir_executor *ex, weir_time deadline) WEIR_PARKS;
 
 /* Closes, waits for running bodies and for pending tasks to be settled (not for bodies that WEIR_CALLER_RUNS
- * has others run), and frees. Handles of tasks stay valid,
- * those of groups do not. Not to be called by a task of this executor. NULL is fine. */
+ * has others run), and frees. Handles of tasks stay valid, those of groups do not. Not to be called by a task of
+ * this executor. NULL is fine. */
 void weir_executor_free(weir_executor *ex) WEIR_PARKS;
 
 /* Changes the executor's own limits while it runs; 0 leaves one as it is. Lowering takes effect as tasks end;

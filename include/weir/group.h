@@ -36,12 +36,13 @@ void weir_group_resume(weir_group *group);
 int weir_group_cool_down(weir_group *group, weir_time until);
 
 /* The same for the group of a task, most often the caller's own: nobody needs a handle of the group, so it is
- * forgotten for being idle like any other, but not before its time. WEIR_EINVAL: NULL. WEIR_ENOMEM. */
+ * forgotten for being idle like any other, but not before its time. Both: WEIR_EINVAL: NULL. WEIR_ECLOSED.
+ * WEIR_ENOMEM, WEIR_EAGAIN: no memory, or no thread, for the clock. */
 int weir_task_cool_down(weir_task *task, weir_time until);
 
 /* Starts at most `starts` per `period_ns`, evenly spread, after at most `burst` at once (default 1).
- * 0 starts: no pace. Waiting tasks stay where they are. WEIR_EINVAL: negative values. Groups without number get
- * theirs by policy: weir_group_policy. */
+ * 0 starts: no pace. Waiting tasks stay where they are. WEIR_EINVAL: negative values, or no period. Others as
+ * above. Groups without number get theirs by policy: weir_group_policy. */
 int weir_group_pace(weir_group *group, int64_t starts, int64_t period_ns, int64_t burst);
 
 /* Forgets the group at once: its waiting tasks become REJECTED (WEIR_REASON_EVICTED), running ones go on

@@ -34,9 +34,10 @@ int template_new(struct template **out, char *const *words, size_t count,
  * '...'). In arithmetic only whole numbers are let in. So no value can run as code, unless the script itself
  * hands it to something that runs code: eval, another sh -c, ssh, an awk program.
  *
- * ${name} and \{} are the shell's own and left alone; \{name} is the text {name} also within quotes. WEIR_EINVAL: a placeholder where the shell would not
- * replace it (a here-document with quoted end mark, ${} and the like), or {} would have to be appended where
- * it would be run as a command. template_fill then answers shell, -c, script, sh, value... */
+ * ${name} and \{} are the shell's own and left alone; \{name} is the text {name} also within quotes. WEIR_EINVAL:
+ * a placeholder where the shell would not replace it (a here-document with quoted end mark, ${} and the like),
+ * or {} would have to be appended where it would be run as a command. template_fill then answers shell, -c,
+ * script, sh, value... */
 int template_new_shell(struct template **out, const char *shell, char *const *words, size_t count,
                        const struct record_syntax *syntax, bool append, weir_message *message);
 
