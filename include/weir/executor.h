@@ -132,8 +132,8 @@ typedef struct weir_policy { /* zero in any field asks for its default; all of i
      * need only live until the next call, or leaves NULL for the default domain. Non-zero: no opinion. */
     int (*domain_for)(const char **domain, const char *key, void *arg);
     void *domain_arg;
-    bool
-        unknown_domain_is_default; /* else WEIR_ENODOMAIN, if one of these names one there is not */
+    /* If group_for or domain_for names one that there is not; else using the group is WEIR_ENODOMAIN. */
+    bool unknown_domain_is_default;
 
     /* Time. */
     weir_deadlines deadlines;     /* of all tasks that nothing nearer says otherwise of       */
