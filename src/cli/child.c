@@ -43,7 +43,8 @@ void child_raise_descriptors(rlim_t wanted)
 
 struct birth {
     const struct child_plan *plan;
-    int error; /* written by the child into our memory */
+    int error;        /* written by the child into our memory */
+    sigset_t pending; /* likewise */
 };
 
 /* Moves three descriptors to 0, 1 and 2, whichever numbers they have now. They are close-on-exec, and above
@@ -55,6 +56,19 @@ static int take_descriptors(const struct child_plan *plan)
     return plan->extra < 0 ? 0 : dup2(plan->extra, 3);
 }
 
+/* What the terminal sent to our parent's process group before we left that: it is the parent's affair. Being ignored
+ * for a moment, it is forgotten. */
+static void forget_pending(sigset_t *pending)
+{
+    static const int sent[] = { SIGINT, SIGQUIT, SIGTSTP, SIGHUP, SIGTERM };
+
+    if (sigpending(pending) < 0)
+        return;
+    for (size_t i = 0; i < sizeof(sent) / sizeof(sent[0]); i++)
+        if (sigismember(pending, sent[i]))
+            signal(sent[i], signal(sent[i], SIG_IGN));
+}
+
 /* Runs on a stack of its own in the parent's memory, while the parent's thread waits: it may write to
  * nothing but `birth` and plan->group. */
 static int be_born(void *arg)
@@ -63,6 +77,7 @@ static int be_born(void *arg)
     const struct child_plan *plan = birth->plan;
 
     setpgid(0, 0);
+    forget_pending(&birth->pending); /* from here on all that comes is meant for us */
     atomic_store(plan->group, getpid());
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != us)
