@@ -5,17 +5,30 @@
 #include "base/os.h"
 
 enum {
-    SPINS = 200
-}; /* a few microseconds: sections are shorter, but a page fault may lie in one */
+    SPINS = 200, /* a few microseconds: sections are shorter, but a page fault may lie in one */
+    PAUSE_MAX = 16,
+};
+
+/* Pauses grow: so one thread gets through several sections in a row, with the cache lines that it has, and the
+ * lines do not travel with each of them. With a single busy group that makes a task half as costly. */
+static bool spin(struct wr_lock *lock)
+{
+    for (int spins = 0, pause = 1; spins < SPINS; spins += pause) {
+        uint32_t free = 0;
+        for (int i = 0; i < pause; i++)
+            wr_os_relax();
+        if (wr_load(&lock->word, relaxed) == 0 && wr_cas(&lock->word, &free, 1, acquire))
+            return true;
+        if (pause < PAUSE_MAX)
+            pause *= 2;
+    }
+    return false;
+}
 
 void wr_lock_contended(struct wr_lock *lock)
 {
-    for (int i = 0; i < SPINS; i++) {
-        uint32_t free = 0;
-        if (wr_load(&lock->word, relaxed) == 0 && wr_cas(&lock->word, &free, 1, acquire))
-            return;
-        wr_os_relax();
-    }
+    if (spin(lock))
+        return;
     /* From here on take it as "held, somebody asleep": whoever sleeps beside us is not forgotten. */
     while (wr_swap(&lock->word, 2, acquire) != 0)
         wr_os_futex_wait(&lock->word, 2, WEIR_FOREVER);
