@@ -60,6 +60,7 @@ void bench_sleepers(struct bench_out *out);
 void bench_timers(struct bench_out *out);
 void bench_idle(struct bench_out *out);
 void bench_w1(struct bench_out *out);
+void bench_w1_floor(struct bench_out *out); /* a part of the former */
 void bench_w2(struct bench_out *out);
 void bench_w3(struct bench_out *out);
 void bench_w3b(struct bench_out *out);

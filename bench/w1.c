@@ -158,4 +158,5 @@ void bench_w1(struct bench_out *out)
     bench_apart(out, measure_two);
     bench_apart(out, measure_many);
     bench_apart(out, measure_domains);
+    bench_apart(out, bench_w1_floor);
 }
