@@ -175,6 +175,9 @@ uint32_t wr_ledger_places_borrowed(const struct wr_share *s);
 /* Whether d could be given a unit now. */
 bool wr_ledger_can_grant(const struct wr_ledger *l, uint32_t d);
 
+/* Whether a sample to come may bring d a loan, if nothing else changes. */
+bool wr_ledger_loan_may_come(const struct wr_ledger *l, uint32_t d);
+
 bool wr_ledger_is_valid(const struct wr_ledger *l);
 
 #endif

@@ -129,9 +129,10 @@ static bool may_take(const struct wr_ledger *l, enum wr_resource what, uint32_t 
            stock->lent == stock->owed && !stock->forced;
 }
 
-/* How many units `lender` could lend to `borrower` now. What others lent it is not its own to lend. */
-static uint32_t lendable(const struct wr_ledger *l, enum wr_resource what, uint32_t lender,
-                         uint32_t borrower)
+/* How many units `lender` could lend to `borrower` if it had used little for long enough. What others lent it is not its
+ * own to lend. */
+static uint32_t can_spare(const struct wr_ledger *l, enum wr_resource what, uint32_t lender,
+                          uint32_t borrower)
 {
     const struct wr_stock *stock = wr_stock_of(l, what, lender);
     uint32_t idle = wr_ledger_idle(l, what, lender), keep = wr_loan_headroom(l, what, lender);
@@ -139,10 +140,19 @@ static uint32_t lendable(const struct wr_ledger *l, enum wr_resource what, uint3
     if (lender == WR_DEFAULT && what == WR_SLOTS)
         keep += l->floor;
     if (lender == borrower || l->share[lender].released || stock->forced || stock->taken ||
-        stock->low < l->lending.hold || wr_loan_at(l, what, lender, borrower)->rest ||
         idle <= keep || stock->lend_max <= stock->lent)
         return 0;
     return wr_least(idle - keep, stock->lend_max - stock->lent);
+}
+
+/* And now. */
+static uint32_t lendable(const struct wr_ledger *l, enum wr_resource what, uint32_t lender,
+                         uint32_t borrower)
+{
+    if (wr_stock_of(l, what, lender)->low < l->lending.hold ||
+        wr_loan_at(l, what, lender, borrower)->rest)
+        return 0;
+    return can_spare(l, what, lender, borrower);
 }
 
 /* One loan per sample, from whoever can spare most, of no more than can be used. */
@@ -163,6 +173,18 @@ static void lend_to(struct wr_ledger *l, enum wr_resource what, uint32_t borrowe
     wr_loan_book(l, what, from, borrower, units, 0);
     wr_ledger_move(l, what, from, borrower, units);
     wr_stock_of(l, what, from)->loans += units;
+}
+
+bool wr_ledger_loan_may_come(const struct wr_ledger *l, uint32_t d)
+{
+    const struct wr_share *s = &l->share[d];
+
+    if (!l->lending.on || s->released || s->slots.forced)
+        return false;
+    for (uint32_t i = 0; i < l->count; i++)
+        if (can_spare(l, WR_SLOTS, i, d) && per_cent_used(l, WR_SLOTS, i) < l->lending.low)
+            return true;
+    return false;
 }
 
 static void sample(struct wr_ledger *l, enum wr_resource what)

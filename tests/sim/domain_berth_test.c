@@ -220,6 +220,24 @@ static int awaits_default(void **value, void *awaits_arg)
     return awaits_it(value, awaits);
 }
 
+/* But if slots are lent, the next look at who uses what may bring one. */
+SIM_TEST(test_who_waits_for_a_slot_that_may_be_lent_is_not_stuck, 60)
+{
+    weir_domain_policy domains[] = { { .name = "D", .slots = 1 }, { .name = "L", .slots = 4 } };
+    weir_group_policy groups[] = { { .key = "w", .limit = 2, .domain = "D" } };
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .slots = 6, .domains = domains,
+                                                 .domain_count = 2, .groups = groups,
+                                                 .group_count = 1, .lending = { .period_ms = 10 }));
+    struct awaits awaits = { .ex = ex, .rc = 1 };
+    weir_task *w;
+
+    CHECK(weir_submit_key(&w, ex, "w", awaits_it, &awaits, NULL) == 0);
+    check_done(w);
+    CHECK_EQ(awaits.rc, 0);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
 /* Nor do slots that it can never have. */
 SIM_TEST(test_who_waits_for_a_slot_that_is_borrowed_is_stuck_whoever_ends_elsewhere, 60)
 {
@@ -378,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_a_thread_kept_for_a_full_domain_goes_to_whom_its_body_waits_for),
         cmocka_unit_test(test_who_needs_slot_and_thread_gets_both_some_time),
         cmocka_unit_test(test_who_waits_for_permits_and_for_ones_own_slot_is_stuck),
+        cmocka_unit_test(test_who_waits_for_a_slot_that_may_be_lent_is_not_stuck),
         cmocka_unit_test(
             test_who_waits_for_a_slot_that_is_borrowed_is_stuck_whoever_ends_elsewhere),
         cmocka_unit_test(test_who_waits_for_ones_own_slot_is_stuck_whoever_could_borrow),
