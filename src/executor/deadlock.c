@@ -78,6 +78,17 @@ static bool may_get_slot(struct wr_nested_waits *all, struct weir_group *group)
                                   stuck_slots(all, sources));
 }
 
+/* Whether those to whom the free permits of the executor's are owed first may start yet. */
+static bool others_may_start(struct wr_nested_waits *all, struct weir_group *group)
+{
+    struct weir_executor *ex = group->executor;
+    uint32_t owed = ex->hall ? wr_domain_most_owed(group) : wr_load(&ex->ring.needed, relaxed);
+    uint64_t held = wr_load(&ex->root.held, seq_cst);
+
+    return held + owed <= wr_load(&ex->root.inflight_max, relaxed) ||
+           held > stuck_permits(all, NULL);
+}
+
 /* Whether a task that waits for permits may get them yet: the first in line must, before it can. Under its
  * group's lock. */
 static bool may_start(struct wr_nested_waits *all, struct weir_task *task)
@@ -100,9 +111,7 @@ static bool may_start(struct wr_nested_waits *all, struct weir_task *task)
         return wr_load(&ex->root.held, seq_cst) > stuck_permits(all, NULL) &&
                may_get_slot(all, group);
     case WEIR_REASON_NONE:
-        return may_get_slot(all, group) &&
-               (!wr_permits_are_owed(group) ||
-                wr_load(&ex->root.held, seq_cst) > stuck_permits(all, NULL));
+        return may_get_slot(all, group) && others_may_start(all, group);
     default: /* closed by somebody who can open it */
         return true;
     }

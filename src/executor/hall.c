@@ -470,6 +470,38 @@ uint32_t wr_domain_owed(struct weir_group *group)
     return owed < WR_INF ? (uint32_t)owed : WR_INF;
 }
 
+/* What the first in line of an intake needs now: it may be another than when it was refused. Under the hall's lock. */
+static uint32_t first_needs(const struct wr_intake *intake)
+{
+    struct wr_hall *hall = intake->executor->hall;
+
+    if (!(promising_for(intake) & wr_domain_bit(intake->turn)))
+        return 0;
+    return wr_ring_first_cost(&hall->domain[intake->turn].ring);
+}
+
+uint32_t wr_domain_most_owed(struct weir_group *group)
+{
+    struct weir_executor *ex = group->executor;
+    struct wr_hall *hall = hall_of(group);
+    struct wr_intake *intake = hall->domain[group->domain].intake;
+    uint32_t most = 0;
+
+    wr_lock(&hall->lock);
+    for (uint32_t d = 0; d < hall->ledger.count; d++) {
+        struct wr_intake *other = hall->domain[d].intake;
+        uint32_t needs;
+        if (other != intake && !goes_before(ex, other, intake))
+            continue;
+        needs = other == intake && !wr_load(&hall->domain[intake->turn].ring.needed, relaxed)
+                    ? 0
+                    : first_needs(other);
+        most = needs > most ? needs : most;
+    }
+    wr_unlock(&hall->lock);
+    return most;
+}
+
 /* ---- life -------------------------------------------------------------------------------------- */
 
 static uint32_t count_from(int64_t amount)

@@ -126,4 +126,7 @@ bool wr_domain_may_get_slot(struct weir_group *group, uint64_t stuck, uint64_t s
  * other workers' that asked earlier, was found to need them; 0: none. */
 uint32_t wr_domain_owed(struct weir_group *group);
 
+/* The most that any one of those needs: they start one after the other, and end. */
+uint32_t wr_domain_most_owed(struct weir_group *group);
+
 #endif

@@ -1,0 +1,193 @@
+/* Random lives of executors whose bodies wait for tasks, while costs, limits, slots, threads and permits stand in each
+ * other's way. A wait that is refused must be one that would never have ended: who is refused holds on to all it has,
+ * and if what it wanted to wait for ends all the same, though nobody gave up or changed anything, the refusal was
+ * wrong.
+ * SPDX-License-Identifier: MIT */
+#include "support/domain_support.h"
+
+enum { DOMAINS = 4, GROUPS = 8, TASKS = 24, HOLD_MS = 400, NESTED_MAX = 64 };
+
+static const char *const domain_name[DOMAINS] = { "default", "max", "reserved", "own" };
+static const char *const group_name[GROUPS] = { "g0", "g1", "g2", "g3", "g4", "g5", "g6", "g7" };
+
+struct life {
+    weir_executor *ex;
+    uint32_t cost_max;
+    bool domains;
+    _Atomic uint64_t changes; /* that may have set somebody free */
+    _Atomic int refused, nested;
+};
+static struct life life;
+
+static uint32_t pick(uint32_t below)
+{
+    return (uint32_t)(weir_sim_random() % below);
+}
+
+static int domain_for(const char **domain, const char *key, void *arg)
+{
+    (void)arg;
+    *domain = domain_name[(key[1] - '0') % DOMAINS];
+    return 0;
+}
+
+static int sleeps(void **value, void *ms_arg)
+{
+    *value = NULL;
+    return weir_sleep(weir_now() + (int64_t)(intptr_t)ms_arg * MS);
+}
+
+static int waits(void **value, void *ms_arg);
+
+static int submit_one(weir_task **task, uint32_t nests)
+{
+    weir_task_options *opt =
+        WEIR_TASK(.cost = 1 + pick(life.cost_max), .priority = pick(6) ? 0 : 1 + pick(3));
+    weir_fn *fn = pick(3) < nests && life.nested < NESTED_MAX ? waits : sleeps;
+
+    life.changes++; /* it may go ahead of others */
+    return weir_submit_key(task, life.ex, group_name[pick(GROUPS)], fn, (void *)(intptr_t)pick(12),
+                           pick(2) ? opt : NULL);
+}
+
+/* Holds on to what it has. */
+static void check_never_ends(weir_task *task)
+{
+    uint64_t changes = life.changes;
+    weir_time until = weir_now() + HOLD_MS * MS;
+
+    life.refused++;
+    while (weir_now() < until && life.changes == changes && !weir_cancelled()) {
+        bool done = weir_task_done(task);
+        if (life.changes == changes)
+            CHECK(!done);
+        weir_sleep(weir_now() + MS);
+    }
+    life.changes++;
+}
+
+static int waits(void **value, void *ms_arg)
+{
+    weir_task *task = NULL;
+    int rc;
+
+    *value = NULL;
+    life.nested++;
+    if (submit_one(&task, 1))
+        return 0;
+    if (pick(2))
+        weir_sleep(weir_now() + (int64_t)(intptr_t)ms_arg * MS);
+    rc = weir_task_wait(NULL, task, WEIR_FOREVER);
+    if (rc == WEIR_EDEADLK)
+        check_never_ends(task);
+    weir_task_unref(task);
+    return 0;
+}
+
+static void control(void)
+{
+    weir_group *group = NULL;
+
+    CHECK(weir_group_get(&group, life.ex, group_name[pick(GROUPS)]) == 0);
+    switch (pick(8)) {
+    case 0:
+        weir_group_pause(group);
+        weir_sleep(weir_now() + pick(10) * MS);
+        weir_group_resume(group);
+        break;
+    case 1:
+        life.changes++;
+        weir_group_run_on(group, pick(3) ? WEIR_THREADS : WEIR_WORKERS);
+        break;
+    case 2:
+        weir_group_set_weight(group, 1 + pick(3));
+        break;
+    case 3:
+        life.changes++;
+        weir_group_resize(group, 3 + pick(3), 0, 0);
+        break;
+    case 4:
+        life.changes++;
+        weir_executor_resize(life.ex, 3 + pick(4), 0);
+        break;
+    case 5:
+        life.changes++;
+        if (life.domains)
+            weir_domain_resize(life.ex, domain_name[1 + pick(DOMAINS - 1)], 1 + pick(3), 0, NULL);
+        break;
+    case 6:
+        life.changes++;
+        if (life.domains && pick(2))
+            weir_domain_release(life.ex, domain_name[1 + pick(DOMAINS - 1)],
+                                domain_name[pick(DOMAINS)], 0, NULL);
+        break;
+    default:
+        life.changes++;
+        if (life.domains)
+            weir_domain_restore(life.ex, domain_name[1 + pick(DOMAINS - 1)], NULL);
+        break;
+    }
+}
+
+static void new_life(void)
+{
+    weir_domain_policy domains[] = {
+        { .name = "max", .slots = 1 + pick(2) },
+        { .name = "reserved", .slots = 1 + pick(2), .slots_mode = WEIR_RESERVED },
+        { .name = "own", .slots = 1 + pick(2), .workers = 1 + pick(2) },
+    };
+    weir_group_policy groups[GROUPS];
+
+    memset(&life, 0, sizeof(life));
+    memset(groups, 0, sizeof(groups));
+    life.domains = pick(4);
+    life.cost_max = pick(2) ? 1 : 3;
+    for (int i = 0; i < GROUPS; i++) {
+        groups[i].key = group_name[i];
+        groups[i].limit = 3 + pick(2);
+        groups[i].run_on = pick(2) ? WEIR_THREADS : WEIR_WORKERS;
+        groups[i].weight = 1 + pick(3);
+    }
+    life.ex = new_executor(
+        WEIR_POLICY(.workers = 1 + pick(2), .group_limit = 3, .slots = life.domains ? 7 : 0,
+                    .inflight_max = pick(2) ? 0 : 3 + pick(4),
+                    .domains = life.domains ? domains : NULL, .domain_count = life.domains ? 3 : 0,
+                    .groups = groups, .group_count = GROUPS,
+                    .domain_for = life.domains ? domain_for : NULL, .threads_max = 1 + pick(4),
+                    .lending = { .period_ms = life.domains && pick(3) == 0 ? 10 : 0 },
+                    .rejection = WEIR_DISCARD));
+}
+
+static void wait_life(void *arg)
+{
+    bool controls;
+
+    (void)arg;
+    new_life();
+    controls = pick(2);
+    for (int i = 0; i < TASKS; i++) {
+        submit_one(NULL, 2);
+        if (pick(3) == 0)
+            weir_sleep(weir_now() + pick(12) * MS);
+        if (controls && pick(4) == 0)
+            control();
+    }
+    weir_executor_drain(life.ex, weir_now() + 10000 * MS); /* circles may be closed unseen */
+    weir_executor_free(life.ex);
+}
+
+static void no_wait_is_refused_that_would_end(void **state)
+{
+    const char *seeds = getenv("WAITS");
+
+    (void)state;
+    explore(seeds ? strtoull(seeds, NULL, 10) : 300, WEIR_SIM_OPTIONS(.seed = 1), wait_life);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_wait_is_refused_that_would_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
