@@ -86,7 +86,8 @@ static bool others_may_start(struct wr_nested_waits *all, struct weir_group *gro
     uint64_t held = wr_load(&ex->root.held, seq_cst);
 
     return held + owed <= wr_load(&ex->root.inflight_max, relaxed) ||
-           held > stuck_permits(all, NULL);
+           held > stuck_permits(all, NULL) ||
+           wr_load(&all->timed, relaxed); /* then one of them may time out: which is not known */
 }
 
 /* Whether a task that waits for permits may get them yet: the first in line must, before it can. Under its
@@ -98,6 +99,8 @@ static bool may_start(struct wr_nested_waits *all, struct weir_task *task)
     struct wr_sums sums = group->sums;
 
     sums.closed &= (uint16_t)~WR_NO_THREAD; /* a thread alone is not all it needs */
+    if (wr_group_first(group) != task && wr_watch_is_armed(wr_group_first(group)))
+        return true; /* who is before it may time out */
     if (group->sums.carried)
         return true; /* an evicted generation holds some; whether it is stuck is not looked at */
     if (!wr_berth_may_come(group, stuck_on_threads(all)))
@@ -134,12 +137,25 @@ static bool can_move(struct wr_nested_waits *all, struct weir_task *task)
     return can;
 }
 
-/* Its waiter was asked to end, or will not wait for ever. */
+static bool has_deadline(struct weir_task *task)
+{
+    bool armed;
+
+    wr_lock(&task->group->lock);
+    armed = wr_watch_is_armed(task);
+    wr_unlock(&task->group->lock);
+    return armed;
+}
+
+/* Its waiter was asked to end, or will not wait for ever, or the other will not live for ever. Of the wait that is about
+ * to begin deadlines do not count: if nothing else would end it, better to say so at once. */
 static bool will_end_by_itself(const struct wr_nested_wait *wait)
 {
     const struct weir_group *group = wait->waiter->group;
 
-    return wait->bounded || wr_task_outcome(wait->waiter) != WEIR_UNSETTLED ||
+    return (wait->begun &&
+            (wait->bounded || has_deadline(wait->waiter) || has_deadline(wait->awaited))) ||
+           wr_task_outcome(wait->waiter) != WEIR_UNSETTLED ||
            wr_load(&group->cancel_all, relaxed) || wr_load(&group->executor->cancel_all, relaxed);
 }
 
@@ -250,7 +266,8 @@ int wr_nested_wait_enter(struct wr_nested_wait *wait, struct weir_task *waiter,
     wait->waiter = waiter;
     wait->awaited = awaited;
     wait->on_thread = wr_on_pool_thread();
-    wait->bounded = false; /* nothing but its deadline would end it: better to say so at once */
+    wait->bounded = deadline != WEIR_FOREVER;
+    wait->begun = false;
     wr_lock(&all->lock);
     wr_list_append(&all->waits, &wait->link);
     count_wait(wait, 1);
@@ -261,7 +278,7 @@ int wr_nested_wait_enter(struct wr_nested_wait *wait, struct weir_task *waiter,
             say_cycle(message, all, wait);
         remove_wait(wait);
     }
-    wait->bounded = deadline != WEIR_FOREVER;
+    wait->begun = true;
     wr_unlock(&all->lock);
     if (!rc)
         wr_berths_let_go(waiter->group->executor);

@@ -15,6 +15,7 @@ struct wr_nested_wait {
     struct weir_task *waiter, *awaited;
     bool stuck; /* so far as is known: see deadlock.c */
     bool visited;
+    bool begun;     /* it was not refused */
     bool bounded;   /* it has a deadline */
     bool on_thread; /* and so has a berth */
 };
@@ -23,6 +24,7 @@ struct wr_nested_waits {
     struct wr_lock lock;
     struct wr_list waits;
     _Atomic uint32_t count; /* of these; also read without the lock */
+    _Atomic bool timed;     /* some task has had a deadline         */
 };
 
 /* Enters the wait, or answers WEIR_EDEADLK, with the cycle in words in *message (may be NULL). */

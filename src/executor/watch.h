@@ -55,6 +55,9 @@ void wr_watch_on_thread(struct weir_task *task);
 void wr_watch_on_way(struct weir_task *task, bool on_way); /* to a thread */
 void wr_watch_over(struct weir_task *task);
 
+/* Whether it has a deadline yet to come. */
+bool wr_watch_is_armed(const struct weir_task *task);
+
 /* The body of a late task has returned. True: its permits are back already. */
 bool wr_watch_returned(struct weir_task *task);
 

@@ -13,7 +13,7 @@ static const char *const group_name[GROUPS] = { "g0", "g1", "g2", "g3", "g4", "g
 struct life {
     weir_executor *ex;
     uint32_t cost_max;
-    bool domains;
+    bool deadlines, domains;
     _Atomic uint64_t changes; /* that may have set somebody free */
     _Atomic int refused, nested;
 };
@@ -42,12 +42,22 @@ static int waits(void **value, void *ms_arg);
 static int submit_one(weir_task **task, uint32_t nests)
 {
     weir_task_options *opt =
-        WEIR_TASK(.cost = 1 + pick(life.cost_max), .priority = pick(6) ? 0 : 1 + pick(3));
+        WEIR_TASK(.cost = 1 + pick(life.cost_max), .priority = pick(6) ? 0 : 1 + pick(3),
+                  .deadlines = { .wait_ms = life.deadlines && pick(3) == 0 ? 1 + pick(60) : 0,
+                                 .run_ms = life.deadlines && pick(3) == 0 ? 1 + pick(60) : 0 });
     weir_fn *fn = pick(3) < nests && life.nested < NESTED_MAX ? waits : sleeps;
 
     life.changes++; /* it may go ahead of others */
     return weir_submit_key(task, life.ex, group_name[pick(GROUPS)], fn, (void *)(intptr_t)pick(12),
                            pick(2) ? opt : NULL);
+}
+
+static bool timed_out(weir_task *task)
+{
+    weir_result result = WEIR_RESULT;
+
+    CHECK(weir_task_wait(&result, task, WEIR_FOREVER) == 0);
+    return result.outcome == WEIR_TIMED_OUT;
 }
 
 /* Holds on to what it has. */
@@ -59,8 +69,8 @@ static void check_never_ends(weir_task *task)
     life.refused++;
     while (weir_now() < until && life.changes == changes && !weir_cancelled()) {
         bool done = weir_task_done(task);
-        if (life.changes == changes)
-            CHECK(!done);
+        if (life.changes == changes && done)
+            CHECK(timed_out(task));
         weir_sleep(weir_now() + MS);
     }
     life.changes++;
@@ -142,6 +152,7 @@ static void new_life(void)
     memset(groups, 0, sizeof(groups));
     life.domains = pick(4);
     life.cost_max = pick(2) ? 1 : 3;
+    life.deadlines = pick(3) == 0;
     for (int i = 0; i < GROUPS; i++) {
         groups[i].key = group_name[i];
         groups[i].limit = 3 + pick(2);
@@ -173,6 +184,7 @@ static void wait_life(void *arg)
             control();
     }
     weir_executor_drain(life.ex, weir_now() + 10000 * MS); /* circles may be closed unseen */
+    life.changes++;
     weir_executor_free(life.ex);
 }
 

@@ -54,6 +54,90 @@ static void test_waiting_for_a_task_that_needs_the_waiters_permit_is_refused(voi
     explore(300, WEIR_SIM_OPTIONS(.seed = 1), own_group);
 }
 
+/* ---- waits that end when somebody's time is up -------------------------------------------------- */
+
+struct timely {
+    weir_executor *ex;
+    const char *key;
+    int64_t after_ms;
+    int rc;
+};
+
+static int waits_for_another(void **value, void *arg)
+{
+    struct timely *timely = arg;
+    weir_task *task;
+    (void)value;
+    weir_sleep(weir_now() + timely->after_ms * 1000000);
+    CHECK(weir_submit_key(&task, timely->ex, timely->key, quick, NULL, NULL) == 0);
+    timely->rc = weir_task_wait(NULL, task, WEIR_FOREVER);
+    weir_task_unref(task);
+    return 0;
+}
+
+/* A costly task that cannot start is before the awaited one, but not for long. */
+static void behind_a_costly_one(const char *costly_key, const char *key)
+{
+    struct timely timely = { .key = key, .after_ms = 2, .rc = 1 };
+    weir_task *task;
+    CHECK(weir_executor_new(&timely.ex,
+                            WEIR_POLICY(.workers = 2, .group_limit = 3, .inflight_max = 3),
+                            NULL) == 0);
+    CHECK(weir_submit_key(&task, timely.ex, "g", waits_for_another, &timely, NULL) == 0);
+    weir_sleep(weir_now() + 1000000);
+    CHECK(weir_submit_key(NULL, timely.ex, costly_key, quick, NULL,
+                          WEIR_TASK(.cost = 3, .deadlines = { .wait_ms = 10 })) == 0);
+    CHECK(weir_task_wait(NULL, task, WEIR_FOREVER) == 0);
+    CHECK(timely.rc == 0);
+    weir_task_unref(task);
+    weir_executor_free(timely.ex);
+}
+
+static void behind_a_costly_one_of_its_group(void *arg)
+{
+    (void)arg;
+    behind_a_costly_one("g", "g");
+}
+
+static void behind_a_costly_one_elsewhere(void *arg)
+{
+    (void)arg;
+    behind_a_costly_one("costly", "small");
+}
+
+static void test_who_is_behind_one_that_times_out_is_not_stuck(void **state)
+{
+    (void)state;
+    explore(100, WEIR_SIM_OPTIONS(.seed = 1), behind_a_costly_one_of_its_group);
+    explore(100, WEIR_SIM_OPTIONS(.seed = 1), behind_a_costly_one_elsewhere);
+}
+
+/* Each needs the other's permit, and one of them has a deadline: the other one gets it then. */
+static void one_of_two_times_out(void *arg)
+{
+    struct timely timely[2] = { { .key = "b", .after_ms = 1, .rc = 1 },
+                                { .key = "a", .after_ms = 2, .rc = 1 } };
+    weir_executor *ex;
+    weir_task *task[2];
+    (void)arg;
+    CHECK(weir_executor_new(&ex, WEIR_POLICY(.workers = 2, .group_limit = 1), NULL) == 0);
+    timely[0].ex = timely[1].ex = ex;
+    CHECK(weir_submit_key(&task[0], ex, "a", waits_for_another, &timely[0],
+                          WEIR_TASK(.deadlines = { .run_ms = 10 })) == 0);
+    CHECK(weir_submit_key(&task[1], ex, "b", waits_for_another, &timely[1], NULL) == 0);
+    CHECK(weir_task_wait(NULL, task[1], WEIR_FOREVER) == 0);
+    CHECK(timely[1].rc == 0);
+    weir_task_unref(task[0]);
+    weir_task_unref(task[1]);
+    weir_executor_free(ex);
+}
+
+static void test_who_waits_for_one_that_times_out_is_not_stuck(void **state)
+{
+    (void)state;
+    explore(100, WEIR_SIM_OPTIONS(.seed = 1), one_of_two_times_out);
+}
+
 /* With room for both the same wait is fine. */
 static void own_group_with_room(void *arg)
 {
@@ -250,6 +334,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waiting_for_a_task_that_needs_the_waiters_permit_is_refused),
+        cmocka_unit_test(test_who_is_behind_one_that_times_out_is_not_stuck),
+        cmocka_unit_test(test_who_waits_for_one_that_times_out_is_not_stuck),
         cmocka_unit_test(test_a_nested_wait_with_room_goes_through_on_one_worker),
         cmocka_unit_test(test_of_two_that_wait_for_each_others_groups_one_is_refused),
         cmocka_unit_test(test_a_circle_through_the_executors_limit_is_found),
