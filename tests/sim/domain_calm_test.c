@@ -10,8 +10,8 @@ static const char *const group_name[GROUPS] = { "g0", "g1", "g2", "g3", "g4", "g
 
 struct calm {
     weir_executor *ex;
-    bool domains;
-    bool nested; /* bodies wait for tasks */
+    bool domains, places; /* and places are divided */
+    bool nested;          /* bodies wait for tasks */
     uint32_t cost_max;
     weir_task *task[TASKS];
     uint32_t priority[TASKS];
@@ -73,7 +73,20 @@ static void control(void)
     weir_group *group = NULL;
 
     CHECK(weir_group_get(&group, calm.ex, group_name[pick(GROUPS)]) == 0);
-    switch (pick(8)) {
+    switch (pick(11)) {
+    case 8:
+        if (calm.domains)
+            weir_domain_resize(calm.ex, domain_name[1 + pick(DOMAINS - 1)], 1 + pick(2),
+                               calm.places ? 1 + pick(3) : 0, NULL);
+        break;
+    case 9:
+        if (calm.domains) {
+            const char *name = domain_name[1 + pick(DOMAINS - 1)];
+            weir_domain_release(calm.ex, name, domain_name[pick(DOMAINS)], 0, NULL);
+            weir_sleep(weir_now() + pick(10) * MS);
+            weir_domain_restore(calm.ex, name, NULL);
+        }
+        break;
     case 0:
         weir_group_pause(group);
         weir_sleep(weir_now() + pick(10) * MS);
@@ -140,19 +153,25 @@ static void check_nobody_waits_in_vain(void)
 
 static void new_calm(void)
 {
+    memset(&calm, 0, sizeof(calm));
+    calm.domains = pick(3);
+    calm.places = calm.domains && pick(2);
     weir_domain_policy domains[] = {
-        { .name = "max", .slots = 1 + pick(2) },
+        { .name = "max", .slots = 1 + pick(2), .queue = calm.places ? 1 + pick(3) : 0 },
         { .name = "reserved",
           .slots = 1 + pick(2),
           .slots_mode = WEIR_RESERVED,
+          .queue = calm.places ? 1 + pick(3) : 0,
+          .queue_mode = pick(2) ? WEIR_RESERVED : WEIR_MAX,
           .weight = 1 + pick(3) },
-        { .name = "own", .slots = 1 + pick(2), .workers = 1 },
+        { .name = "own",
+          .slots = 1 + pick(2),
+          .queue = calm.places ? 1 + pick(3) : 0,
+          .workers = 1 },
     };
     weir_group_policy groups[GROUPS];
     size_t count = 0;
 
-    memset(&calm, 0, sizeof(calm));
-    calm.domains = pick(3);
     calm.nested = pick(3) == 0;
     calm.cost_max = pick(2) || calm.nested ? 1 : 3;
     memset(groups, 0, sizeof(groups));
@@ -170,7 +189,9 @@ static void new_calm(void)
                     .domains = calm.domains ? domains : NULL, .domain_count = calm.domains ? 3 : 0,
                     .groups = groups, .group_count = count,
                     .domain_for = calm.domains ? domain_for : NULL, .threads_max = 1 + pick(3),
-                    .queue_max = pick(2) ? 0 : 3,
+                    .queue_max = pick(2) ? 0 : 3, .queue_places = calm.places ? 12 : 0,
+                    .lending = { .period_ms = calm.domains && !calm.nested && pick(3) == 0 ? 5 : 0,
+                                 .hold = 1 },
                     .rejection = pick(2) && !calm.nested ? WEIR_BLOCK : WEIR_DISCARD));
 }
 
