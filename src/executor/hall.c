@@ -444,7 +444,8 @@ bool wr_domain_may_get_slot(struct weir_group *group, uint64_t stuck, uint64_t s
     bool may;
 
     wr_lock(&hall->lock);
-    may = l->share[group->domain].promised || wr_ledger_can_grant(l, group->domain) ||
+    may = l->share[group->domain].released || /* what waits there is being refused */
+          l->share[group->domain].promised || wr_ledger_can_grant(l, group->domain) ||
           wr_ledger_loan_may_come(l, group->domain) ||
           slots_used(l, wr_domain_bit(group->domain)) > stuck ||
           slots_used(l, sources) > stuck_there;
