@@ -151,12 +151,9 @@ static bool has_deadline(struct weir_task *task)
  * to begin deadlines do not count: if nothing else would end it, better to say so at once. */
 static bool will_end_by_itself(const struct wr_nested_wait *wait)
 {
-    const struct weir_group *group = wait->waiter->group;
-
     return (wait->begun &&
             (wait->bounded || has_deadline(wait->waiter) || has_deadline(wait->awaited))) ||
-           wr_task_outcome(wait->waiter) != WEIR_UNSETTLED ||
-           wr_load(&group->cancel_all, relaxed) || wr_load(&group->executor->cancel_all, relaxed);
+           wr_task_is_asked(wait->waiter);
 }
 
 static void free_all_that_can_move(struct wr_nested_waits *all)

@@ -69,6 +69,9 @@ static inline uint32_t wr_asked(const struct weir_group *group)
     return ex->hall ? asked + wr_load(&ex->hall->domain[group->domain].cancels, acquire) : asked;
 }
 
+/* Whether a task whose body runs is asked to end, or is settled. */
+bool wr_task_is_asked(const struct weir_task *task);
+
 /* The workers that run a group's tasks. */
 static inline struct wr_intake *wr_group_intake(const struct weir_group *group)
 {

@@ -195,16 +195,20 @@ static bool pending(struct wr_source *source)
            wr_load(&ex->root.inflight_max, relaxed);
 }
 
-static bool cancelled(struct wr_source *source, void *item)
+bool wr_task_is_asked(const struct weir_task *task)
 {
-    struct weir_executor *ex = intake_of(source)->executor;
-    struct weir_task *task = item;
-    struct weir_group *group = task->group;
+    const struct weir_group *group = task->group;
 
     /* If it is settled just now its error stands there already; then either answer will do. */
     return wr_task_outcome(task) != WEIR_UNSETTLED || wr_load(&group->cancel_all, acquire) ||
-           wr_load(&ex->cancel_all, acquire) ||
+           wr_load(&group->executor->cancel_all, acquire) ||
            wr_load(&task->error, relaxed) != (int32_t)wr_asked(group);
+}
+
+static bool cancelled(struct wr_source *source, void *item)
+{
+    (void)source;
+    return wr_task_is_asked(item);
 }
 
 /* ---- after the body ---------------------------------------------------------------------------- */

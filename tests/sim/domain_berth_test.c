@@ -238,6 +238,70 @@ SIM_TEST(test_who_waits_for_a_slot_that_may_be_lent_is_not_stuck, 60)
     weir_executor_free(ex);
 }
 
+static int asks_others_to_end(void **value, void *awaits_arg)
+{
+    struct awaits *awaits = awaits_arg;
+    weir_task *task;
+
+    *value = NULL;
+    CHECK(weir_sleep(weir_now() + 2 * MS) == 0);
+    CHECK(weir_domain_release(awaits->ex, "D", NULL, WEIR_CANCEL_RUNNING, NULL) == 0);
+    task = submit(awaits->ex, "x", NULL);
+    awaits->rc = weir_task_wait(NULL, task, WEIR_FOREVER);
+    weir_task_unref(task);
+    return 0;
+}
+
+/* Who was asked to end gives back what it holds, though it has not had the time yet. */
+SIM_TEST(test_who_waits_for_one_that_is_asked_to_end_is_not_stuck, 60)
+{
+    weir_domain_policy domains[] = { { .name = "D", .slots = 1 } };
+    weir_group_policy groups[] = { { .key = "d", .domain = "D" } };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 1, .slots = 6, .inflight_max = 2, .domains = domains,
+                                 .domain_count = 1, .groups = groups, .group_count = 1));
+    struct awaits awaits[2] = { { .ex = ex }, { .ex = ex, .rc = 1 } };
+    weir_task *d, *other;
+
+    CHECK(weir_submit_key(&d, ex, "d", awaits_it, &awaits[0], NULL) == 0);
+    CHECK(weir_submit_key(&other, ex, "other", asks_others_to_end, &awaits[1], NULL) == 0);
+    weir_task_wait(NULL, d, WEIR_FOREVER);
+    weir_task_unref(d);
+    check_done(other);
+    CHECK_EQ(awaits[0].rc, WEIR_ECANCELED);
+    CHECK_EQ(awaits[1].rc, 0);
+    weir_executor_free(ex);
+}
+
+static int awaits_released(void **value, void *awaits_arg)
+{
+    struct awaits *awaits = awaits_arg;
+    weir_task *task = submit(awaits->ex, "d", NULL);
+
+    *value = NULL;
+    awaits->rc = weir_task_wait(NULL, task, WEIR_FOREVER);
+    weir_task_unref(task);
+    return 0;
+}
+
+/* What waits in a domain that is released is refused, and so does not keep anybody waiting. */
+SIM_TEST(test_who_waits_for_one_that_is_being_refused_is_not_stuck, 3000)
+{
+    weir_domain_policy domains[] = { { .name = "D", .slots = 1 } };
+    weir_group_policy groups[] = { { .key = "d", .domain = "D" } };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 1, .slots = 2, .domains = domains, .domain_count = 1,
+                                 .groups = groups, .group_count = 1));
+    struct awaits awaits = { .ex = ex, .rc = 1 };
+    weir_task *task;
+
+    CHECK(weir_submit_key(&task, ex, "w", awaits_released, &awaits, NULL) == 0);
+    CHECK(weir_domain_release(ex, "D", NULL, 0, NULL) == 0);
+    check_done(task);
+    CHECK(awaits.rc != WEIR_EDEADLK);
+    weir_executor_free(ex);
+}
+
 /* Nor do slots that it can never have. */
 SIM_TEST(test_who_waits_for_a_slot_that_is_borrowed_is_stuck_whoever_ends_elsewhere, 60)
 {
@@ -397,6 +461,8 @@ int main(void)
         cmocka_unit_test(test_who_needs_slot_and_thread_gets_both_some_time),
         cmocka_unit_test(test_who_waits_for_permits_and_for_ones_own_slot_is_stuck),
         cmocka_unit_test(test_who_waits_for_a_slot_that_may_be_lent_is_not_stuck),
+        cmocka_unit_test(test_who_waits_for_one_that_is_asked_to_end_is_not_stuck),
+        cmocka_unit_test(test_who_waits_for_one_that_is_being_refused_is_not_stuck),
         cmocka_unit_test(
             test_who_waits_for_a_slot_that_is_borrowed_is_stuck_whoever_ends_elsewhere),
         cmocka_unit_test(test_who_waits_for_ones_own_slot_is_stuck_whoever_could_borrow),
