@@ -3,7 +3,9 @@
  * A task that waits for another keeps its permits. If the other needs those permits to start, perhaps by
  * way of further waits, nobody will ever move. All waits of tasks for tasks stand in one list. To begin with all
  * count as stuck; a wait is not if what it waits for can move on: it runs and waits for nobody, or waits in
- * a way that is not stuck, or waits for permits of which somebody holds some who is not stuck. When no more
+ * a way that is not stuck, or waits for permits of which somebody holds some who is not stuck. Nor are those
+ * stuck who were asked to end, or whose time will be up; to refuse a wait that would have ended is worse than
+ * to miss one that would not, so what is not known counts as able to move. When no more
  * can be freed in this way, those left are stuck for good. The wait that closes the circle is the one
  * that is refused. (A circle that is closed otherwise, say by a costly task that goes ahead of an awaited one
  * later, is not found.)
@@ -141,6 +143,8 @@ static bool has_deadline(struct weir_task *task)
 {
     bool armed;
 
+    if (!wr_load(&task->group->executor->nested.timed, relaxed))
+        return false;
     wr_lock(&task->group->lock);
     armed = wr_watch_is_armed(task);
     wr_unlock(&task->group->lock);

@@ -183,7 +183,8 @@ static void wait_life(void *arg)
         if (controls && pick(4) == 0)
             control();
     }
-    weir_executor_drain(life.ex, weir_now() + 10000 * MS); /* circles may be closed unseen */
+    /* Circles may be closed unseen; and the end may come at any moment. */
+    weir_executor_drain(life.ex, weir_now() + (pick(3) ? 10000 : pick(40)) * MS);
     life.changes++;
     weir_executor_free(life.ex);
 }
