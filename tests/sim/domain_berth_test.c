@@ -302,6 +302,43 @@ SIM_TEST(test_who_waits_for_one_that_is_being_refused_is_not_stuck, 3000)
     weir_executor_free(ex);
 }
 
+static int is_busy_and_awaits(void **value, void *awaits_arg)
+{
+    struct awaits *awaits = awaits_arg;
+    weir_task *task;
+
+    *value = NULL;
+    CHECK(weir_sleep(weir_now() + 2 * MS) == 0);
+    weir_sim_busy(6 * MS);
+    task = submit(awaits->ex, "o", NULL);
+    awaits->rc = weir_task_wait(NULL, task, WEIR_FOREVER);
+    weir_task_unref(task);
+    return 0;
+}
+
+/* Permits that are owed to others first, who can start with them, come back. */
+SIM_TEST(test_who_waits_behind_others_that_can_start_is_not_stuck, 60)
+{
+    weir_domain_policy domains[] = { { .name = "O", .slots = 2, .workers = 1 } };
+    weir_group_policy groups[] = { { .key = "o", .limit = 2, .domain = "O" } };
+    weir_executor *ex = new_executor(
+        WEIR_POLICY(.workers = 1, .group_limit = 3, .slots = 6, .inflight_max = 3,
+                    .domains = domains, .domain_count = 1, .groups = groups, .group_count = 1));
+    struct awaits awaits = { .ex = ex, .rc = 1 };
+    struct body short_one = { .ms = 5 };
+    weir_task *o = submit(ex, "o", &short_one), *w, *costly;
+
+    CHECK(weir_submit_key(&w, ex, "w", is_busy_and_awaits, &awaits, NULL) == 0);
+    CHECK(weir_sleep(weir_now() + MS) == 0);
+    costly = submit_with(ex, "costly", NULL, WEIR_TASK(.cost = 2)); /* refused: 2 of 3 are held */
+    check_done(w);
+    CHECK_EQ(awaits.rc, 0);
+    check_done(o);
+    check_done(costly);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
 /* Nor do slots that it can never have. */
 SIM_TEST(test_who_waits_for_a_slot_that_is_borrowed_is_stuck_whoever_ends_elsewhere, 60)
 {
@@ -461,6 +498,7 @@ int main(void)
         cmocka_unit_test(test_who_needs_slot_and_thread_gets_both_some_time),
         cmocka_unit_test(test_who_waits_for_permits_and_for_ones_own_slot_is_stuck),
         cmocka_unit_test(test_who_waits_for_a_slot_that_may_be_lent_is_not_stuck),
+        cmocka_unit_test(test_who_waits_behind_others_that_can_start_is_not_stuck),
         cmocka_unit_test(test_who_waits_for_one_that_is_asked_to_end_is_not_stuck),
         cmocka_unit_test(test_who_waits_for_one_that_is_being_refused_is_not_stuck),
         cmocka_unit_test(
