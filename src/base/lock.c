@@ -10,17 +10,17 @@ enum {
 };
 
 /* Pauses grow: so one thread gets through several sections in a row, with the cache lines that it has, and the
- * lines do not travel with each of them. With a single busy group that makes a task half as costly. */
+ * lines do not travel with each of them. With a single busy group that makes a task almost half as costly. */
 static bool spin(struct wr_lock *lock)
 {
     for (int spins = 0, pause = 1; spins < SPINS; spins += pause) {
         uint32_t free = 0;
-        for (int i = 0; i < pause; i++)
-            wr_os_relax();
         if (wr_load(&lock->word, relaxed) == 0 && wr_cas(&lock->word, &free, 1, acquire))
             return true;
+        for (int i = 0; i < pause; i++)
+            wr_os_relax();
         if (pause < PAUSE_MAX)
-            pause *= 2;
+            pause++;
     }
     return false;
 }
