@@ -72,14 +72,6 @@ static inline uint32_t wr_asked(const struct weir_group *group)
 /* Whether a task whose body runs is asked to end, or is settled. */
 bool wr_task_is_asked(const struct weir_task *task);
 
-/* The workers that run a group's tasks. */
-static inline struct wr_intake *wr_group_intake(const struct weir_group *group)
-{
-    struct weir_executor *ex = group->executor;
-
-    return ex->hall ? ex->hall->domain[group->domain].intake : &ex->intake;
-}
-
 /* Whose ring it stands in when it is ready. */
 static inline struct wr_ring *wr_group_ring(const struct weir_group *group)
 {

@@ -9,26 +9,6 @@ static void check_all_and_free(weir_executor *ex)
     weir_executor_free(ex);
 }
 
-/* Blocks whatever carries it, and says whether that was a worker that others need. */
-static int blocking(void **value, void *body_arg)
-{
-    struct body *body = body_arg;
-
-    *value = NULL;
-    gauge_enter(body->gauge);
-    weir_sim_busy(body->ms * MS);
-    gauge_leave(body->gauge);
-    return 0;
-}
-
-static weir_task *submit_blocking(weir_executor *ex, const char *key, struct body *body)
-{
-    weir_task *task = NULL;
-
-    CHECK(weir_submit_key(&task, ex, key, blocking, body, NULL) == 0);
-    return task;
-}
-
 SIM_TEST(test_bodies_on_threads_keep_to_the_same_limits, 60)
 {
     weir_group_policy groups[] = { { .key = "disk", .limit = 3, .run_on = WEIR_THREADS } };

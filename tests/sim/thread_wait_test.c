@@ -37,26 +37,6 @@ static void check_timed_out_at(weir_task *task, weir_reason reason, int64_t ms)
     CHECK_EQ(result.ended_at, at(ms));
 }
 
-/* Blocks its thread, and is counted there. */
-static int blocking(void **value, void *body_arg)
-{
-    struct body *body = body_arg;
-
-    *value = NULL;
-    gauge_enter(body->gauge);
-    weir_sim_busy(body->ms * MS);
-    gauge_leave(body->gauge);
-    return 0;
-}
-
-static weir_task *submit_blocking(weir_executor *ex, const char *key, struct body *body)
-{
-    weir_task *task = NULL;
-
-    CHECK(weir_submit_key(&task, ex, key, blocking, body, NULL) == 0);
-    return task;
-}
-
 /* ---- what it holds, and says ------------------------------------------------------------------- */
 
 SIM_TEST(test_who_waits_for_a_thread_holds_nothing, 60)

@@ -163,6 +163,26 @@ static inline weir_task *submit(weir_executor *ex, const char *key, struct body 
     return submit_with(ex, key, body, NULL);
 }
 
+/* Blocks whatever carries it for body->ms, and is counted in its gauge. */
+static inline int blocking(void **value, void *body_arg)
+{
+    struct body *body = body_arg;
+
+    *value = NULL;
+    gauge_enter(body->gauge);
+    weir_sim_busy(body->ms * MS);
+    gauge_leave(body->gauge);
+    return 0;
+}
+
+static inline weir_task *submit_blocking(weir_executor *ex, const char *key, struct body *body)
+{
+    weir_task *task = NULL;
+
+    CHECK(weir_submit_key(&task, ex, key, blocking, body, NULL) == 0);
+    return task;
+}
+
 /* What became of it; the handle is given back. Under WEIR_ABORT a rejection is the wait's answer, too. */
 static inline weir_result result_of(weir_task *task)
 {
