@@ -68,6 +68,7 @@ void bench_w7(struct bench_out *out);
 void bench_w8(struct bench_out *out);
 void bench_recall(struct bench_out *out);
 void bench_fairness(struct bench_out *out);
+void bench_nested(struct bench_out *out);
 
 /* ---- for workloads --------------------------------------------------------------------------- */
 

@@ -17,6 +17,7 @@ const struct bench_workload bench_workloads[] = {
     { "recall", "a lender bursts while its slots are lent", .run = bench_recall },
     { "fairness", "starts by weight, while one group has a thousand times the tasks",
       .run = bench_fairness },
+    { "nested", "bodies that each submit a task and wait for it", .run = bench_nested },
     { .name = NULL },
 };
 
@@ -45,5 +46,9 @@ const struct bench_target bench_targets[] = {
     { "recall", "worst_start_ms", .at_most = 1, .whose = BENCH_REFERENCE, .of = "longest_body_ms" },
     { "fairness", "jain_distance", .at_most = 0.01 },
     { "fairness", "weight_off_percent", .at_most = 2 },
+    { "nested", "pairs_10000_ms", .at_most = 1000 },
+    { "nested", "pairs_10000_ms", .at_most = 20, .whose = BENCH_WEIR, .of = "pairs_1000_ms" },
+    { "nested", "chain_2000_ms", .at_most = 200 },
+    { "nested", "light_p99_us", .at_most = 2, .whose = BENCH_WEIR, .of = "light_alone_p99_us" },
     { .workload = NULL },
 };

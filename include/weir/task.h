@@ -86,7 +86,8 @@ enum {
  * except as WEIR_CALLER_RUNS and WEIR_BLOCK say. A rejected task has a handle as well, and 0 is answered:
  * the handle tells. `opt` may be NULL.
  * WEIR_EINVAL: a NULL, or a cost that no limit on the path allows. WEIR_ENOMEM. WEIR_ECLOSED: the
- * executor is closed. WEIR_ETIMEDOUT, WEIR_ECANCELED: WEIR_BLOCK found no room. */
+ * executor is closed. WEIR_ETIMEDOUT, WEIR_ECANCELED: WEIR_BLOCK found no room. WEIR_EDEADLK: nor would it ever, because
+ * the calling task itself holds what would have to come free. */
 int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
                 const weir_task_options *opt) WEIR_PARKS;
 
@@ -123,6 +124,14 @@ int weir_task_wait(weir_result *out, weir_task *task, weir_time deadline) WEIR_P
 /* The same, and puts the circle of waits in words if there is one: *why (may be NULL) is "" otherwise. */
 int weir_task_wait_or_say(weir_message *why, weir_result *out, weir_task *task,
                           weir_time deadline) WEIR_PARKS;
+
+/* Waits until all `count` tasks have settled, or any one of them has; NULLs in the array are passed over. *index (may be NULL)
+ * gets the place of a task that has settled, the first if there are several. The deadline is for the whole call.
+ * 0: settled, whatever the outcomes. WEIR_ETIMEDOUT, WEIR_ECANCELED, WEIR_EDEADLK: as weir_task_wait.
+ * WEIR_EINVAL: no array; of wait_any: no task. WEIR_ENOMEM: wait_any only. */
+int weir_task_wait_all(weir_task *const *task, size_t count, weir_time deadline) WEIR_PARKS;
+int weir_task_wait_any(size_t *index, weir_task *const *task, size_t count,
+                       weir_time deadline) WEIR_PARKS;
 
 /* Whether it has settled. */
 bool weir_task_done(const weir_task *task);

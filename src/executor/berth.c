@@ -202,16 +202,6 @@ void wr_berths_count(struct weir_executor *ex, int64_t *max, int64_t *taken)
     wr_unlock(&ex->berths.lock);
 }
 
-bool wr_berth_may_come(struct weir_group *group, uint64_t stuck)
-{
-    int64_t max, taken;
-
-    if (group->carrier != WEIR_THREADS || group->berth == WR_BERTH_KEPT)
-        return true;
-    wr_berths_count(group->executor, &max, &taken);
-    return taken < max || (uint64_t)taken > stuck;
-}
-
 bool wr_berth_others_wait(const struct weir_group *group)
 {
     return wr_load(&group->executor->berths.waiting, relaxed) >

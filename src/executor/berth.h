@@ -62,9 +62,6 @@ void wr_berth_forget(struct weir_group *group);
 /* How many there are, and are taken. */
 void wr_berths_count(struct weir_executor *ex, int64_t *max, int64_t *taken);
 
-/* Whether the group may get one yet if so many bodies on threads never end. */
-bool wr_berth_may_come(struct weir_group *group, uint64_t stuck);
-
 /* Whether other groups than this one are in line. */
 bool wr_berth_others_wait(const struct weir_group *group);
 

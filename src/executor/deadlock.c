@@ -1,16 +1,5 @@
-/* Finding waits that can never end.
- *
- * A task that waits for another keeps its permits. If the other needs those permits to start, perhaps by
- * way of further waits, nobody will ever move. All waits of tasks for tasks stand in one list. To begin with all
- * count as stuck; a wait is not if what it waits for can move on: it runs and waits for nobody, or waits in
- * a way that is not stuck, or waits for permits of which somebody holds some who is not stuck. Nor are those
- * stuck who were asked to end, or whose time will be up; to refuse a wait that would have ended is worse than
- * to miss one that would not, so what is not known counts as able to move. When no more
- * can be freed in this way, those left are stuck for good. The wait that closes the circle is the one
- * that is refused. (A circle that is closed otherwise, say by a costly task that goes ahead of an awaited one
- * later, is not found.)
- *
- * Lock order: the list's lock, then a group's. Only waits inside of tasks pay for any of this.
+/* Waits of tasks: what each depends on, and what is said of a circle; see deadlock.h. Which waits are stuck is decided
+ * in circle.c.
  * SPDX-License-Identifier: MIT */
 #include "executor/deadlock.h"
 
@@ -22,128 +11,218 @@
 #include <stdio.h>
 #include <weir/error.h>
 
-static struct wr_nested_wait *wait_at(struct wr_list *node)
+static struct wr_lock lock;
+
+/* Under the lock. */
+static uint64_t waits_so_far;
+static struct weir_executor
+    *scanned;                    /* whose table is locked for a look at its groups; NULL: none is */
+static uint64_t asked_for_loans; /* a set: the domains that are being looked at as lenders        */
+
+static struct wr_nested_wait *nested_of(struct wr_wait *wait)
 {
-    return WR_CONTAINER(node, struct wr_nested_wait, link);
+    return WR_CONTAINER(wait, struct wr_nested_wait, wait);
 }
 
-static struct wr_nested_wait *wait_of(struct wr_nested_waits *all, const struct weir_task *waiter)
-{
-    wr_list_each(node, &all->waits)
-        if (wait_at(node)->waiter == waiter)
-            return wait_at(node);
-    return NULL;
-}
+/* ---- what a task needs to start; under its group's lock --------------------------------------- */
 
-/* Permits held by tasks that are stuck; of one group, or (NULL) of all. */
-static uint64_t stuck_permits(struct wr_nested_waits *all, const struct weir_group *group)
+/* The highest cost of a task and of all that start before it, but for those whose time may be up before. */
+static uint32_t needed_before(struct weir_group *group, const struct weir_task *task)
 {
-    uint64_t sum = 0;
+    uint32_t most = wr_task_cost(task);
 
-    wr_list_each(node, &all->waits) {
-        struct wr_nested_wait *wait = wait_at(node);
-        if (wait->stuck && (!group || wait->waiter->group == group))
-            sum += wr_task_cost(wait->waiter);
+    if (group->sums.queued_cost == group->sums.queued)
+        return most; /* each costs 1 */
+    for (int level = 0; level < WR_LEVELS; level++) {
+        struct wr_list *queue = wr_group_level(group, level);
+        if (!queue)
+            continue;
+        wr_list_each(node, queue) {
+            struct weir_task *before = WR_CONTAINER(node, struct weir_task, link);
+            if (before == task)
+                return most;
+            if (wr_task_cost(before) > most && !wr_watch_is_armed(before))
+                most = wr_task_cost(before);
+        }
     }
-    return sum;
+    return most;
 }
 
-/* Tasks that are stuck and hold slots of a set of domains. */
-static uint64_t stuck_slots(struct wr_nested_waits *all, uint64_t domains)
+/* Permits for another task that goes first: while anything else that holds some can end, the order may yet change. */
+static bool owed_may_come(const struct wr_need *need)
 {
-    uint64_t sum = 0;
+    struct weir_executor *ex = need->arg;
 
-    wr_list_each(node, &all->waits) {
-        struct wr_nested_wait *wait = wait_at(node);
-        sum += wait->stuck && domains & wr_domain_bit(wait->waiter->group->domain);
-    }
-    return sum;
+    return need->node->stuck + need->permits <= need->limit ||
+           wr_load(&ex->root.held, seq_cst) > need->node->stuck;
 }
 
-static uint64_t stuck_on_threads(struct wr_nested_waits *all)
-{
-    uint64_t sum = 0;
+static bool thread_may_come(const struct wr_need *need);
+static bool slot_may_come(const struct wr_need *need);
 
-    wr_list_each(node, &all->waits)
-        sum += wait_at(node)->stuck && wait_at(node)->on_thread;
-    return sum;
-}
-
-static bool may_get_slot(struct wr_nested_waits *all, struct weir_group *group)
-{
-    uint64_t sources;
-
-    if (!group->executor->hall)
-        return true;
-    sources = wr_domain_sources(group);
-    return wr_domain_may_get_slot(group, stuck_slots(all, wr_domain_bit(group->domain)), sources,
-                                  stuck_slots(all, sources));
-}
-
-/* Whether those to whom the free permits of the executor's are owed first may start yet. */
-static bool others_may_start(struct wr_nested_waits *all, struct weir_group *group)
+/* What stands between a group's tasks and their start. Gates do not count: if nothing else is in the way, they open. */
+static void look_at_path(struct wr_outlook *outlook, struct weir_group *group, uint32_t cost)
 {
     struct weir_executor *ex = group->executor;
-    uint32_t owed = ex->hall ? wr_domain_most_owed(group) : wr_load(&ex->ring.needed, relaxed);
-    uint64_t held = wr_load(&ex->root.held, seq_cst);
+    const struct wr_sums *s = &group->sums;
+    uint32_t limit = s->limit < s->inflight_max ? s->limit : s->inflight_max, owed;
+    struct wr_node *node = &ex->nested.node;
 
-    return held + owed <= wr_load(&ex->root.inflight_max, relaxed) ||
-           held > stuck_permits(all, NULL) ||
-           wr_load(&all->timed, relaxed); /* then one of them may time out: which is not known */
+    if (group->evicted || (ex->hall && wr_domain_is_released(group)))
+        return; /* what waits there is being refused */
+    if (limit < cost || wr_load(&ex->root.inflight_max, relaxed) < cost)
+        return; /* a limit was lowered: that is no circle, it waits until the limit is raised */
+    if (limit != WR_INF)
+        wr_outlook_need(outlook, &group->waits, cost, limit, "a permit");
+    limit = wr_load(&ex->root.inflight_max, relaxed);
+    if (limit != WR_INF)
+        wr_outlook_need(outlook, node, cost, limit, "a permit");
+    owed = limit != WR_INF ? wr_permits_owed_first(group) : 0;
+    if (owed)
+        wr_outlook_ask(outlook, node, owed, limit, "a permit", owed_may_come, ex);
+    if (group->carrier == WEIR_THREADS && group->berth != WR_BERTH_KEPT)
+        wr_outlook_ask(outlook, node, 1, 0, "a thread", thread_may_come, ex);
+    if (ex->hall)
+        wr_outlook_ask(outlook, node, 1, 0, "a slot", slot_may_come, group);
 }
 
-/* Whether a task that waits for permits may get them yet: the first in line must, before it can. Under its
- * group's lock. */
-static bool may_start(struct wr_nested_waits *all, struct weir_task *task)
+/* What the first task of a group needs, if there is one. Without its lock. */
+static void look_at_first(struct wr_outlook *outlook, struct weir_group *group)
+{
+    struct weir_task *first;
+
+    wr_lock(&group->lock);
+    first = wr_group_first(group);
+    if (first && !wr_watch_is_armed(first))
+        look_at_path(outlook, group, wr_task_cost(first));
+    wr_unlock(&group->lock);
+}
+
+/* How many groups the test holds for. One look may ask for another, of the same executor. */
+static int64_t count_groups(struct weir_executor *ex, bool (*test)(struct weir_group *, uint32_t),
+                            uint32_t arg)
+{
+    struct weir_executor *outer = scanned;
+    struct weir_group *group = NULL;
+    int64_t count = 0;
+
+    if (!outer)
+        wr_lock(&ex->table.lock);
+    scanned = ex;
+    while ((group = wr_table_next(&ex->table, group)))
+        count += test(group, arg);
+    scanned = outer;
+    if (!outer)
+        wr_unlock(&ex->table.lock);
+    return count;
+}
+
+static bool keeps_thread(struct weir_group *group)
+{
+    bool keeps;
+
+    wr_lock(&group->lock);
+    keeps = group->berth == WR_BERTH_KEPT;
+    wr_unlock(&group->lock);
+    return keeps;
+}
+
+/* A thread that is kept for a group which never gets permits of the executor's is as good as held by a stuck wait. For
+ * want of anything else it is not kept: see wr_berth_refresh and wr_berths_let_go. */
+static bool keeps_in_vain(struct weir_group *group, uint32_t arg)
+{
+    struct wr_outlook outlook = { 0 };
+
+    (void)arg;
+    if (!keeps_thread(group))
+        return false;
+    look_at_first(&outlook, group);
+    for (uint32_t i = 0; i < outlook.count; i++)
+        if (outlook.need[i].node != &group->waits && outlook.need[i].served != slot_may_come &&
+            !wr_need_is_served(&outlook.need[i]))
+            return true;
+    return false;
+}
+
+static bool thread_may_come(const struct wr_need *need)
+{
+    struct weir_executor *ex = need->arg;
+    int64_t most, taken, stuck = (int64_t)ex->nested.threads.stuck;
+
+    wr_berths_count(ex, &most, &taken);
+    return stuck < most && (taken < most || stuck + count_groups(ex, keeps_in_vain, 0) < most);
+}
+
+static bool waits_in_vain(struct weir_group *group, uint32_t domain)
+{
+    struct wr_outlook outlook = { 0 };
+
+    if (group->domain != domain)
+        return false;
+    look_at_first(&outlook, group);
+    return wr_outlook_unserved(&outlook) != NULL;
+}
+
+/* Only a domain without waiting tasks lends. */
+static bool lends_some_time(struct weir_executor *ex, uint32_t domain)
+{
+    uint64_t outer = asked_for_loans;
+    bool lends;
+
+    asked_for_loans |= wr_domain_bit(domain);
+    lends = count_groups(ex, waits_in_vain, domain) == 0;
+    asked_for_loans = outer;
+    return lends;
+}
+
+static bool slot_may_come(const struct wr_need *need)
+{
+    struct weir_group *group = need->arg;
+    uint64_t lenders;
+
+    if (wr_domain_may_get_slot(group, &lenders))
+        return true;
+    for (lenders &= ~asked_for_loans; lenders; lenders &= lenders - 1)
+        if (lends_some_time(group->executor, (uint32_t)__builtin_ctzll(lenders)))
+            return true;
+    return false;
+}
+
+/* ---- what a wait depends on -------------------------------------------------------------------- */
+
+static void look_at_task(struct wr_outlook *outlook, struct weir_task *task)
 {
     struct weir_group *group = task->group;
-    struct weir_executor *ex = group->executor;
-    struct wr_sums sums = group->sums;
+    uint32_t phase;
 
-    sums.closed &= (uint16_t)~WR_NO_THREAD; /* a thread alone is not all it needs */
-    if (wr_group_first(group) != task && wr_watch_is_armed(wr_group_first(group)))
-        return true; /* who is before it may time out */
-    if (group->sums.carried)
-        return true; /* an evicted generation holds some; whether it is stuck is not looked at */
-    if (!wr_berth_may_come(group, stuck_on_threads(all)))
-        return false;
-    switch (wr_blocked_by(&sums, &ex->root, wr_task_cost(wr_group_first(group)))) {
-    case WEIR_REASON_GROUP_LIMIT:
-        return group->sums.running > stuck_permits(all, group);
-    case WEIR_REASON_GROUP_INFLIGHT:
-        return group->sums.inflight > stuck_permits(all, group);
-    case WEIR_REASON_GLOBAL_INFLIGHT:
-        return wr_load(&ex->root.held, seq_cst) > stuck_permits(all, NULL) &&
-               may_get_slot(all, group);
-    case WEIR_REASON_NONE:
-        return may_get_slot(all, group) && others_may_start(all, group);
-    default: /* closed by somebody who can open it */
-        return true;
-    }
+    wr_lock(&group->lock);
+    phase = wr_task_word(task) & WR_PHASE_MASK;
+    if (wr_task_outcome(task) != WEIR_UNSETTLED)
+        ; /* it is being told */
+    else if (phase == WR_PHASE_QUEUED)
+        look_at_path(outlook, group, needed_before(group, task));
+    else if (phase == WR_PHASE_RUNNING && task->runner && task->runner->wait)
+        outlook->other = task->runner->wait;
+    wr_unlock(&group->lock);
 }
 
-static bool can_move(struct wr_nested_waits *all, struct weir_task *task)
+/* There is room when the first in the queue starts; or, if there is no queue, when the task could. */
+static void look_at_room(struct wr_outlook *outlook, struct weir_group *group, uint32_t cost)
 {
-    struct wr_nested_wait *own;
-    bool can = true;
+    struct weir_task *first;
 
-    wr_lock(&task->group->lock);
-    if (wr_task_outcome(task) == WEIR_UNSETTLED) {
-        uint32_t phase = wr_task_word(task) & WR_PHASE_MASK;
-        if (phase == WR_PHASE_QUEUED)
-            can = may_start(all, task);
-        else if (phase == WR_PHASE_RUNNING && (own = wait_of(all, task)))
-            can = !own->stuck;
-    }
-    wr_unlock(&task->group->lock);
-    return can;
+    wr_lock(&group->lock);
+    first = wr_group_first(group);
+    if (!first || !wr_watch_is_armed(first))
+        look_at_path(outlook, group, first ? wr_task_cost(first) : cost);
+    wr_unlock(&group->lock);
 }
 
 static bool has_deadline(struct weir_task *task)
 {
     bool armed;
 
-    if (!wr_load(&task->group->executor->nested.timed, relaxed))
+    if (!wr_task_watched(task))
         return false;
     wr_lock(&task->group->lock);
     armed = wr_watch_is_armed(task);
@@ -151,31 +230,33 @@ static bool has_deadline(struct weir_task *task)
     return armed;
 }
 
-/* Its waiter was asked to end, or will not wait for ever, or the other will not live for ever. Of the wait that is about
- * to begin deadlines do not count: if nothing else would end it, better to say so at once. */
-static bool will_end_by_itself(const struct wr_nested_wait *wait)
+static bool awaits_deadline(const struct wr_nested_wait *nested)
 {
-    return (wait->begun &&
-            (wait->bounded || has_deadline(wait->waiter) || has_deadline(wait->awaited))) ||
-           wr_task_is_asked(wait->waiter);
+    for (size_t i = 0; i < nested->count; i++)
+        if (has_deadline(nested->awaited[i]))
+            return true;
+    return false;
 }
 
-static void free_all_that_can_move(struct wr_nested_waits *all)
+/* Its waiter was asked to end, or will not wait for ever, or an awaited task will not live for ever. Of the wait that is
+ * about to begin deadlines do not count: if nothing else would end it, better to say so at once. */
+static bool will_end_by_itself(const struct wr_nested_wait *nested)
 {
-    bool changed;
+    return wr_task_is_asked(nested->waiter) ||
+           (nested->wait.begun &&
+            (nested->bounded || has_deadline(nested->waiter) || awaits_deadline(nested)));
+}
 
-    wr_list_each(node, &all->waits)
-        wait_at(node)->stuck = !will_end_by_itself(wait_at(node));
-    do {
-        changed = false;
-        wr_list_each(node, &all->waits) {
-            struct wr_nested_wait *wait = wait_at(node);
-            if (wait->stuck && can_move(all, wait->awaited)) {
-                wait->stuck = false;
-                changed = true;
-            }
-        }
-    } while (changed);
+static void look(struct wr_wait *wait)
+{
+    struct wr_nested_wait *nested = nested_of(wait);
+
+    if (will_end_by_itself(nested))
+        return;
+    if (nested->room)
+        look_at_room(wait->outlook, nested->room, nested->cost);
+    for (size_t i = 0; i < nested->count; i++)
+        look_at_task(&wait->outlook[i], nested->awaited[i]);
 }
 
 /* ---- in words -------------------------------------------------------------------------------- */
@@ -201,96 +282,229 @@ static void say_task(weir_message *message, const struct weir_task *task)
         *id ? "\"" : "", task->group->key);
 }
 
-/* Somebody stuck who holds permits that `task` needs. */
-static struct wr_nested_wait *holder(struct wr_nested_waits *all, const struct weir_task *task)
+static void say_awaited(weir_message *message, const struct wr_nested_wait *nested)
 {
-    struct wr_nested_wait *other = NULL;
-
-    wr_list_each(node, &all->waits) {
-        struct wr_nested_wait *wait = wait_at(node);
-        if (!wait->stuck)
-            continue;
-        if (wait->waiter->group == task->group)
-            return wait;
-        other = wait;
-    }
-    return other;
+    say(message, " waits for ");
+    if (nested->room)
+        say(message, "room in group \"%.32s\"", nested->room->key);
+    else
+        say_task(message, nested->awaited[0]);
 }
 
-static void say_cycle(weir_message *message, struct wr_nested_waits *all,
-                      struct wr_nested_wait *wait)
+/* Follows the stuck waits from this one until one comes up twice, or the message is full. During a walk. */
+static void say_circle(weir_message *message, struct wr_wait *wait)
 {
+    enum { STEPS_MAX = 8 };
+    struct wr_wait *first = wait;
+
     message->text[0] = '\0';
-    wr_list_each(node, &all->waits)
-        wait_at(node)->visited = false;
-    say_task(message, wait->waiter);
-    while (wait && !wait->visited) {
-        struct wr_nested_wait *next = wait_of(all, wait->awaited);
-        wait->visited = true;
-        say(message, " waits for ");
-        say_task(message, wait->awaited);
-        if (!next) {
-            next = holder(all, wait->awaited);
-            say(message, ", which needs a permit held by ");
-            if (next)
-                say_task(message, next->waiter);
+    say_task(message, nested_of(wait)->waiter);
+    for (int step = 0; wait && step < STEPS_MAX; step++) {
+        const struct wr_outlook *outlook = wait->outlook;
+        const struct wr_need *need = wr_outlook_unserved(outlook);
+        say_awaited(message, nested_of(wait));
+        wait = outlook->other;
+        if (!wait && need) {
+            wait = wr_node_stuck_holder(need->node, first);
+            say(message, ", which needs %s held by ", need->what);
+            if (wait)
+                say_task(message, nested_of(wait)->waiter);
         }
-        wait = next;
+        if (wait == first)
+            return;
     }
 }
 
 /* ---- entering and leaving --------------------------------------------------------------------- */
 
-/* One wait more, or (-1) less. Pairs with wr_domain_keep. */
-static void count_wait(const struct wr_nested_wait *wait, int more)
+static struct weir_group *heir_of(struct weir_group *group)
 {
-    const struct weir_group *group = wait->waiter->group;
+    struct weir_group *heir;
+
+    wr_lock(&group->lock);
+    heir = wr_group_heir(group);
+    wr_unlock(&group->lock);
+    return heir;
+}
+
+/* The generation that is charged for the group's tasks: the last one, if it was evicted with WEIR_CARRY_OVER. */
+static struct weir_group *charged_group(struct weir_group *group)
+{
+    struct weir_group *heir;
+
+    while ((heir = heir_of(group)))
+        group = heir;
+    return group;
+}
+
+/* One wait more that this executor's events may concern, or (-1) one less. Pairs with wr_domain_keep. */
+static void count_wait(struct weir_executor *ex, int more, int64_t permits)
+{
+    wr_add(&ex->nested.count, (uint32_t)more, seq_cst);
+    wr_add(&ex->nested.parked, (uint64_t)permits, relaxed);
+}
+
+static void count_in_domain(struct weir_group *group, int more)
+{
     struct wr_hall *hall = group->executor->hall;
 
     if (hall)
         wr_add(&hall->domain[group->domain].waits, (uint32_t)more, seq_cst);
-    wr_add(&group->executor->nested.count, (uint32_t)more, seq_cst);
 }
 
-static void remove_wait(struct wr_nested_wait *wait)
+static struct weir_executor *executor_at(struct wr_node *node)
 {
-    wr_list_remove(&wait->link);
-    count_wait(wait, -1);
+    return WR_CONTAINER(node, struct weir_executor, nested.node);
 }
 
-int wr_nested_wait_enter(struct wr_nested_wait *wait, struct weir_task *waiter,
-                         struct weir_task *awaited, weir_time deadline, weir_message *message)
+static void hold_executor(struct wr_wait *wait, struct weir_executor *ex, uint32_t permits)
 {
-    struct wr_nested_waits *all = &waiter->group->executor->nested;
-    int rc = 0;
+    for (uint32_t i = 0; i < wait->holds; i++)
+        if (wait->hold[i].node == &ex->nested.node)
+            return;
+    if (wait->holds == WR_HOLDS_MAX)
+        return; /* a wait for tasks of many executors: events of some go unnoticed */
+    wr_wait_hold(wait, &ex->nested.node, permits);
+    count_wait(ex, 1, permits);
+}
 
-    wait->waiter = waiter;
-    wait->awaited = awaited;
-    wait->on_thread = wr_on_pool_thread();
-    wait->bounded = deadline != WEIR_FOREVER;
-    wait->begun = false;
-    wr_lock(&all->lock);
-    wr_list_append(&all->waits, &wait->link);
-    count_wait(wait, 1);
-    free_all_that_can_move(all);
-    if (wait->stuck) {
-        rc = WEIR_EDEADLK;
-        if (message)
-            say_cycle(message, all, wait);
-        remove_wait(wait);
+/* All that the waiter keeps; and the executors whose events may concern it. */
+static void hold_all(struct wr_nested_wait *nested)
+{
+    struct weir_task *waiter = nested->waiter;
+    struct weir_executor *ex = waiter->group->executor;
+    uint32_t cost = wr_task_cost(waiter);
+
+    wr_wait_hold(&nested->wait, &charged_group(waiter->group)->waits, cost);
+    if (ex->hall)
+        wr_wait_hold(&nested->wait, &ex->hall->domain[waiter->group->domain].node, 1);
+    if (wr_on_pool_thread())
+        wr_wait_hold(&nested->wait, &ex->nested.threads, 1);
+    count_in_domain(waiter->group, 1);
+    hold_executor(&nested->wait, ex, cost);
+    if (nested->room)
+        hold_executor(&nested->wait, nested->room->executor, 0);
+    for (size_t i = 0; i < nested->count; i++)
+        hold_executor(&nested->wait, nested->awaited[i]->group->executor, 0);
+}
+
+static bool is_executor(const struct wr_nested_wait *nested, struct wr_node *node)
+{
+    struct weir_executor *ex = nested->waiter->group->executor;
+
+    if (node == &ex->nested.node)
+        return true;
+    if (nested->room)
+        return node == &nested->room->executor->nested.node;
+    for (size_t i = 0; i < nested->count; i++)
+        if (node == &nested->awaited[i]->group->executor->nested.node)
+            return true;
+    return false;
+}
+
+static void let_go_of_all(struct wr_nested_wait *nested)
+{
+    for (uint32_t i = 0; i < nested->wait.holds; i++) {
+        const struct wr_hold *hold = &nested->wait.hold[i];
+        if (is_executor(nested, hold->node))
+            count_wait(executor_at(hold->node), -1, -(int64_t)hold->permits);
     }
-    wait->begun = true;
-    wr_unlock(&all->lock);
-    if (!rc)
-        wr_berths_let_go(waiter->group->executor);
-    return rc;
+    count_in_domain(nested->waiter->group, -1);
+    wr_wait_let_go(&nested->wait);
+    nested->parker->wait = NULL;
 }
 
-void wr_nested_wait_leave(struct wr_nested_wait *wait)
+void wr_nested_wait_init(struct wr_nested_wait *nested, struct weir_task *const *awaited,
+                         size_t count, struct wr_outlook *outlook)
 {
-    struct wr_nested_waits *all = &wait->waiter->group->executor->nested;
+    *nested = (struct wr_nested_wait){ .awaited = awaited, .count = count };
+    nested->wait.outlook = outlook ? outlook : &nested->outlook;
+    nested->wait.outlooks = count;
+}
 
-    wr_lock(&all->lock);
-    remove_wait(wait);
-    wr_unlock(&all->lock);
+void wr_nested_wait_for_room(struct wr_nested_wait *nested, struct weir_group *group, uint32_t cost)
+{
+    *nested = (struct wr_nested_wait){ .room = group, .cost = cost };
+    nested->wait.outlook = &nested->outlook;
+    nested->wait.outlooks = 1;
+}
+
+static void refuse(struct wr_wait *wait)
+{
+    struct wr_nested_wait *nested = nested_of(wait);
+
+    if (nested->message)
+        say_circle(nested->message, wait);
+    wr_store(&nested->refused, true, release);
+    if (wait->begun)
+        wr_unpark(nested->parker);
+}
+
+int wr_nested_wait_enter(struct wr_nested_wait *nested, weir_time deadline, weir_message *message)
+{
+    bool stuck;
+
+    nested->waiter = wr_current_item();
+    if (!nested->waiter)
+        return 0;
+    nested->parker = wr_parker_self(NULL);
+    nested->bounded = deadline != WEIR_FOREVER;
+    nested->message = message;
+    wr_lock(&lock);
+    nested->wait.number = ++waits_so_far;
+    hold_all(nested);
+    nested->parker->wait = &nested->wait; /* its waiter may be awaited itself */
+    stuck = wr_wait_is_stuck(&nested->wait, look, refuse);
+    if (stuck)
+        let_go_of_all(nested);
+    nested->wait.begun = true;
+    wr_unlock(&lock);
+    if (stuck)
+        nested->waiter = NULL;
+    else
+        wr_berths_let_go(nested->waiter->group->executor);
+    return stuck ? WEIR_EDEADLK : 0;
+}
+
+void wr_nested_wait_leave(struct wr_nested_wait *nested)
+{
+    if (!nested->waiter)
+        return;
+    wr_lock(&lock);
+    let_go_of_all(nested);
+    wr_unlock(&lock);
+}
+
+/* ---- events ------------------------------------------------------------------------------------- */
+
+void wr_waits_suspect(struct weir_executor *ex)
+{
+    if (!wr_load(&ex->nested.count, seq_cst) || wr_swap(&ex->nested.suspect, true, seq_cst))
+        return;
+    wr_add(&ex->chores, 1, seq_cst); /* pairs with a sleeper's look; see parking.md */
+    wr_executor_wake_all(ex);
+}
+
+void wr_waits_look_again(struct weir_executor *ex)
+{
+    wr_lock(&lock);
+    if (wr_swap(&ex->nested.suspect, false, seq_cst))
+        wr_sub(&ex->chores, 1, seq_cst);
+    wr_node_break_circles(&ex->nested.node, look, refuse);
+    wr_unlock(&lock);
+}
+
+void wr_waits_lock(void)
+{
+    wr_lock(&lock);
+}
+
+void wr_waits_carry_over(struct weir_group *group, struct weir_group *heir)
+{
+    wr_node_move(&group->waits, &heir->waits);
+}
+
+void wr_waits_unlock(void)
+{
+    wr_unlock(&lock);
 }

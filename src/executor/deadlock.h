@@ -1,35 +1,71 @@
-/* Waits of tasks for tasks, and whether one of them can never end.
+/* Waits of tasks: for tasks, and for room to submit; and whether one of them can never end.
+ *
+ * All waits of the process stand under one lock, so that circles over several executors are found, too. It is taken when
+ * a task begins and ends to wait, never for a task that does not. Lock order: this one, then the table's, a group's, and
+ * what comes after that. docs/internals/waits.md.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_DEADLOCK_H
 #define WR_EXECUTOR_DEADLOCK_H
 
-#include "base/list.h"
 #include "base/lock.h"
+#include "executor/circle.h"
 #include "executor/task.h"
 
 #include <weir/executor.h>
 
-/* One task waits for another; lives on the waiter's stack. */
-struct wr_nested_wait {
-    struct wr_list link;
-    struct weir_task *waiter, *awaited;
-    bool stuck; /* so far as is known: see deadlock.c */
-    bool visited;
-    bool begun;     /* it was not refused */
-    bool bounded;   /* it has a deadline */
-    bool on_thread; /* and so has a berth */
-};
+struct weir_executor;
+struct weir_group;
 
+/* An executor's part in it. */
 struct wr_nested_waits {
-    struct wr_lock lock;
-    struct wr_list waits;
-    _Atomic uint32_t count; /* of these; also read without the lock */
-    _Atomic bool timed;     /* some task has had a deadline         */
+    struct wr_node
+        node; /* its permits; every wait of or for a task of its own holds some, or none */
+    struct wr_node
+        threads; /* threads, of threads_max                                                */
+    _Atomic uint32_t
+        count; /* waits of or for its tasks; also read without the lock                  */
+    _Atomic uint64_t
+        parked; /* permits that its waiting tasks keep; likewise                          */
+    _Atomic bool
+        suspect; /* a worker is to look for circles: one of the executor's chores          */
 };
 
-/* Enters the wait, or answers WEIR_EDEADLK, with the cycle in words in *message (may be NULL). */
-int wr_nested_wait_enter(struct wr_nested_wait *wait, struct weir_task *waiter,
-                         struct weir_task *awaited, weir_time deadline, weir_message *message);
+/* One wait; lives on the waiter's stack. It is for any one of `count` tasks, or for room in a group. */
+struct wr_nested_wait {
+    struct wr_wait wait;
+    struct weir_task *waiter; /* whose permits are kept                                        */
+    struct wr_parker *parker;
+    struct weir_task *const *awaited;
+    size_t count;
+    struct weir_group *room; /* what WEIR_BLOCK waits for, with a task of that cost            */
+    uint32_t cost;
+    bool bounded; /* it has a deadline                                                         */
+    weir_message *message;
+    _Atomic bool refused; /* WEIR_EDEADLK is the answer                                        */
+    struct wr_outlook outlook;
+};
+
+/* Fills in a wait for one task, or for room; for several, `outlook` has an entry for each. */
+void wr_nested_wait_init(struct wr_nested_wait *wait, struct weir_task *const *awaited,
+                         size_t count, struct wr_outlook *outlook);
+void wr_nested_wait_for_room(struct wr_nested_wait *wait, struct weir_group *group, uint32_t cost);
+
+/* Enters the wait, or answers WEIR_EDEADLK, with the circle in words in *message (may be NULL). Later events may set
+ * wait->refused and unpark the waiter. Outside of tasks nothing is held: 0, and nothing is done. */
+int wr_nested_wait_enter(struct wr_nested_wait *wait, weir_time deadline, weir_message *message);
 void wr_nested_wait_leave(struct wr_nested_wait *wait);
+
+/* Something has become scarcer, or a needier task is first: a worker will look whether that closes a circle. Under any
+ * lock, or none. */
+void wr_waits_suspect(struct weir_executor *ex);
+
+/* Looks now. Without any lock. */
+void wr_waits_look_again(struct weir_executor *ex);
+
+/* The group's tasks in flight are charged to its heir from now on. Locked for the caller until the second call, since the
+ * table's lock and the groups' come after ours. */
+void wr_waits_lock(void);
+void wr_waits_carry_over(struct weir_group *group, struct weir_group *heir);
+void wr_waits_unlock(void);
 
 #endif

@@ -56,6 +56,7 @@ static int carry_over(struct weir_executor *ex, const char *key, int flags)
 
     if (!heir)
         return WEIR_ENOMEM;
+    wr_waits_lock();
     wr_lock(&ex->table.lock);
     old = wr_load(&ex->closed, acquire) ? NULL : wr_table_get(&ex->table, hash, key);
     if (old) {
@@ -65,6 +66,7 @@ static int carry_over(struct weir_executor *ex, const char *key, int flags)
     }
     if (!old || !memory) {
         wr_unlock(&ex->table.lock);
+        wr_waits_unlock();
         wr_group_discard(heir);
         return memory ? 0 : WEIR_ENOMEM;
     }
@@ -76,12 +78,14 @@ static int carry_over(struct weir_executor *ex, const char *key, int flags)
     heir->pins = heir->sums.carried > 0; /* by the old one, until it is gone */
     if (heir->pins)
         old->rare->heir = heir;
+    wr_waits_carry_over(old, heir);
     wr_unlock(&old->lock);
     heir->pins++; /* by us */
     wr_add(&ex->references, 1, relaxed);
     wr_add(&ex->evicted, 1, relaxed);
     wr_table_put(&ex->table, heir);
     wr_unlock(&ex->table.lock);
+    wr_waits_unlock();
     wr_group_retire(old, WEIR_REASON_EVICTED,
                     flags); /* before the user is asked, who may take long */
     wr_group_resolve(heir);

@@ -95,7 +95,6 @@ int weir_executor_new(weir_executor **out, const weir_policy *given, weir_messag
     wr_waitq_init(&ex->quiet);
     wr_waitq_init(&ex->room);
     wr_waitq_init(&ex->resolved);
-    wr_list_init(&ex->nested.waits);
     wr_list_init(&ex->retired);
     wr_list_init(&ex->untold.jobs);
     wr_intake_init(&ex->intake, ex);
@@ -127,6 +126,17 @@ bool wr_permits_are_owed(struct weir_group *group)
 
     return needed &&
            wr_load(&ex->root.held, seq_cst) + needed > wr_load(&ex->root.inflight_max, relaxed);
+}
+
+uint32_t wr_permits_owed_first(struct weir_group *group)
+{
+    struct weir_executor *ex = group->executor;
+
+    if (ex->hall)
+        return wr_domain_most_owed(group);
+    if (group->berth == WR_BERTH_AWAITED || !wr_load(&ex->ring.needed, relaxed))
+        return 0; /* a group that is yet to be called for a thread will go before all others */
+    return wr_ring_first_cost(&ex->ring, true);
 }
 
 /* ---- limits ---------------------------------------------------------------------------------- */
@@ -172,6 +182,7 @@ int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_
     }
     wr_room_made(ex);
     wr_executor_wake(ex);
+    wr_waits_suspect(ex);
     return 0;
 }
 

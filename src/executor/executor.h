@@ -42,7 +42,7 @@ struct weir_executor {
     struct wr_berths berths;
     struct wr_untold untold;
     struct wr_clock clock;
-    struct wr_nested_waits nested; /* tasks that wait for tasks                           */
+    struct wr_nested_waits nested; /* tasks that wait                                      */
     struct wr_waitq quiet;         /* those who wait for live == 0                             */
     struct wr_waitq resolved;      /* those who wait for somebody else to ask for a limit      */
     struct wr_waitq room;          /* those whom WEIR_BLOCK made wait for room                 */
@@ -104,6 +104,10 @@ void wr_executor_wake_all(struct weir_executor *ex);
 /* Whether another group, that goes before this one, is owed more of the executor's permits than are free, and so keeps it
  * waiting; or it itself is. */
 bool wr_permits_are_owed(struct weir_group *group);
+
+/* How many of the executor's permits another task needs that starts before those of this group, and will wait for them
+ * for ever; 0: none. */
+uint32_t wr_permits_owed_first(struct weir_group *group);
 
 /* Wakes every parked body, to look whether it is cancelled. */
 void wr_executor_sweep(struct weir_executor *ex);

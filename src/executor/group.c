@@ -374,11 +374,24 @@ bool wr_group_is_ready(struct weir_group *group)
     return group->sums.queued > 0 && wr_task_cost(wr_group_first(group)) <= wr_free(&group->sums);
 }
 
+bool wr_group_note_first(struct weir_group *group)
+{
+    struct weir_task *first = wr_group_first(group);
+    uint32_t cost = wr_task_cost(first);
+    bool timed = wr_watch_is_armed(first);
+
+    if (cost == wr_load(&group->ring_cost, relaxed) &&
+        timed == wr_load(&group->ring_timed, relaxed))
+        return false;
+    wr_store(&group->ring_cost, cost, relaxed);
+    wr_store(&group->ring_timed, timed, relaxed);
+    return true;
+}
+
 /* Its first task may have changed while it stood in the ring. */
 static inline bool refresh_in_ring(struct weir_group *group)
 {
     struct wr_ring *ring = wr_group_ring(group);
-    uint32_t cost;
 
     if (!wr_group_is_ready(group)) { /* it would keep others waiting for a turn it cannot take */
         if (!wr_ring_remove(ring, group))
@@ -386,10 +399,8 @@ static inline bool refresh_in_ring(struct weir_group *group)
         group->in_ring = false;
         return wr_load(&ring->count, relaxed) > 0; /* it may have been owed permits */
     }
-    cost = wr_task_cost(wr_group_first(group));
-    if (cost == wr_load(&group->ring_cost, relaxed))
+    if (!wr_group_note_first(group))
         return false;
-    wr_store(&group->ring_cost, cost, relaxed);
     wr_ring_ask_again(ring);
     return true;
 }
@@ -400,7 +411,7 @@ static inline bool refresh_out_of_ring(struct weir_group *group)
     if (!wr_group_is_ready(group))
         return false;
     group->in_ring = true;
-    wr_store(&group->ring_cost, wr_task_cost(wr_group_first(group)), relaxed);
+    wr_group_note_first(group);
     /* A turn that was only interrupted, by the group's own limit or for want of a thread, goes on. */
     if (group->turn_left > 0 || group->berth == WR_BERTH_KEPT) {
         wr_ring_keep(wr_group_ring(group), group);
@@ -462,20 +473,29 @@ static void discharge_heir(struct weir_group *group, uint32_t cost)
         wr_executor_wake(group->executor);
 }
 
+/* Permits are back. If all that are left are kept by tasks that wait, a costly one may be first in line in vain. */
+static void given_back(struct weir_group *group, uint32_t cost)
+{
+    struct weir_executor *ex = group->executor;
+
+    if (ex->hall)
+        wr_domain_give(group);
+    discharge_heir(group, cost);
+    if (WR_UNLIKELY(wr_load(&ex->nested.count, relaxed)) && group->sums.counted &&
+        wr_load(&ex->root.held, relaxed) <= wr_load(&ex->nested.parked, relaxed))
+        wr_waits_suspect(ex);
+}
+
 void wr_group_finish(struct weir_group *group, uint32_t cost)
 {
     wr_finish(&group->sums, &group->executor->root, cost);
-    if (group->executor->hall)
-        wr_domain_give(group);
-    discharge_heir(group, cost);
+    given_back(group, cost);
 }
 
 void wr_group_settle_pending(struct weir_group *group, uint32_t cost)
 {
     wr_settle_pending(&group->sums, &group->executor->root, cost);
-    if (group->executor->hall)
-        wr_domain_give(group);
-    discharge_heir(group, cost);
+    given_back(group, cost);
 }
 
 /* ---- limits ---------------------------------------------------------------------------------- */
@@ -524,6 +544,7 @@ int weir_group_resize(weir_group *handle, int64_t limit, int64_t inflight_max, i
     if (wake)
         wr_executor_wake(group->executor);
     wr_room_made(group->executor);
+    wr_waits_suspect(group->executor);
     wr_group_unpin(group);
     return too_low ? WEIR_EINVAL : 0;
 }
@@ -545,6 +566,7 @@ int weir_group_run_on(weir_group *handle, weir_carrier carrier)
     if (wake)
         wr_executor_wake(group->executor);
     wr_room_made(group->executor);
+    wr_waits_suspect(group->executor);
     wr_group_unpin(group);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "executor/admit.h"
+#include "executor/circle.h"
 #include "executor/clock.h"
 #include "executor/policy.h"
 #include "executor/task.h"
@@ -64,6 +65,7 @@ struct weir_group {
     uint32_t unused_count;
     uint32_t records;
     _Atomic uint32_t ring_cost; /* of its first task when it entered the ring                   */
+    _Atomic bool ring_timed;    /* and whether that will not wait for ever                      */
     uint32_t telling;           /* settled tasks whose listeners and callbacks are being told     */
 
     uint64_t submitted, started, succeeded;
@@ -73,6 +75,8 @@ struct weir_group {
     struct wr_rare *rare; /* NULL until needed                                              */
     struct weir_group *table_next;
     uint32_t hash, generation;
+    struct wr_node waits; /* of its tasks, and those of generations that it is charged for; see
+                             deadlock.h */
     char key[];
 };
 
@@ -166,6 +170,10 @@ struct weir_task *wr_group_first(struct weir_group *group);
 
 /* Whether its first task could start, as far as the group is concerned. Under the lock. */
 bool wr_group_is_ready(struct weir_group *group);
+
+/* What the ring has to know of the first task, which there is: its cost, and whether it will not wait for ever. True: that
+ * has changed. Under the lock. */
+bool wr_group_note_first(struct weir_group *group);
 
 /* Puts the group into the ring if it has become ready; answers whether somebody should be woken.
  * Under the lock. */

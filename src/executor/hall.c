@@ -98,6 +98,10 @@ bool wr_hall_publish(struct weir_executor *ex)
     if (l->promised != wr_load(&hall->ledger_promised, relaxed))
         wr_store(&hall->ledger_promised, l->promised, seq_cst);
     tell_of_room(ex);
+    if (WR_UNLIKELY(l->shifted)) {
+        l->shifted = false;
+        wr_waits_suspect(ex);
+    }
     return l->promised > 0;
 }
 
@@ -139,7 +143,7 @@ static bool leaves_what_is_owed(struct wr_intake *intake, struct wr_ring *ring,
                                 const struct wr_root *root, uint32_t reserved)
 {
     uint64_t owed = owed_before(intake);
-    uint32_t cost = owed ? wr_ring_first_cost(ring) : 0,
+    uint32_t cost = owed ? wr_ring_first_cost(ring, false) : 0,
              more = cost > reserved ? cost - reserved : 0;
 
     if (!more ||
@@ -406,49 +410,67 @@ weir_reason wr_domain_blocked_by(struct weir_group *group, int64_t *limit, int64
     return blocked ? WEIR_REASON_DOMAIN_SLOTS : WEIR_REASON_NONE;
 }
 
-/* Under the hall's lock. */
-static uint64_t slots_used(const struct wr_ledger *l, uint64_t set)
+/* Stuck tasks of d that stand on units of the default domain's, having used up their own. */
+static uint64_t stuck_on_default(const struct wr_hall *hall, uint32_t d)
 {
-    uint64_t used = 0;
+    uint64_t stuck = hall->domain[d].node.stuck, own = hall->ledger.share[d].slots.limit;
 
-    for (; set; set &= set - 1) {
-        const struct wr_share *s = &l->share[__builtin_ctzll(set)];
-        used += (uint64_t)s->own + s->borrowed + s->strays;
-    }
-    return used;
+    return d != WR_DEFAULT && stuck > own ? stuck - own : 0;
 }
 
-uint64_t wr_domain_sources(struct weir_group *group)
+/* While every unit is with its owner: our own units first, then idle ones of the default domain's. */
+static bool slot_is_left(const struct wr_hall *hall, uint32_t d)
 {
-    struct wr_hall *hall = hall_of(group);
     const struct wr_ledger *l = &hall->ledger;
-    uint64_t set = wr_domain_bit(group->domain);
+    uint64_t borrowed = 0, most = l->share[WR_DEFAULT].slots.limit;
 
-    wr_lock(&hall->lock);
-    if (l->moved[WR_SLOTS] || l->lending.on) {
-        set = ~(uint64_t)0 >> (WR_DOMAINS_MAX - l->count);
-    } else if (set & (l->slot_borrowers | wr_domain_bit(WR_DEFAULT))) {
-        set |= wr_domain_bit(WR_DEFAULT); /* and who has units of that */
-        for (uint32_t d = 0; d < l->count; d++)
-            set |= l->share[d].borrowed ? wr_domain_bit(d) : 0;
-    }
-    wr_unlock(&hall->lock);
-    return set;
+    if (d != WR_DEFAULT && hall->domain[d].node.stuck < l->share[d].slots.limit)
+        return true;
+    if (d != WR_DEFAULT && !l->share[d].slots_reserved)
+        return false;
+    for (uint32_t i = 0; i < l->count; i++)
+        borrowed += stuck_on_default(hall, i);
+    return hall->domain[WR_DEFAULT].node.stuck + borrowed < most &&
+           (d == WR_DEFAULT || borrowed + l->floor < most);
 }
 
-bool wr_domain_may_get_slot(struct weir_group *group, uint64_t stuck, uint64_t sources,
-                            uint64_t stuck_there)
+/* Otherwise in a copy of the ledger, in which all but stuck tasks give their slots back, and only d wants one. */
+static bool slot_is_left_in_copy(struct wr_hall *hall, uint32_t d, uint64_t *lenders)
+{
+    struct wr_ledger *copy = &hall->supposed;
+
+    wr_ledger_copy(copy, &hall->ledger);
+    for (uint32_t i = 0; i < copy->count; i++)
+        wr_ledger_want(copy, i, -(int64_t)copy->share[i].want);
+    for (uint32_t i = 0; i < copy->count; i++) {
+        const struct wr_share *s = &copy->share[i];
+        while ((uint64_t)s->own + s->borrowed + s->strays > hall->domain[i].node.stuck)
+            wr_ledger_give(copy, i);
+    }
+    wr_ledger_want(copy, d, 1);
+    *lenders = wr_ledger_lenders(copy, d);
+    return copy->share[d].promised;
+}
+
+static bool has_slots(const struct wr_ledger *l, uint32_t d)
+{
+    return l->share[d].slots.amount ||
+           (l->share[d].slots_reserved && l->share[WR_DEFAULT].slots.amount > l->floor);
+}
+
+bool wr_domain_may_get_slot(struct weir_group *group, uint64_t *lenders)
 {
     struct wr_hall *hall = hall_of(group);
-    const struct wr_ledger *l = &hall->ledger;
     bool may;
 
+    *lenders = 0;
     wr_lock(&hall->lock);
-    may = l->share[group->domain].released || /* what waits there is being refused */
-          l->share[group->domain].promised || wr_ledger_can_grant(l, group->domain) ||
-          wr_ledger_loan_may_come(l, group->domain) ||
-          slots_used(l, wr_domain_bit(group->domain)) > stuck ||
-          slots_used(l, sources) > stuck_there;
+    if (hall->ledger.share[group->domain].released || !has_slots(&hall->ledger, group->domain))
+        may = true; /* what waits there is being refused; or waits until it is given some */
+    else if (hall->ledger.moved[WR_SLOTS] || hall->ledger.lending.on)
+        may = slot_is_left_in_copy(hall, group->domain, lenders);
+    else
+        may = slot_is_left(hall, group->domain);
     wr_unlock(&hall->lock);
     return may;
 }
@@ -478,7 +500,17 @@ static uint32_t first_needs(const struct wr_intake *intake)
 
     if (!(promising_for(intake) & wr_domain_bit(intake->turn)))
         return 0;
-    return wr_ring_first_cost(&hall->domain[intake->turn].ring);
+    return wr_ring_first_cost(&hall->domain[intake->turn].ring, true);
+}
+
+/* Whether the domain whose turn it is was refused permits. If it is the group's own, and the group is yet to be called for a
+ * thread, it will go before all others there. Under the hall's lock. */
+static bool is_held_up(const struct wr_intake *intake, const struct weir_group *group)
+{
+    struct wr_hall *hall = intake->executor->hall;
+
+    return wr_load(&hall->domain[intake->turn].ring.needed, relaxed) &&
+           !(group->berth == WR_BERTH_AWAITED && group->domain == intake->turn);
 }
 
 uint32_t wr_domain_most_owed(struct weir_group *group)
@@ -494,9 +526,9 @@ uint32_t wr_domain_most_owed(struct weir_group *group)
         uint32_t needs;
         if (other != intake && !goes_before(ex, other, intake))
             continue;
-        needs = other == intake && !wr_load(&hall->domain[intake->turn].ring.needed, relaxed)
-                    ? 0
-                    : first_needs(other);
+        if (other == intake && !is_held_up(intake, group))
+            continue;
+        needs = first_needs(other);
         most = needs > most ? needs : most;
     }
     wr_unlock(&hall->lock);
@@ -524,6 +556,7 @@ static void sample(struct wr_alarm *alarm, weir_time now)
     wr_hall_publish(ex);
     wr_unlock(&hall->lock);
     wr_executor_wake(ex);
+    wr_waits_suspect(ex);          /* a loan that was hoped for may not have come */
     wr_room_made(ex);              /* who has a slot now needs no place any more */
     while (hall->sample_at <= now) /* a late look does not make the next one late */
         hall->sample_at += period;
@@ -573,9 +606,12 @@ int wr_hall_new(struct weir_executor *ex)
     hall->ledger.count = count;
     hall->ledger.share = wr_os_alloc(count * sizeof(hall->ledger.share[0]));
     hall->ledger.loan = wr_os_alloc(wr_ledger_loans(count) * sizeof(hall->ledger.loan[0]));
+    hall->supposed.share = wr_os_alloc(count * sizeof(hall->ledger.share[0]));
+    hall->supposed.loan = wr_os_alloc(wr_ledger_loans(count) * sizeof(hall->ledger.loan[0]));
     hall->domain = wr_os_alloc(count * sizeof(hall->domain[0]));
     ex->hall = hall;
-    if (!hall->ledger.share || !hall->ledger.loan || !hall->domain) {
+    if (!hall->ledger.share || !hall->ledger.loan || !hall->supposed.share ||
+        !hall->supposed.loan || !hall->domain) {
         wr_hall_delete(ex);
         return WEIR_ENOMEM;
     }
@@ -600,6 +636,8 @@ void wr_hall_delete(struct weir_executor *ex)
         return;
     wr_os_free(hall->ledger.share);
     wr_os_free(hall->ledger.loan);
+    wr_os_free(hall->supposed.share);
+    wr_os_free(hall->supposed.loan);
     wr_os_free(hall->domain);
     wr_os_free(hall);
     ex->hall = NULL;

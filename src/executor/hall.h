@@ -7,6 +7,7 @@
 #define WR_EXECUTOR_HALL_H
 
 #include "base/lock.h"
+#include "executor/circle.h"
 #include "executor/clock.h"
 #include "executor/ledger.h"
 #include "executor/ring.h"
@@ -37,6 +38,7 @@ struct wr_domain {
     _Atomic uint64_t timed_out, overdue;
     _Atomic bool released; /* a copy of the ledger's, written under the hall's lock               */
     _Atomic uint32_t waits;   /* of its bodies for tasks; see deadlock.h                          */
+    struct wr_node node;      /* the slots that these keep; likewise                              */
     _Atomic uint32_t cancels; /* how often its bodies were asked to end; likewise                 */
 };
 
@@ -47,6 +49,8 @@ struct wr_domain {
 struct wr_hall {
     struct wr_lock lock;
     struct wr_ledger ledger;
+    struct wr_ledger
+        supposed;    /* room for a copy, to try out what would be; see wr_domain_may_get_slot */
     uint64_t asks;   /* refusals so far                                                           */
     uint32_t asking; /* intakes with asked != 0                                                   */
     _Atomic uint32_t ledger_promised; /* a copy of ledger.promised, to be read without the lock */
@@ -114,19 +118,15 @@ bool wr_domain_keeps_in_vain(struct weir_group *group);
  * how many slots it may use, of its own and others', and how many of them are taken, by whomever. */
 weir_reason wr_domain_blocked_by(struct weir_group *group, int64_t *limit, int64_t *held);
 
-/* A set: the domains whose tasks may be on units that its own might get. */
-uint64_t wr_domain_sources(struct weir_group *group);
-
-/* Whether it may get a slot if those who hold `stuck` in its own domain, and `stuck_there` in all `sources`, never
- * end. One that waits for a thread wants none as yet. */
-bool wr_domain_may_get_slot(struct weir_group *group, uint64_t stuck, uint64_t sources,
-                            uint64_t stuck_there);
+/* Whether it gets a slot if the waits that are stuck (wr_domain.node) never end, and everything else does. Else *lenders
+ * is a set of domains that would lend one if they had no task waiting. During a walk; see deadlock.h. */
+bool wr_domain_may_get_slot(struct weir_group *group, uint64_t *lenders);
 
 /* Permits of the executor's that must be free before its workers take anything, because the first in line, or one of
  * other workers' that asked earlier, was found to need them; 0: none. */
 uint32_t wr_domain_owed(struct weir_group *group);
 
-/* The most that any one of those needs: they start one after the other, and end. */
+/* The most that any one of those needs that will wait for ever: they start one after the other, and end. */
 uint32_t wr_domain_most_owed(struct weir_group *group);
 
 #endif

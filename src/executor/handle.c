@@ -1,111 +1,12 @@
-/* What a handle can do: wait, cancel, settle, ask for callbacks, take the value.
+/* What a handle can do: cancel, settle, ask for callbacks, take the value. Waiting is in wait.c.
  * SPDX-License-Identifier: MIT */
-#include "base/options.h"
 #include "base/os.h"
 #include "executor/executor.h"
 #include "executor/settle.h"
 
 #include <weir/error.h>
 
-/* ---- waiting --------------------------------------------------------------------------------- */
-
-/* Joins the watchers; false if it is too late. */
-static bool join(struct weir_task *task, struct wr_watcher *watcher)
-{
-    bool joined;
-
-    wr_lock(&task->group->lock);
-    watcher->next = wr_load(&task->watchers, relaxed);
-    joined = watcher->next != WR_TOLD;
-    if (joined)
-        wr_store(&task->watchers, watcher, relaxed);
-    wr_unlock(&task->group->lock);
-    return joined;
-}
-
-/* Leaves the watchers. Whoever tells them does it under the lock, so afterwards nobody knows us. */
-static void leave(struct weir_task *task, struct wr_watcher *watcher)
-{
-    struct wr_watcher *at, *before = NULL;
-
-    wr_lock(&task->group->lock);
-    at = wr_load(&task->watchers, relaxed);
-    if (at != WR_TOLD) {
-        for (; at != watcher; at = at->next)
-            before = at;
-        if (before)
-            before->next = watcher->next;
-        else
-            wr_store(&task->watchers, watcher->next, relaxed);
-    }
-    wr_unlock(&task->group->lock);
-}
-
-/* The caller gives up when it is cancelled itself, unless it is only waiting for the telling to end. */
-static int wait_until_told(struct weir_task *task, weir_time deadline, bool may_cancel)
-{
-    struct wr_parker storage, *self = wr_parker_self(&storage);
-    struct wr_watcher watcher = { .waiter = self };
-    int rc = 0;
-
-    if (weir_task_done(task) || !join(task, &watcher))
-        return 0;
-    while (!weir_task_done(task) && !rc)
-        rc = may_cancel && weir_cancelled() ? WEIR_ECANCELED : wr_park(self, deadline);
-    leave(task, &watcher);
-    return weir_task_done(task) ? 0 : rc;
-}
-
-/* A task that waits for a task of the same executor might wait for ever; see deadlock.c. */
-static int wait_nested(weir_task *self, weir_task *task, weir_time deadline, weir_message *why)
-{
-    struct wr_nested_wait nested;
-    int rc;
-
-    if (weir_task_done(task))
-        return 0;
-    rc = wr_nested_wait_enter(&nested, self, task, deadline, why);
-    if (rc)
-        return rc;
-    rc = wait_until_told(task, deadline, true);
-    wr_nested_wait_leave(&nested);
-    return rc;
-}
-
-int weir_task_wait_or_say(weir_message *why, weir_result *out, weir_task *task, weir_time deadline)
-{
-    weir_task *self = weir_task_self();
-    weir_result result;
-    int rc;
-
-    if (why)
-        why->text[0] = '\0';
-    if (!task)
-        return WEIR_EINVAL;
-    if (self && self->group->executor == task->group->executor)
-        rc = wait_nested(self, task, deadline, why);
-    else
-        rc = wait_until_told(task, deadline, true);
-    if (rc)
-        return rc;
-    if (out) {
-        wr_task_result(&result, task);
-        rc = wr_options_store(out, &result, sizeof(result));
-        if (rc)
-            return rc;
-    }
-    return wr_task_word(task) & WR_ABORTED ? WEIR_EREJECTED : 0;
-}
-
-void wr_task_wait_told(struct weir_task *task)
-{
-    wait_until_told(task, WEIR_FOREVER, false);
-}
-
-int weir_task_wait(weir_result *out, weir_task *task, weir_time deadline)
-{
-    return weir_task_wait_or_say(NULL, out, task, deadline);
-}
+/* ---- being told ------------------------------------------------------------------------------- */
 
 int weir_task_on_done(weir_task *task,
                       void (*done)(weir_task *task, const weir_result *result, void *arg),

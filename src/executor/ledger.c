@@ -3,6 +3,8 @@
 #include "base/assert.h"
 #include "executor/ledger_parts.h"
 
+#include <string.h>
+
 uint32_t wr_ledger_unmet(const struct wr_share *s)
 {
     return s->released ? 0 : s->want - s->promised;
@@ -361,6 +363,16 @@ void wr_ledger_init(struct wr_ledger *l)
         set_member(&l->place_borrowers, d, s->places_reserved && d != WR_DEFAULT);
     }
     l->turn_left = rest->weight;
+}
+
+void wr_ledger_copy(struct wr_ledger *to, const struct wr_ledger *from)
+{
+    struct wr_share *share = to->share;
+    struct wr_loan *loan = to->loan;
+
+    *to = *from;
+    to->share = memcpy(share, from->share, from->count * sizeof(share[0]));
+    to->loan = memcpy(loan, from->loan, wr_ledger_loans(from->count) * sizeof(loan[0]));
 }
 
 weir_reason wr_ledger_admit(struct wr_ledger *l, uint32_t d, bool ready)

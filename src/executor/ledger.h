@@ -112,6 +112,7 @@ struct wr_ledger {
         turn_left; /* who borrows next                                                   */
     bool moved[WR_RESOURCES]; /* loans or forced units exist: settling must look at them      */
     bool room; /* somebody has got places; the caller clears it when it has told those who wait  */
+    bool shifted; /* slots changed hands or were recalled; the caller clears it                 */
 };
 
 /* How many loans a ledger has room for: a matrix of lenders and borrowers for each resource. */
@@ -123,6 +124,9 @@ static inline size_t wr_ledger_loans(uint32_t count)
 /* With count, total, floor, lending and each share's configured part filled in, and all else zero: the
  * default domain gets what is left. The sums must fit. */
 void wr_ledger_init(struct wr_ledger *l);
+
+/* Makes `to`, whose arrays are as large, the same as `from`. */
+void wr_ledger_copy(struct wr_ledger *to, const struct wr_ledger *from);
 
 /* One more task comes; `ready`: its group would let it start. NONE: it is in, perhaps with a slot promised.
  * Else nothing changed (but for loans that were recalled on its behalf). */
@@ -175,8 +179,8 @@ uint32_t wr_ledger_places_borrowed(const struct wr_share *s);
 /* Whether d could be given a unit now. */
 bool wr_ledger_can_grant(const struct wr_ledger *l, uint32_t d);
 
-/* Whether a sample to come may bring d a loan, if nothing else changes. */
-bool wr_ledger_loan_may_come(const struct wr_ledger *l, uint32_t d);
+/* A set: the domains of which a sample to come may bring d a loan, if nothing else changes and no task waits in them. */
+uint64_t wr_ledger_lenders(const struct wr_ledger *l, uint32_t d);
 
 bool wr_ledger_is_valid(const struct wr_ledger *l);
 

@@ -18,6 +18,7 @@ void wr_loan_book(struct wr_ledger *l, enum wr_resource what, uint32_t lender, u
     to->taken += (uint32_t)units;
     to->due += (uint32_t)due;
     l->moved[what] = true;
+    l->shifted |= what == WR_SLOTS;
 }
 
 void wr_ledger_move(struct wr_ledger *l, enum wr_resource what, uint32_t from, uint32_t to,
@@ -26,6 +27,7 @@ void wr_ledger_move(struct wr_ledger *l, enum wr_resource what, uint32_t from, u
     wr_stock_of(l, what, from)->limit -= units;
     wr_stock_of(l, what, to)->limit += units;
     l->room |= what == WR_PLACES && units;
+    l->shifted |= what == WR_SLOTS && units;
 }
 
 /* ---- recall and return ------------------------------------------------------------------------ */
@@ -175,16 +177,17 @@ static void lend_to(struct wr_ledger *l, enum wr_resource what, uint32_t borrowe
     wr_stock_of(l, what, from)->loans += units;
 }
 
-bool wr_ledger_loan_may_come(const struct wr_ledger *l, uint32_t d)
+uint64_t wr_ledger_lenders(const struct wr_ledger *l, uint32_t d)
 {
     const struct wr_share *s = &l->share[d];
+    uint64_t set = 0;
 
     if (!l->lending.on || s->released || s->slots.forced)
-        return false;
+        return 0;
     for (uint32_t i = 0; i < l->count; i++)
         if (can_spare(l, WR_SLOTS, i, d) && per_cent_used(l, WR_SLOTS, i) < l->lending.low)
-            return true;
-    return false;
+            set |= wr_domain_bit(i);
+    return set;
 }
 
 static void sample(struct wr_ledger *l, enum wr_resource what)

@@ -62,14 +62,17 @@ void wr_ring_return(struct wr_ring *ring, struct weir_group *group, uint32_t nee
     wr_unlock(&ring->lock);
 }
 
-uint32_t wr_ring_first_cost(struct wr_ring *ring)
+uint32_t wr_ring_first_cost(struct wr_ring *ring, bool patient)
 {
+    struct weir_group *first;
     uint32_t cost = 0;
 
     wr_lock(&ring->lock);
-    if (!wr_list_empty(&ring->groups))
-        cost = wr_load(&WR_CONTAINER(ring->groups.next, struct weir_group, ring_link)->ring_cost,
-                       relaxed);
+    if (!wr_list_empty(&ring->groups)) {
+        first = WR_CONTAINER(ring->groups.next, struct weir_group, ring_link);
+        if (!patient || !wr_load(&first->ring_timed, relaxed))
+            cost = wr_load(&first->ring_cost, relaxed);
+    }
     wr_unlock(&ring->lock);
     return cost;
 }

@@ -35,8 +35,8 @@ struct weir_group *wr_ring_take(struct wr_ring *ring, struct wr_root *root, uint
 void wr_ring_decided(struct wr_ring *ring);
 void wr_ring_return(struct wr_ring *ring, struct weir_group *group, uint32_t needed);
 
-/* What the first one needs; 0: there is none. */
-uint32_t wr_ring_first_cost(struct wr_ring *ring);
+/* What the first one needs; 0: there is none, or (`patient`) it will not wait for ever. */
+uint32_t wr_ring_first_cost(struct wr_ring *ring, bool patient);
 
 /* Its turn is over: from wherever it stands to the end. Not if somebody took it just now. */
 void wr_ring_to_end(struct wr_ring *ring, struct weir_group *group);

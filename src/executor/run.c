@@ -98,7 +98,7 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
         wr_domain_started(group);
     if (reason == WEIR_REASON_GLOBAL_INFLIGHT) {
         group->in_ring = true; /* and first: it is owed the next permit */
-        wr_store(&group->ring_cost, wr_task_cost(task), relaxed);
+        wr_group_note_first(group);
         wr_ring_return(ring, group, wr_task_cost(task));
         *stop = true;
     } else {
@@ -152,8 +152,30 @@ static __attribute__((noinline)) struct weir_task *do_chores(struct weir_executo
     struct weir_task *task = wr_watch_untold(ex);
 
     wr_berths_call(ex);
+    if (wr_load(&ex->nested.suspect, relaxed))
+        wr_waits_look_again(ex);
     turn->tells = task != NULL;
     return task;
+}
+
+/* Permits that the next task needs before this set of workers starts anything; 0: not known to be more than one. */
+static uint32_t permits_needed(struct wr_intake *intake)
+{
+    struct weir_executor *ex = intake->executor;
+
+    return ex->hall ? wr_load(&intake->needed, relaxed) : wr_load(&ex->ring.needed, relaxed);
+}
+
+/* A costly task may be first in line now for permits that waiting tasks keep. */
+static __attribute__((noinline)) void look_for_circle(struct wr_intake *intake)
+{
+    struct weir_executor *ex = intake->executor;
+    uint32_t needed = permits_needed(intake);
+    uint64_t parked = wr_load(&ex->nested.parked, relaxed);
+
+    if (needed && parked + needed > wr_load(&ex->root.inflight_max, relaxed) &&
+        wr_load(&ex->root.held, relaxed) <= parked) /* else something ends, and we look then */
+        wr_waits_look_again(ex);
 }
 
 static void *pull(struct wr_source *source)
@@ -177,6 +199,8 @@ static void *pull(struct wr_source *source)
     /* Others may have more to do; also if what we took and gave back can be had by others now. */
     if (took && wr_executor_has_ready(ex))
         wr_executor_wake(ex);
+    if (WR_UNLIKELY(wr_load(&ex->nested.count, relaxed)) && !task)
+        look_for_circle(intake);
     return task;
 }
 
@@ -190,7 +214,7 @@ static bool pending(struct wr_source *source)
         return true;
     if ((ex->hall ? wr_load(&intake->ready, seq_cst) : wr_load(&ex->ring.count, seq_cst)) == 0)
         return false;
-    needed = ex->hall ? wr_load(&intake->needed, relaxed) : wr_load(&ex->ring.needed, relaxed);
+    needed = permits_needed(intake);
     return wr_load(&ex->root.held, seq_cst) + (needed ? needed : 1) <=
            wr_load(&ex->root.inflight_max, relaxed);
 }

@@ -165,6 +165,8 @@ static weir_reason enter(struct weir_group *group, struct weir_task *task, bool 
     wr_group_entered(group);
     if (side)
         wr_watch_queued(task);
+    if (side && (side->cost > 1 || side->level < WR_LEVEL_NORMAL))
+        wr_waits_suspect(ex); /* it goes before others, or needs more than they do */
     *wake = wr_group_refresh(group);
     return WEIR_REASON_NONE;
 }
@@ -293,10 +295,15 @@ static int wait_for_room(struct weir_task *task, weir_time deadline, weir_reason
     struct weir_group *group = task->group;
     struct weir_executor *ex = group->executor;
     struct wr_parker storage, *self = wr_parker_self(&storage);
+    struct wr_nested_wait nested;
     struct wr_waiter waiter;
     bool wake = false;
-    int rc = 0;
+    int rc;
 
+    wr_nested_wait_for_room(&nested, group, wr_task_cost(task));
+    rc = wr_nested_wait_enter(&nested, deadline, NULL);
+    if (rc)
+        return rc;
     wr_add(&ex->room_waiters, 1, seq_cst);
     wr_waitq_enter(&ex->room, &waiter, self);
     for (;;) {
@@ -311,10 +318,13 @@ static int wait_for_room(struct weir_task *task, weir_time deadline, weir_reason
         if (*reason == WEIR_REASON_NONE || *reason == WEIR_REASON_SHUT_DOWN ||
             *reason == WEIR_REASON_CANCELLED || rc)
             break;
-        rc = weir_cancelled() ? WEIR_ECANCELED : wr_park(self, deadline);
+        rc = wr_load(&nested.refused, acquire) ? WEIR_EDEADLK
+             : weir_cancelled()                ? WEIR_ECANCELED
+                                               : wr_park(self, deadline);
     }
     wr_waitq_leave(&ex->room, &waiter);
     wr_sub(&ex->room_waiters, 1, seq_cst);
+    wr_nested_wait_leave(&nested);
     return *reason == WEIR_REASON_NONE || *reason == WEIR_REASON_SHUT_DOWN ||
                    *reason == WEIR_REASON_CANCELLED
                ? 0

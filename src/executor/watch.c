@@ -49,8 +49,6 @@ static void arm(struct wr_watch *watch, weir_time when, weir_reason reason)
     }
     watch->due = when;
     watch->reason = reason;
-    if (!wr_load(&watch->task->group->executor->nested.timed, relaxed))
-        wr_store(&watch->task->group->executor->nested.timed, true, relaxed);
     if (wr_clock_set(watch->task->group->executor, &watch->alarm, when))
         wr_add(&watch->task->word, WR_REF, relaxed); /* it fires under the group's lock: not yet */
 }

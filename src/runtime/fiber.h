@@ -19,6 +19,7 @@ struct wr_worker;
 struct wr_parker {
     struct wr_worker *worker; /* whose fiber this is; NULL: a thread. Fixed while it can wait     */
     _Atomic uint32_t word; /* a thread: its futex; see park.c. A fiber: posted, 1 in the inbox  */
+    void *wait;            /* the source's: what its body waits in, if that is to be known      */
 };
 
 enum wr_fiber_state {

@@ -18,6 +18,7 @@ struct wr_parker *wr_parker_self(struct wr_parker *storage)
     if (carrier)
         return &wr_load(&((struct wr_worker *)carrier)->current, relaxed)->parker;
     storage->worker = NULL;
+    storage->wait = NULL;
     wr_store(&storage->word, 0, relaxed);
     return storage;
 }

@@ -14,6 +14,7 @@ struct life {
     weir_executor *ex;
     uint32_t cost_max;
     bool deadlines, domains;
+    _Atomic bool steers;      /* a call is under way that may set one free */
     _Atomic uint64_t changes; /* that may have set somebody free */
     _Atomic int refused, nested;
 };
@@ -61,16 +62,19 @@ static bool timed_out(weir_task *task)
 }
 
 /* Holds on to what it has. */
-static void check_never_ends(weir_task *task)
+static void check_never_ends(weir_task *task, const weir_message *why)
 {
     uint64_t changes = life.changes;
     weir_time until = weir_now() + HOLD_MS * MS;
 
     life.refused++;
+    if (weir_task_done(task))
+        return; /* by a call that came between the refusal and now */
     while (weir_now() < until && life.changes == changes && !weir_cancelled()) {
         bool done = weir_task_done(task);
-        if (life.changes == changes && done)
-            CHECK(timed_out(task));
+        if (!life.steers && life.changes == changes && done && !timed_out(task))
+            weir_sim_fail("refused at %lld ms, but it ended: %s",
+                          (long long)((until - HOLD_MS * MS) / MS), why->text);
         weir_sleep(weir_now() + MS);
     }
     life.changes++;
@@ -79,6 +83,7 @@ static void check_never_ends(weir_task *task)
 static int waits(void **value, void *ms_arg)
 {
     weir_task *task = NULL;
+    weir_message why;
     int rc;
 
     *value = NULL;
@@ -87,9 +92,9 @@ static int waits(void **value, void *ms_arg)
         return 0;
     if (pick(2))
         weir_sleep(weir_now() + (int64_t)(intptr_t)ms_arg * MS);
-    rc = weir_task_wait(NULL, task, WEIR_FOREVER);
+    rc = weir_task_wait_or_say(&why, NULL, task, WEIR_FOREVER);
     if (rc == WEIR_EDEADLK)
-        check_never_ends(task);
+        check_never_ends(task, &why);
     weir_task_unref(task);
     return 0;
 }
@@ -99,6 +104,7 @@ static void control(void)
     weir_group *group = NULL;
 
     CHECK(weir_group_get(&group, life.ex, group_name[pick(GROUPS)]) == 0);
+    life.steers = true; /* a group that is paused keeps no other waiting, either */
     switch (pick(8)) {
     case 0:
         weir_group_pause(group);
@@ -106,37 +112,33 @@ static void control(void)
         weir_group_resume(group);
         break;
     case 1:
-        life.changes++;
         weir_group_run_on(group, pick(3) ? WEIR_THREADS : WEIR_WORKERS);
         break;
     case 2:
         weir_group_set_weight(group, 1 + pick(3));
         break;
     case 3:
-        life.changes++;
         weir_group_resize(group, 3 + pick(3), 0, 0);
         break;
     case 4:
-        life.changes++;
         weir_executor_resize(life.ex, 3 + pick(4), 0);
         break;
     case 5:
-        life.changes++;
         if (life.domains)
             weir_domain_resize(life.ex, domain_name[1 + pick(DOMAINS - 1)], 1 + pick(3), 0, NULL);
         break;
     case 6:
-        life.changes++;
         if (life.domains && pick(2))
             weir_domain_release(life.ex, domain_name[1 + pick(DOMAINS - 1)],
                                 domain_name[pick(DOMAINS)], 0, NULL);
         break;
     default:
-        life.changes++;
         if (life.domains)
             weir_domain_restore(life.ex, domain_name[1 + pick(DOMAINS - 1)], NULL);
         break;
     }
+    life.changes++;
+    life.steers = false;
 }
 
 static void new_life(void)
@@ -162,11 +164,20 @@ static void new_life(void)
     life.ex = new_executor(
         WEIR_POLICY(.workers = 1 + pick(2), .group_limit = 3, .slots = life.domains ? 7 : 0,
                     .inflight_max = pick(2) ? 0 : 3 + pick(4),
-                    .domains = life.domains ? domains : NULL, .domain_count = life.domains ? 3 : 0,
-                    .groups = groups, .group_count = GROUPS,
+                    .default_floor = life.domains ? 1 : 0, .domains = life.domains ? domains : NULL,
+                    .domain_count = life.domains ? 3 : 0, .groups = groups, .group_count = GROUPS,
                     .domain_for = life.domains ? domain_for : NULL, .threads_max = 1 + pick(4),
                     .lending = { .period_ms = life.domains && pick(3) == 0 ? 10 : 0 },
                     .rejection = WEIR_DISCARD));
+}
+
+static void restore_all(void)
+{
+    life.steers = true;
+    for (int i = 1; life.domains && i < DOMAINS; i++)
+        weir_domain_restore(life.ex, domain_name[i], NULL);
+    life.changes++;
+    life.steers = false;
 }
 
 static void wait_life(void *arg)
@@ -183,9 +194,13 @@ static void wait_life(void *arg)
         if (controls && pick(4) == 0)
             control();
     }
-    /* Circles may be closed unseen; and the end may come at any moment. */
-    weir_executor_drain(life.ex, weir_now() + (pick(3) ? 10000 : pick(40)) * MS);
-    life.changes++;
+    if (pick(3)) { /* whatever closed a circle, it was found: all ends by itself */
+        restore_all();
+        CHECK(weir_executor_drain(life.ex, WEIR_FOREVER) == 0);
+    } else { /* the end may come at any moment */
+        weir_executor_drain(life.ex, weir_now() + pick(40) * MS);
+    }
+    life.steers = true;
     weir_executor_free(life.ex);
 }
 

@@ -1,0 +1,262 @@
+/* Circles of waits; see circle.h.
+ *
+ * A walk starts from one wait, or from all of a node. It collects what these depend on: the wait of an awaited task; all
+ * holders of a node that could not serve a need if they all were stuck. That is the component. Waits are then freed for
+ * as long as one can be: whatever is left is stuck. Most walks end with the first wait they look at.
+ * SPDX-License-Identifier: MIT */
+#include "executor/circle.h"
+
+#include "base/assert.h"
+
+void wr_wait_hold(struct wr_wait *wait, struct wr_node *node, uint32_t permits)
+{
+    struct wr_hold *hold = &wait->hold[wait->holds++];
+
+    WR_ASSERT(wait->holds <= WR_HOLDS_MAX);
+    *hold = (struct wr_hold){ .wait = wait, .node = node, .permits = permits };
+    hold->next = node->holders;
+    hold->at = &node->holders;
+    if (hold->next)
+        hold->next->at = &hold->next;
+    node->holders = hold;
+    node->stuck += permits;
+}
+
+void wr_wait_let_go(struct wr_wait *wait)
+{
+    for (uint32_t i = 0; i < wait->holds; i++) {
+        struct wr_hold *hold = &wait->hold[i];
+        *hold->at = hold->next;
+        if (hold->next)
+            hold->next->at = hold->at;
+        hold->node->stuck -= hold->permits;
+    }
+    wait->holds = 0;
+}
+
+void wr_node_move(struct wr_node *from, struct wr_node *to)
+{
+    struct wr_hold *hold;
+
+    while ((hold = from->holders)) {
+        from->holders = hold->next;
+        hold->next = to->holders;
+        hold->at = &to->holders;
+        if (hold->next)
+            hold->next->at = &hold->next;
+        to->holders = hold;
+        hold->node = to;
+    }
+    to->stuck += from->stuck;
+    from->stuck = 0;
+}
+
+/* ---- the component --------------------------------------------------------------------------- */
+
+static struct wr_wait *wait_at(struct wr_list *node)
+{
+    return WR_CONTAINER(node, struct wr_wait, link);
+}
+
+bool wr_need_is_served(const struct wr_need *need)
+{
+    return need->served ? need->served(need) : need->node->stuck + need->permits <= need->limit;
+}
+
+const struct wr_need *wr_outlook_unserved(const struct wr_outlook *outlook)
+{
+    for (uint32_t i = 0; i < outlook->count; i++)
+        if (!wr_need_is_served(&outlook->need[i]))
+            return &outlook->need[i];
+    return NULL;
+}
+
+struct wr_wait *wr_node_stuck_holder(const struct wr_node *node, const struct wr_wait *rather)
+{
+    struct wr_wait *found = NULL;
+
+    for (struct wr_hold *hold = node->holders; hold && found != rather; hold = hold->next)
+        if (!hold->wait->ends && hold->permits && (!found || hold->wait == rather))
+            found = hold->wait;
+    return found;
+}
+
+static bool can_end(const struct wr_wait *wait)
+{
+    for (size_t i = 0; i < wait->outlooks; i++) {
+        const struct wr_outlook *outlook = &wait->outlook[i];
+        if (outlook->other ? outlook->other->ends : !wr_outlook_unserved(outlook))
+            return true;
+    }
+    return false;
+}
+
+/* Its permits come back some time. */
+static void set_ends(struct wr_wait *wait)
+{
+    wait->ends = true;
+    for (uint32_t i = 0; i < wait->holds; i++)
+        wait->hold[i].node->stuck -= wait->hold[i].permits;
+}
+
+static void collect(struct wr_list *walk, struct wr_wait *wait)
+{
+    if (wait->collected)
+        return;
+    wait->collected = true;
+    for (size_t i = 0; i < wait->outlooks; i++)
+        wr_outlook_clear(&wait->outlook[i]); /* what it was in another walk */
+    wr_list_append(walk, &wait->link);
+}
+
+static void collect_holders(struct wr_list *walk, struct wr_node *node)
+{
+    if (node->collected)
+        return;
+    node->collected = 1;
+    for (struct wr_hold *hold = node->holders; hold; hold = hold->next)
+        collect(walk, hold->wait);
+}
+
+/* What the wait depends on joins the walk, unless it is known to end. */
+static void expand(struct wr_list *walk, struct wr_wait *wait, wr_look_fn *look)
+{
+    look(wait);
+    if (wait->refused || can_end(wait)) {
+        set_ends(wait);
+        return;
+    }
+    for (size_t i = 0; i < wait->outlooks; i++) {
+        struct wr_outlook *outlook = &wait->outlook[i];
+        if (outlook->other)
+            collect(walk, outlook->other);
+        for (uint32_t n = 0; n < outlook->count; n++)
+            if (!wr_need_is_served(&outlook->need[n]))
+                collect_holders(walk, outlook->need[n].node);
+    }
+}
+
+/* Frees all that can be freed. What was collected last is most often what others wait for, so from the end. */
+static void free_all(struct wr_list *walk)
+{
+    bool changed;
+
+    do {
+        changed = false;
+        for (struct wr_list *node = walk->prev; node != walk; node = node->prev) {
+            struct wr_wait *wait = wait_at(node);
+            if (!wait->ends && can_end(wait)) {
+                set_ends(wait);
+                changed = true;
+            }
+        }
+    } while (changed);
+}
+
+/* Every wait is taken for stuck again, as at rest. */
+static void end_walk(struct wr_list *walk)
+{
+    wr_list_each(node, walk) {
+        struct wr_wait *wait = wait_at(node);
+        for (uint32_t i = 0; i < wait->holds; i++) {
+            wait->hold[i].node->stuck += wait->ends ? wait->hold[i].permits : 0;
+            wait->hold[i].node->collected = 0;
+        }
+        for (size_t i = 0; i < wait->outlooks; i++)
+            for (uint32_t n = 0; n < wait->outlook[i].count; n++)
+                wait->outlook[i].need[n].node->collected = 0;
+        wait->collected = wait->ends = wait->on_circle = false;
+    }
+}
+
+bool wr_wait_is_stuck(struct wr_wait *wait, wr_look_fn *look, wr_refuse_fn *refuse)
+{
+    struct wr_list walk;
+    bool stuck;
+
+    wr_list_init(&walk);
+    collect(&walk, wait);
+    for (struct wr_list *node = walk.next; node != &walk && !wait->ends; node = node->next)
+        expand(&walk, wait_at(node), look);
+    if (!wait->ends)
+        free_all(&walk);
+    stuck = !wait->ends;
+    if (stuck)
+        refuse(wait);
+    end_walk(&walk);
+    return stuck;
+}
+
+/* Marks what a stuck wait depends on as wanted, or (false) as not. */
+static void mark(struct wr_wait *wait, bool wanted)
+{
+    for (size_t i = 0; i < wait->outlooks; i++) {
+        struct wr_outlook *outlook = &wait->outlook[i];
+        if (outlook->other)
+            outlook->other->wanted = wanted;
+        for (uint32_t n = 0; n < outlook->count; n++)
+            if (!wanted || !wr_need_is_served(&outlook->need[n]))
+                outlook->need[n].node->wanted = wanted;
+    }
+}
+
+static bool is_wanted(const struct wr_wait *wait)
+{
+    for (uint32_t i = 0; i < wait->holds; i++)
+        if (wait->hold[i].node->wanted && wait->hold[i].permits)
+            return true;
+    return wait->wanted;
+}
+
+/* A wait that no other on a circle depends on is on none. True: there was one. */
+static bool prune(struct wr_list *walk)
+{
+    bool pruned = false;
+
+    wr_list_each(node, walk)
+        if (wait_at(node)->on_circle)
+            mark(wait_at(node), true);
+    wr_list_each(node, walk) {
+        struct wr_wait *wait = wait_at(node);
+        if (wait->on_circle && !is_wanted(wait))
+            pruned = true, wait->on_circle = false;
+    }
+    wr_list_each(node, walk)
+        mark(wait_at(node), false);
+    return pruned;
+}
+
+/* Of the stuck waits that are on a circle. */
+static struct wr_wait *youngest_stuck(struct wr_list *walk)
+{
+    struct wr_wait *youngest = NULL;
+
+    wr_list_each(node, walk)
+        wait_at(node)->on_circle = !wait_at(node)->ends;
+    while (prune(walk))
+        ;
+    wr_list_each(node, walk) {
+        struct wr_wait *wait = wait_at(node);
+        if (wait->on_circle && (!youngest || wait->number > youngest->number))
+            youngest = wait;
+    }
+    return youngest;
+}
+
+void wr_node_break_circles(struct wr_node *node, wr_look_fn *look, wr_refuse_fn *refuse)
+{
+    struct wr_list walk;
+    struct wr_wait *youngest;
+
+    wr_list_init(&walk);
+    collect_holders(&walk, node);
+    for (struct wr_list *at = walk.next; at != &walk; at = at->next)
+        expand(&walk, wait_at(at), look);
+    for (free_all(&walk); (youngest = youngest_stuck(&walk)); free_all(&walk)) {
+        youngest->refused = true;
+        refuse(youngest);
+        set_ends(youngest);
+    }
+    end_walk(&walk);
+    node->collected = 0;
+}

@@ -1,0 +1,189 @@
+/* Waiting for tasks: for one, for all, for any.
+ * SPDX-License-Identifier: MIT */
+#include "base/options.h"
+#include "base/os.h"
+#include "executor/executor.h"
+#include "executor/settle.h"
+
+#include <weir/error.h>
+
+/* ---- among the watchers of a task -------------------------------------------------------------- */
+
+/* Joins the watchers; false if it is too late. */
+static bool join(struct weir_task *task, struct wr_watcher *watcher)
+{
+    bool joined;
+
+    wr_lock(&task->group->lock);
+    watcher->next = wr_load(&task->watchers, relaxed);
+    joined = watcher->next != WR_TOLD;
+    if (joined)
+        wr_store(&task->watchers, watcher, relaxed);
+    wr_unlock(&task->group->lock);
+    return joined;
+}
+
+/* Leaves the watchers. They are told under the lock, so afterwards this one is known to none. */
+static void leave(struct weir_task *task, struct wr_watcher *watcher)
+{
+    struct wr_watcher *at, *before = NULL;
+
+    wr_lock(&task->group->lock);
+    at = wr_load(&task->watchers, relaxed);
+    if (at != WR_TOLD) {
+        for (; at != watcher; at = at->next)
+            before = at;
+        if (before)
+            before->next = watcher->next;
+        else
+            wr_store(&task->watchers, watcher->next, relaxed);
+    }
+    wr_unlock(&task->group->lock);
+}
+
+/* ---- for any one of several --------------------------------------------------------------------- */
+
+/* The first that has settled; `count`: none. */
+static size_t first_done(weir_task *const *task, size_t count)
+{
+    size_t i = 0;
+
+    while (i < count && !weir_task_done(task[i]))
+        i++;
+    return i;
+}
+
+/* Until one of the tasks is told of. `nested` NULL: whatever happens to the caller. */
+static int wait_until_told(weir_task *const *task, struct wr_watcher *watcher, size_t count,
+                           struct wr_nested_wait *nested, weir_time deadline)
+{
+    struct wr_parker storage, *self = wr_parker_self(&storage);
+    size_t joined = 0;
+    int rc = 0;
+
+    for (; joined < count; joined++) {
+        watcher[joined] = (struct wr_watcher){ .waiter = self };
+        if (!join(task[joined], &watcher[joined]))
+            break; /* this one has settled */
+    }
+    while (joined == count && first_done(task, count) == count && !rc) {
+        if (nested && wr_load(&nested->refused, acquire))
+            rc = WEIR_EDEADLK;
+        else if (nested && weir_cancelled())
+            rc = WEIR_ECANCELED;
+        else
+            rc = wr_park(self, deadline);
+    }
+    while (joined-- > 0)
+        leave(task[joined], &watcher[joined]);
+    return first_done(task, count) < count ? 0 : rc;
+}
+
+/* Waits for any one of the tasks. `outlook` has an entry for each. */
+static int wait_for_any(weir_task *const *task, struct wr_watcher *watcher,
+                        struct wr_outlook *outlook, size_t count, weir_time deadline,
+                        weir_message *why)
+{
+    struct wr_nested_wait nested;
+    int rc;
+
+    if (first_done(task, count) < count)
+        return 0;
+    wr_nested_wait_init(&nested, task, count, outlook);
+    rc = wr_nested_wait_enter(&nested, deadline, why);
+    if (rc)
+        return rc;
+    rc = wait_until_told(task, watcher, count, &nested, deadline);
+    wr_nested_wait_leave(&nested);
+    return rc;
+}
+
+static int wait_for(weir_task *task, weir_time deadline, weir_message *why)
+{
+    struct wr_watcher watcher;
+
+    return wait_for_any(&task, &watcher, NULL, 1, deadline, why);
+}
+
+/* ---- the calls ---------------------------------------------------------------------------------- */
+
+int weir_task_wait_or_say(weir_message *why, weir_result *out, weir_task *task, weir_time deadline)
+{
+    weir_result result;
+    int rc;
+
+    if (why)
+        why->text[0] = '\0';
+    if (!task)
+        return WEIR_EINVAL;
+    rc = wait_for(task, deadline, why);
+    if (rc)
+        return rc;
+    if (out) {
+        wr_task_result(&result, task);
+        rc = wr_options_store(out, &result, sizeof(result));
+        if (rc)
+            return rc;
+    }
+    return wr_task_word(task) & WR_ABORTED ? WEIR_EREJECTED : 0;
+}
+
+int weir_task_wait(weir_result *out, weir_task *task, weir_time deadline)
+{
+    return weir_task_wait_or_say(NULL, out, task, deadline);
+}
+
+void wr_task_wait_told(struct weir_task *task)
+{
+    struct wr_watcher watcher;
+
+    wait_until_told(&task, &watcher, 1, NULL, WEIR_FOREVER);
+}
+
+int weir_task_wait_all(weir_task *const *task, size_t count, weir_time deadline)
+{
+    int rc = 0;
+
+    if (count && !task)
+        return WEIR_EINVAL;
+    for (size_t i = 0; i < count && !rc; i++)
+        if (task[i])
+            rc = wait_for(task[i], deadline, NULL);
+    return rc;
+}
+
+/* Without the NULLs. */
+static size_t copy_tasks(weir_task **copy, weir_task *const *task, size_t count)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (task[i])
+            copy[n++] = task[i];
+    return n;
+}
+
+int weir_task_wait_any(size_t *index, weir_task *const *task, size_t count, weir_time deadline)
+{
+    struct wr_outlook *outlook;
+    struct wr_watcher *watcher;
+    weir_task **copy;
+    size_t tasks, i = 0;
+    int rc;
+
+    if (!task || !count || count > SIZE_MAX / sizeof(*outlook) / 2)
+        return WEIR_EINVAL;
+    outlook = wr_os_alloc(count * (sizeof(*outlook) + sizeof(*watcher) + sizeof(weir_task *)));
+    if (!outlook)
+        return WEIR_ENOMEM;
+    watcher = (struct wr_watcher *)(void *)&outlook[count];
+    copy = (weir_task **)(void *)&watcher[count];
+    tasks = copy_tasks(copy, task, count);
+    rc = tasks ? wait_for_any(copy, watcher, outlook, tasks, deadline, NULL) : WEIR_EINVAL;
+    while (!rc && !(task[i] && weir_task_done(task[i])))
+        i++;
+    if (!rc && index)
+        *index = i;
+    wr_os_free(outlook);
+    return rc;
+}

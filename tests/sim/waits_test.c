@@ -1,0 +1,309 @@
+/* Circles of waits that an event closes, that go through costs, loans, a blocked submit or two executors; and waits for
+ * several tasks.
+ * SPDX-License-Identifier: MIT */
+#include "support/domain_support.h"
+
+/* A body that submits a task, perhaps later than it starts, and waits for it. */
+struct waiter {
+    weir_executor *ex;
+    const char *key; /* of the task it waits for */
+    uint32_t cost;
+    int64_t at_ms; /* when it submits */
+    int64_t child_ms;
+    int rc;
+    weir_time ended_at;
+    weir_message why;
+};
+
+static int sleeps(void **value, void *ms_arg)
+{
+    *value = NULL;
+    return weir_sleep(weir_now() + (int64_t)(intptr_t)ms_arg * MS);
+}
+
+static int waits(void **value, void *waiter_arg)
+{
+    struct waiter *waiter = waiter_arg;
+    weir_task *task;
+
+    *value = NULL;
+    if (waiter->at_ms)
+        sleep_until(waiter->at_ms);
+    CHECK(weir_submit_key(&task, waiter->ex, waiter->key, sleeps,
+                          (void *)(intptr_t)waiter->child_ms,
+                          WEIR_TASK(.cost = waiter->cost)) == 0);
+    waiter->rc = weir_task_wait_or_say(&waiter->why, NULL, task, WEIR_FOREVER);
+    waiter->ended_at = weir_now();
+    if (waiter->rc)
+        weir_task_cancel(task);
+    weir_task_unref(task);
+    return 0;
+}
+
+static void start_waiter(struct waiter *waiter, const char *key)
+{
+    CHECK(weir_submit_key(NULL, waiter->ex, key, waits, waiter, NULL) == 0);
+}
+
+/* ---- costs --------------------------------------------------------------------------------------- */
+
+SIM_TEST(test_who_waits_for_a_costly_task_that_needs_its_own_permit_is_refused, 100)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 2));
+    struct body z = { .until_ms = 5 };
+    struct waiter x = { .ex = ex, .key = "g", .cost = 2, .rc = 1 };
+    weir_task *other = submit(ex, "g", &z);
+
+    start_waiter(&x, "g");
+    check_done(other);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK_EQ(x.rc, WEIR_EDEADLK); /* at once: when Z ends there is still one permit too few */
+    CHECK_EQ(x.ended_at, at(0));
+    weir_executor_free(ex);
+}
+
+/* X waits behind a cost of 1; then a costlier task of higher priority goes first, and can never start. */
+SIM_TEST(test_a_costly_task_that_goes_first_closes_a_circle, 100)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 2));
+    struct body z = { .until_ms = 20 };
+    struct waiter x = { .ex = ex, .key = "g", .at_ms = 1, .rc = 1 };
+    weir_task *other = submit(ex, "g", &z), *urgent = NULL;
+
+    start_waiter(&x, "g");
+    sleep_until(5);
+    CHECK(weir_submit_key(&urgent, ex, "g", sleeps, NULL,
+                          WEIR_TASK(.cost = 2, .priority = WEIR_URGENT)) == 0);
+    check_done(other);
+    check_done(urgent);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK_EQ(x.rc, WEIR_EDEADLK);
+    CHECK_EQ(x.ended_at, at(5));
+    weir_executor_free(ex);
+}
+
+SIM_TEST(test_a_limit_that_is_lowered_closes_a_circle_and_the_youngest_wait_gives_way, 100)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 3));
+    struct body z = { .until_ms = 20 };
+    struct waiter first = { .ex = ex, .key = "g", .at_ms = 1, .rc = 1 };
+    struct waiter second = { .ex = ex, .key = "g", .at_ms = 2, .rc = 1 };
+    weir_task *other = submit(ex, "g", &z);
+
+    start_waiter(&first, "g");
+    start_waiter(&second, "g"); /* three permits are in use, and two tasks wait for one */
+    sleep_until(5);
+    CHECK_EQ(first.rc, 1);
+    CHECK(weir_group_resize(group_of(ex, "g"), 2, 0, 0) == 0);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    check_done(other);
+    CHECK_EQ(second.rc, WEIR_EDEADLK);
+    CHECK_EQ(second.ended_at, at(5));
+    CHECK_EQ(first.rc, 0); /* the one that gave way is enough */
+    weir_executor_free(ex);
+}
+
+/* ---- loans --------------------------------------------------------------------------------------- */
+
+static int waits_for_handle(void **value, void *task_arg)
+{
+    *value = NULL;
+    return weir_task_wait(NULL, task_arg, WEIR_FOREVER);
+}
+
+/* A has one slot and is lent one of B's two, which a task of A's is on until 100. X, on A's own, waits for the next task
+ * of A's. Then B needs its slot back; and it will not lend it again, since half of its slots are in use by a task that
+ * waits for X. */
+SIM_TEST(test_a_recalled_loan_closes_a_circle, 100)
+{
+    weir_domain_policy domains[] = { { .name = "A", .slots = 1 },
+                                     { .name = "B", .slots = 2, .lend_max = 1 } };
+    weir_executor *ex = new_executor(AB_POLICY(
+        domains, 3, 0, .lending = { .period_ms = 10, .hold = 1, .headroom_percent = WEIR_NONE }));
+    struct waiter x = { .ex = ex, .key = "A", .at_ms = 52, .rc = 1 };
+    struct body until_100 = { .until_ms = 100 };
+    weir_task *x_task, *lent, *need[2];
+
+    CHECK(weir_submit_key(&x_task, ex, "A", waits, &x, NULL) == 0);
+    lent = submit(ex, "A", &until_100); /* waits, until a slot is lent */
+    sleep_until(51);
+    CHECK_EQ(domain_of(ex, "A").limit, 2);
+    CHECK(weir_submit_key(&need[0], ex, "B", waits_for_handle, x_task, NULL) == 0);
+    sleep_until(55);
+    CHECK_EQ(x.rc, 1); /* the task it waits for gets the lent slot, some time */
+    CHECK(weir_submit_key(&need[1], ex, "B", waits_for_handle, x_task, NULL) == 0);
+    sleep_until(56);
+    CHECK_EQ(x.rc, WEIR_EDEADLK);
+    CHECK_EQ(x.ended_at, at(55));
+    check_done(x_task);
+    check_done(lent);
+    check_done(need[0]);
+    check_done(need[1]);
+    weir_executor_free(ex);
+}
+
+/* ---- a blocked submit ---------------------------------------------------------------------------- */
+
+struct submitter {
+    weir_executor *ex;
+    const char *key;
+    int rc;
+};
+
+static int submits_until_it_blocks(void **value, void *submitter_arg)
+{
+    struct submitter *s = submitter_arg;
+
+    *value = NULL;
+    for (int i = 0; i < 3 && !s->rc; i++)
+        s->rc = weir_submit_key(NULL, s->ex, s->key, sleeps, (void *)(intptr_t)1, NULL);
+    return 0;
+}
+
+SIM_TEST(test_a_submit_that_blocks_on_a_group_whose_permit_its_caller_holds_is_refused, 100)
+{
+    weir_executor *ex = new_executor(
+        WEIR_POLICY(.workers = 2, .group_limit = 1, .group_queue_max = 1, .rejection = WEIR_BLOCK));
+    struct submitter own = { .ex = ex, .key = "g" }, other = { .ex = ex, .key = "h" };
+
+    CHECK(weir_submit_key(NULL, ex, "g", submits_until_it_blocks, &own, NULL) == 0);
+    CHECK(weir_submit_key(NULL, ex, "k", submits_until_it_blocks, &other, NULL) == 0);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK_EQ(own.rc, WEIR_EDEADLK);
+    CHECK_EQ(other.rc, 0); /* of another group it may wait for room */
+    weir_executor_free(ex);
+}
+
+/* ---- two executors ------------------------------------------------------------------------------- */
+
+SIM_TEST(test_a_circle_over_two_executors_is_refused, 200)
+{
+    weir_executor *one = new_executor(WEIR_POLICY(.workers = 1, .group_limit = 1));
+    weir_executor *two = new_executor(WEIR_POLICY(.workers = 1, .group_limit = 1));
+    struct waiter a = { .ex = two, .key = "b", .at_ms = 1, .rc = 1 };
+    struct waiter b = { .ex = one, .key = "a", .at_ms = 2, .rc = 1 };
+
+    CHECK(weir_submit_key(NULL, one, "a", waits, &a, NULL) == 0);
+    CHECK(weir_submit_key(NULL, two, "b", waits, &b, NULL) == 0);
+    CHECK(weir_executor_drain(one, WEIR_FOREVER) == 0);
+    CHECK(weir_executor_drain(two, WEIR_FOREVER) == 0);
+    CHECK_EQ(a.rc, 0);
+    CHECK_EQ(b.rc, WEIR_EDEADLK);
+    CHECK(strstr(b.why.text, "waits for a task of group \"a\"") != NULL);
+    weir_executor_free(one);
+    weir_executor_free(two);
+}
+
+/* ---- what can move ------------------------------------------------------------------------------- */
+
+static weir_task *pending_task;
+
+static int pends(void **value, void *arg)
+{
+    (void)arg;
+    *value = NULL;
+    pending_task = weir_task_ref(weir_task_self());
+    return WEIR_PENDING;
+}
+
+/* A pending task holds the permit that is needed: it may be settled at any time. */
+SIM_TEST(test_who_waits_behind_a_pending_task_is_not_stuck, 100)
+{
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .group_limit = 2, .group_inflight_max = 2));
+    struct waiter x = { .ex = ex, .key = "g", .at_ms = 1, .rc = 1 };
+
+    CHECK(weir_submit_key(NULL, ex, "g", pends, NULL, NULL) == 0);
+    start_waiter(&x, "g");
+    sleep_until(5);
+    CHECK_EQ(x.rc, 1);
+    CHECK(weir_task_settle(pending_task, 0, NULL) == 0);
+    weir_task_unref(pending_task);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK_EQ(x.rc, 0);
+    weir_executor_free(ex);
+}
+
+/* ---- several tasks ------------------------------------------------------------------------------- */
+
+SIM_TEST(test_a_wait_for_all_ends_with_the_last_and_a_wait_for_any_with_the_first, 100)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 9));
+    struct body quick = { .until_ms = 3 }, slow = { .until_ms = 7 };
+    weir_task *task[4] = { submit(ex, "a", &slow), NULL, submit(ex, "b", &quick),
+                           submit(ex, "a", &slow) };
+    size_t index = 99;
+
+    CHECK_EQ(weir_task_wait_any(&index, task, 4, at(1)), WEIR_ETIMEDOUT);
+    CHECK_EQ(weir_now(), at(1));
+    CHECK_EQ(weir_task_wait_any(&index, task, 4, WEIR_FOREVER), 0);
+    CHECK_EQ(index, 2);
+    CHECK_EQ(weir_now(), at(3));
+    CHECK_EQ(weir_task_wait_all(task, 4, at(5)), WEIR_ETIMEDOUT);
+    CHECK_EQ(weir_now(), at(5));
+    CHECK_EQ(weir_task_wait_all(task, 4, WEIR_FOREVER), 0);
+    CHECK_EQ(weir_now(), at(7));
+    CHECK_EQ(weir_task_wait_any(&index, task, 4, WEIR_NOW_OR_NEVER), 0);
+    CHECK_EQ(index, 0);
+    CHECK_EQ(weir_task_wait_all(NULL, 0, WEIR_NOW_OR_NEVER), 0);
+    CHECK_EQ(weir_task_wait_any(&index, NULL, 0, WEIR_NOW_OR_NEVER), WEIR_EINVAL);
+    CHECK_EQ(weir_task_wait_any(&index, &task[1], 1, WEIR_NOW_OR_NEVER), WEIR_EINVAL);
+    for (int i = 0; i < 4; i++)
+        weir_task_unref(task[i]);
+    weir_executor_free(ex);
+}
+
+struct any_waiter {
+    weir_executor *ex;
+    const char *key[2];
+    int rc;
+    size_t index;
+};
+
+static int waits_for_any(void **value, void *waiter_arg)
+{
+    struct any_waiter *waiter = waiter_arg;
+    weir_task *task[2];
+
+    *value = NULL;
+    for (int i = 0; i < 2; i++)
+        CHECK(weir_submit_key(&task[i], waiter->ex, waiter->key[i], sleeps, (void *)(intptr_t)1,
+                              NULL) == 0);
+    waiter->rc = weir_task_wait_any(&waiter->index, task, 2, WEIR_FOREVER);
+    for (int i = 0; i < 2; i++)
+        weir_task_unref(task[i]);
+    return 0;
+}
+
+SIM_TEST(test_a_wait_for_any_is_refused_only_if_none_of_them_can_start, 100)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 1));
+    struct any_waiter one = { .ex = ex, .key = { "a", "free" }, .rc = 1 };
+    struct any_waiter none = { .ex = ex, .key = { "b", "b" }, .rc = 1 };
+
+    CHECK(weir_submit_key(NULL, ex, "a", waits_for_any, &one, NULL) == 0);
+    CHECK(weir_submit_key(NULL, ex, "b", waits_for_any, &none, NULL) == 0);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK_EQ(one.rc, 0);
+    CHECK_EQ(one.index, 1);
+    CHECK_EQ(none.rc, WEIR_EDEADLK);
+    weir_executor_free(ex);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_who_waits_for_a_costly_task_that_needs_its_own_permit_is_refused),
+        cmocka_unit_test(test_a_costly_task_that_goes_first_closes_a_circle),
+        cmocka_unit_test(
+            test_a_limit_that_is_lowered_closes_a_circle_and_the_youngest_wait_gives_way),
+        cmocka_unit_test(test_a_recalled_loan_closes_a_circle),
+        cmocka_unit_test(
+            test_a_submit_that_blocks_on_a_group_whose_permit_its_caller_holds_is_refused),
+        cmocka_unit_test(test_a_circle_over_two_executors_is_refused),
+        cmocka_unit_test(test_who_waits_behind_a_pending_task_is_not_stuck),
+        cmocka_unit_test(test_a_wait_for_all_ends_with_the_last_and_a_wait_for_any_with_the_first),
+        cmocka_unit_test(test_a_wait_for_any_is_refused_only_if_none_of_them_can_start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
