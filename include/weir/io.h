@@ -5,9 +5,11 @@
  * its deadline or a cancel, or answer for another file that got the same number. Where the kernel cannot
  * read a pipe without waiting (RWF_NOWAIT), give one with several readers O_NONBLOCK.
  *
- * All answer WEIR_ETIMEDOUT when the deadline passes first, WEIR_ECANCELED in a cancelled task,
- * WEIR_EBADF for a descriptor that is not open, WEIR_EINVAL for another argument that makes no sense, and
- * otherwise what the kernel said as a negated errno. Interrupted system calls are resumed.
+ * All answer WEIR_ETIMEDOUT when the deadline passes first, WEIR_EBADF for a descriptor that is not open,
+ * WEIR_EINVAL for another argument that makes no sense, and otherwise what the kernel said as a negated
+ * errno. Interrupted system calls are resumed. A cancelled task is woken at once and gets WEIR_ECANCELED,
+ * on a worker as on a thread of the pool (WEIR_THREADS). A plain thread cannot be cancelled: there only
+ * the descriptor or the deadline ends the wait.
  * SPDX-License-Identifier: MIT */
 #ifndef WEIR_IO_H
 #define WEIR_IO_H

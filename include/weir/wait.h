@@ -1,7 +1,7 @@
 /* Waiting for time to pass, and letting others go first.
  *
- * From a task these park, from a plain thread they block. In a cancelled task every wait answers
- * WEIR_ECANCELED at once.
+ * From a task these park, from a plain thread they block. In a cancelled task, on a worker or on a thread of
+ * the pool, every wait of weir's answers WEIR_ECANCELED at once.
  * SPDX-License-Identifier: MIT */
 #ifndef WEIR_WAIT_H
 #define WEIR_WAIT_H

@@ -8,6 +8,7 @@
 
 #include "base/atomic.h"
 #include "base/list.h"
+#include "base/os.h"
 #include "runtime/context.h"
 #include "runtime/timer.h"
 
@@ -20,6 +21,13 @@ struct wr_parker {
     struct wr_worker *worker; /* whose fiber this is; NULL: a thread. Fixed while it can wait     */
     _Atomic uint32_t word; /* a thread: its futex; see park.c. A fiber: posted, 1 in the inbox  */
     void *wait;            /* the source's: what its body waits in, if that is to be known      */
+};
+
+/* A thread of the pool as a parker: it can wait for a descriptor and for an unpark at once. */
+struct wr_thread_parker {
+    struct wr_parker parker;    /* first                                                        */
+    struct wr_os_poller poller; /* open if `polls`; rung by an unpark while the thread is in it */
+    bool polls;                 /* its own thread only                                          */
 };
 
 enum wr_fiber_state {

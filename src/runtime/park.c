@@ -6,8 +6,8 @@
 
 #include <weir/error.h>
 
-/* A thread's word. */
-enum { NOBODY, TOKEN, ASLEEP };
+/* A thread's word: nobody waits, an unpark came first, or what the thread sleeps in. */
+enum { NOBODY, TOKEN, ASLEEP, POLLING };
 
 struct wr_parker *wr_parker_self(struct wr_parker *storage)
 {
@@ -31,6 +31,19 @@ static __attribute__((noinline)) int park_thread(struct wr_parker *self, weir_ti
     if (wr_cas(&self->word, &word, ASLEEP, acquire)) /* pairs with the release in wr_unpark */
         rc = wr_os_futex_wait(&self->word, ASLEEP, deadline) ? WEIR_ETIMEDOUT : 0;
     return wr_swap(&self->word, NOBODY, acquire) == TOKEN ? 0 : rc;
+}
+
+int wr_park_polling(struct wr_thread_parker *self, struct wr_os_ready *ready, weir_time deadline)
+{
+    uint32_t word = NOBODY;
+    int reports = 0;
+
+    WR_ASSERT(self->polls);
+    /* Release, too: whoever finds it polling rings the poller that was opened before. */
+    if (wr_cas(&self->parker.word, &word, POLLING, acq_rel))
+        reports = wr_os_poller_wait(&self->poller, ready, 1, deadline);
+    wr_swap(&self->parker.word, NOBODY, acquire);
+    return reports;
 }
 
 /* Apart, so that a park without a deadline saves few registers. */
@@ -79,13 +92,22 @@ static void post(struct wr_worker *worker, struct wr_fiber *fiber)
     wr_worker_wake(worker);
 }
 
+static void unpark_thread(struct wr_parker *who)
+{
+    uint32_t word = wr_swap(&who->word, TOKEN, acq_rel);
+
+    if (word == ASLEEP)
+        wr_os_futex_wake(&who->word, 1);
+    else if (word == POLLING)
+        wr_os_poller_ring(&((struct wr_thread_parker *)who)->poller);
+}
+
 void wr_unpark(struct wr_parker *who)
 {
     struct wr_worker *worker = who->worker;
 
     if (!worker) {
-        if (wr_swap(&who->word, TOKEN, release) == ASLEEP)
-            wr_os_futex_wake(&who->word, 1);
+        unpark_thread(who);
     } else if ((void *)worker == *wr_os_local()) {
         wr_unpark_local(worker, (struct wr_fiber *)who);
     } else {

@@ -12,16 +12,13 @@
 
 struct wr_pool_thread {
     struct wr_carrier carrier; /* first: the thread-local slot points here         */
-    struct wr_parker parker;
+    struct wr_thread_parker parker;
     struct wr_pool *pool;
     struct wr_job *job; /* handed over, under the pool's lock               */
     bool rests; /* idle already, or has its next job, though its last one has not returned */
     struct wr_list link; /* in pool->idle or pool->gone                      */
     struct wr_list everyone_link;
     struct wr_os_thread os;
-    /* For waits on descriptors; opened by the first. Under the pool's lock once `polls`. */
-    struct wr_os_poller poller;
-    bool polls;
     uint32_t requests; /* made to the poller */
 };
 
@@ -103,7 +100,7 @@ static struct wr_job *next_job(struct wr_pool *pool, struct wr_pool_thread *self
             break;
         }
         wr_unlock(&pool->lock);
-        rc = wr_park(&self->parker, deadline);
+        rc = wr_park(&self->parker.parker, deadline);
         wr_lock(&pool->lock);
         job = self->job; /* if one was handed over, we are not in `idle` any more */
     }
@@ -119,8 +116,9 @@ static void thread_main(void *thread_arg)
     *wr_os_local() = &self->carrier;
     for (; job; job = next_job(self->pool, self))
         job->run(job);
-    if (self->polls) /* nobody rings it any more: it is not among everyone */
-        wr_os_poller_close(&self->poller);
+    if (self->parker
+            .polls) /* no thread rings it any more: no body waits, and it is not in `everyone` */
+        wr_os_poller_close(&self->parker.poller);
     *wr_os_local() = NULL;
 }
 
@@ -135,7 +133,7 @@ static int start_thread(struct wr_pool *pool, struct wr_job *job)
     if (!thread)
         return WEIR_ENOMEM;
     thread->carrier.runtime = pool->runtime;
-    thread->carrier.parker = &thread->parker;
+    thread->carrier.parker = &thread->parker.parker;
     thread->pool = pool;
     thread->job = job;
     wr_list_init(&thread->link);
@@ -158,7 +156,7 @@ static void hand_over(struct wr_pool *pool, struct wr_job *job)
 
     wr_list_remove(&idle->link);
     idle->job = job;
-    wr_unpark(&idle->parker); /* under the lock: it cannot end before it has it */
+    wr_unpark(&idle->parker.parker); /* under the lock: it cannot end before it has it */
 }
 
 int wr_pool_submit(struct wr_pool *pool, struct wr_job *job, enum wr_job_turn turn)
@@ -207,15 +205,12 @@ bool wr_pool_withdraw(struct wr_pool *pool, struct wr_job *job)
     return waiting;
 }
 
-static int open_poller(struct wr_pool_thread *self)
+/* The first wait for a descriptor opens it; the thread keeps it to its end. */
+static int open_poller(struct wr_thread_parker *parker)
 {
-    int rc = self->polls ? 0 : wr_os_poller_open(&self->poller);
+    int rc = parker->polls ? 0 : wr_os_poller_open(&parker->poller);
 
-    if (!rc && !self->polls) {
-        wr_lock(&self->pool->lock);
-        self->polls = true;
-        wr_unlock(&self->pool->lock);
-    }
+    parker->polls |= !rc;
     return rc;
 }
 
@@ -223,24 +218,25 @@ int wr_pool_fd_wait(struct wr_carrier *carrier, int fd, int events, weir_time de
 {
     struct wr_pool_thread *self = (struct wr_pool_thread *)carrier;
     struct wr_os_ready ready;
-    int rc = open_poller(self);
+    struct wr_os_poller *poller = &self->parker.poller;
+    int rc = open_poller(&self->parker);
 
     if (!rc)
-        rc = wr_os_poller_watch(&self->poller, fd, events, ++self->requests);
+        rc = wr_os_poller_watch(poller, fd, events, ++self->requests);
     if (rc)
         return rc == -EPERM ? events : rc; /* EPERM: a kind of file that is always ready */
     while (!rc) {
-        /* The look at the runtime comes before the sleep; a ring in between ends the sleep. */
+        /* The look comes before the sleep; an unpark in between ends the sleep. */
         if (weir_cancelled()) {
             rc = WEIR_ECANCELED;
-        } else if (wr_os_poller_wait(&self->poller, &ready, 1, deadline) == 1) {
+        } else if (wr_park_polling(&self->parker, &ready, deadline) == 1) {
             if (ready.tag == self->requests)
                 return wr_fd_found(ready.events, events);
         } else if (wr_os_now() >= deadline) {
             rc = WEIR_ETIMEDOUT;
         }
     }
-    wr_os_poller_watch(&self->poller, fd, 0, ++self->requests);
+    wr_os_poller_watch(poller, fd, 0, ++self->requests);
     return rc;
 }
 
@@ -259,9 +255,7 @@ void wr_pool_wake_all(struct wr_pool *pool)
     wr_lock(&pool->lock);
     wr_list_each(node, &pool->everyone) {
         struct wr_pool_thread *thread = WR_CONTAINER(node, struct wr_pool_thread, everyone_link);
-        wr_unpark(&thread->parker);
-        if (thread->polls)
-            wr_os_poller_ring(&thread->poller);
+        wr_unpark(&thread->parker.parker);
     }
     wr_unlock(&pool->lock);
 }

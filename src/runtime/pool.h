@@ -35,7 +35,7 @@ void wr_pool_init(struct wr_pool *pool, weir_runtime *rt);
 /* Waits for all threads. No job may be left; wr_pool_wake_all must have been called. */
 void wr_pool_fini(struct wr_pool *pool);
 
-/* Waits for `fd` on the calling pool thread, so that wr_pool_wake_all can end the wait. As weir_fd_wait. */
+/* Waits for `fd` on the calling pool thread, so that an unpark can end the wait. As weir_fd_wait. */
 int wr_pool_fd_wait(struct wr_carrier *carrier, int fd, int events, weir_time deadline);
 
 /* Wakes every thread from whatever weir wait its body is in; idle ones end. */

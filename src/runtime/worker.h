@@ -96,6 +96,10 @@ static inline struct wr_worker *wr_worker_self(void)
     return carrier && !carrier->parker ? (struct wr_worker *)carrier : NULL;
 }
 
+/* Waits for one report of the calling pool thread's poller, or an unpark. Answers how many came; also
+ * returns for no reason. */
+int wr_park_polling(struct wr_thread_parker *self, struct wr_os_ready *ready, weir_time deadline);
+
 /* Starts worker number `runtime->worker_count`. */
 int wr_worker_start(weir_runtime *rt);
 

@@ -1,5 +1,6 @@
 /* Groups on threads that are too few for them, on real threads: never more bodies than threads, nobody is left
  * waiting, and nothing is lost, while tasks are cancelled and time out and groups are paused and evicted.
+ * A cancel ends every wait of a body on a thread.
  * SPDX-License-Identifier: MIT */
 #include "support/check.h"
 #include "support/seed.h"
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 #include <weir.h>
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -156,11 +158,53 @@ static void test_with_domains(void **state)
                          .rejection = WEIR_DISCARD));
 }
 
+/* ---- waits for descriptors ---------------------------------------------------------------------- */
+
+enum { READERS = THREADS, ROUNDS = TASKS / 30 };
+
+static int reads_for_ever(void **value, void *fd_arg)
+{
+    char byte;
+
+    *value = NULL;
+    return (int)weir_read(*(int *)fd_arg, &byte, 1, WEIR_FOREVER);
+}
+
+/* Cancelled on its way to the thread, before its wait, in it, or when its deadline passes as well. */
+static void test_a_cancel_wakes_a_wait_for_a_descriptor(void **state)
+{
+    weir_group_policy groups[] = { { .key = "io", .limit = READERS, .run_on = WEIR_THREADS } };
+    unsigned luck = (unsigned)seed;
+    weir_task *task[READERS];
+    weir_executor *ex;
+    int fds[2];
+
+    (void)state;
+    CHECK(pipe(fds) == 0);
+    CHECK(weir_executor_new(&ex, WEIR_POLICY(.workers = 1, .groups = groups, .group_count = 1),
+                            NULL) == 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < READERS; i++)
+            CHECK(weir_submit_key(&task[i], ex, "io", reads_for_ever, &fds[0],
+                                  WEIR_TASK(.deadlines.run_ms = i ? 0 : 1)) == 0);
+        weir_sleep(weir_in_us(rand_r(&luck) % 1100));
+        for (int i = 0; i < READERS; i++) {
+            weir_task_cancel(task[i]);
+            weir_task_unref(task[i]);
+        }
+        CHECK(weir_executor_drain(ex, weir_in_s(60)) == 0);
+    }
+    weir_executor_free(ex);
+    close(fds[0]);
+    close(fds[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_without_domains),
         cmocka_unit_test(test_with_domains),
+        cmocka_unit_test(test_a_cancel_wakes_a_wait_for_a_descriptor),
     };
     seed_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
