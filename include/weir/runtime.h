@@ -8,8 +8,9 @@
  * same thread would block it, and you with it.)
  *
  * Code that blocks a thread (a slow library, disk I/O) is best sent to WEIR_THREADS or wrapped in
- * weir_blocking(). If a body blocks its worker all the same, the stall monitor notices, starts a
- * replacement so that the others keep running, and says who it was.
+ * weir_blocking(). If a body blocks its worker all the same, the stall monitor notices after stall_after_ms,
+ * starts a replacement worker that takes new bodies in its place, and names the body. Bodies that wait on the
+ * blocked worker wait until it is free again.
  *
  * Workers have the signal mask of the thread that made the runtime, threads of the pool that of the thread
  * whose call started them; processes that bodies start inherit it. No thread survives fork(2): the child
@@ -49,11 +50,14 @@ typedef struct weir_runtime_options { /* zero in any field asks for its default 
     size_t size;
     uint32_t workers;          /* default: the CPUs this process may use (affinity, cgroup quota) */
     uint32_t threads_max;      /* most OS threads for blocking work; default 256                 */
-    uint32_t thread_idle_ms;   /* an idle one of those ends after this; default 5000             */
+    uint32_t thread_idle_ms;   /* one of those that is idle, or an idle replacement worker, ends
+                                  after this; default 5000                                       */
     size_t stack_size;         /* of a body that waits; default 128 KiB, at least 16 KiB. Address
                                   space only: memory is committed page by page as it is used     */
     uint32_t stall_after_ms;   /* a body on a worker this long without a wait is a stall; def. 10 */
-    uint32_t replacements_max; /* most replacement workers at a time; default: as many as workers */
+    uint32_t replacements_max; /* most replacement workers at a time; default: one per worker and
+                                  64. Bodies that compute are replaced once per worker at most,
+                                  because more threads would only share the same CPUs            */
     bool report_overflow;      /* when a body runs off a worker's stack, print its name before
                                   dying. Installs a SIGSEGV handler for the process; without
                                   this weir installs none                                        */
@@ -100,7 +104,7 @@ bool weir_cancelled(void);
 typedef struct weir_runtime_stats { /* a snapshot; figures may be a moment apart */
     size_t size;
     uint32_t workers;      /* configured                                                    */
-    uint32_t workers_live; /* worker threads that exist, with replacements                  */
+    uint32_t workers_live; /* worker threads that exist, replacements included              */
     uint32_t workers_idle; /* asleep, and ready to take new work                            */
     uint32_t threads;      /* OS threads for blocking work                                  */
     uint64_t accepted;     /* bodies accepted so far                                        */

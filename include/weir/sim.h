@@ -58,6 +58,7 @@ typedef struct weir_sim_options { /* zero in any field asks for its default */
      * threads could run, as if they had all been slow. Finds races between a deadline and what it
      * bounds; times are not exact then. Default 0. */
     uint32_t slip_per_65536;
+    bool busy_computes; /* weir_sim_busy() uses the CPU; default: it blocks, as in a system call */
 } weir_sim_options;
 #define WEIR_SIM_OPTIONS(...) (&(weir_sim_options){ .size = sizeof(weir_sim_options), __VA_ARGS__ })
 

@@ -57,6 +57,11 @@ int wr_os_thread_start(struct wr_os_thread *thread, void (*main)(void *arg), voi
                        const char *name);
 void wr_os_thread_join(struct wr_os_thread *thread);
 
+/* The calling thread's number; and whether the thread of this process that has it is running or wants to
+ * run, rather than asleep in the kernel. True also if that cannot be found out. */
+uint32_t wr_os_thread_number(void);
+bool wr_os_thread_computes(uint32_t number);
+
 /* A few pointers per thread, NULL at first: [0] is the runtime's, [1] the context of a plain thread. The
  * compiler may not keep their address across a switch of stacks, but bodies never change threads. */
 enum { WR_OS_LOCALS = 2 };

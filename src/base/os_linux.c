@@ -5,10 +5,12 @@
 #include "base/os.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -161,6 +163,28 @@ void wr_os_thread_join(struct wr_os_thread *thread)
 {
     WR_ASSERT(pthread_join((pthread_t)thread->handle, NULL) == 0);
     thread->handle = 0;
+}
+
+uint32_t wr_os_thread_number(void)
+{
+    return (uint32_t)syscall(SYS_gettid);
+}
+
+bool wr_os_thread_computes(uint32_t number)
+{
+    char path[64], line[128] = "";
+    const char *name_end;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%u/stat", number);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return true;
+    if (read(fd, line, sizeof(line) - 1) < 0)
+        line[0] = '\0';
+    close(fd);
+    name_end = strrchr(line, ')'); /* "123 (name) R ...", and a name may hold anything */
+    return !name_end || name_end[1] != ' ' || name_end[2] == 'R';
 }
 
 int wr_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, weir_time deadline)

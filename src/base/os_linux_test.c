@@ -230,6 +230,32 @@ static void test_a_thread_has_a_name_and_a_slot_of_its_own(void **state)
     *wr_os_local() = NULL;
 }
 
+static _Atomic uint32_t sleeper_number, sleeper_may_end;
+
+static void sleep_in_the_kernel(void *arg)
+{
+    (void)arg;
+    wr_store(&sleeper_number, wr_os_thread_number(), seq_cst);
+    while (!wr_load(&sleeper_may_end, seq_cst))
+        wr_os_futex_wait(&sleeper_may_end, 0, WEIR_FOREVER);
+}
+
+static void test_a_thread_in_the_kernel_does_not_compute(void **state)
+{
+    struct wr_os_thread thread;
+    uint32_t number;
+
+    (void)state;
+    assert_true(wr_os_thread_computes(wr_os_thread_number())); /* it runs: it asks */
+    assert_int_equal(wr_os_thread_start(&thread, sleep_in_the_kernel, NULL, "odd) R name"), 0);
+    while (!(number = wr_load(&sleeper_number, seq_cst)) || wr_os_thread_computes(number))
+        wr_os_yield(); /* until it sleeps, and then it is known to */
+    wr_store(&sleeper_may_end, 1, seq_cst);
+    wr_os_futex_wake(&sleeper_may_end, 1);
+    wr_os_thread_join(&thread);
+    assert_true(wr_os_thread_computes(number)); /* nothing is known of it */
+}
+
 static void test_a_thread_has_the_signal_mask_of_who_started_it(void **state)
 {
     struct wr_os_thread thread;
@@ -335,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_light_guards_are_guards_where_there_are_any),
         cmocka_unit_test(test_a_guard_of_what_is_not_mapped_is_refused),
         cmocka_unit_test(test_a_thread_has_a_name_and_a_slot_of_its_own),
+        cmocka_unit_test(test_a_thread_in_the_kernel_does_not_compute),
         cmocka_unit_test(test_a_thread_has_the_signal_mask_of_who_started_it),
         cmocka_unit_test(test_a_futex_wait_is_never_early),
         cmocka_unit_test(test_a_futex_deadline_in_the_past_is_over_at_once),

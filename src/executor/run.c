@@ -538,14 +538,10 @@ void wr_intake_init(struct wr_intake *intake, struct weir_executor *ex)
 }
 
 /* Overdue bodies that run on without their permits may each keep a worker: there are to be replacements for all,
- * and as many again for those that only stall. */
+ * and as many as usual for those that only stall. */
 static uint32_t replacements_for(const weir_policy *policy, uint32_t workers)
 {
-    int64_t most = policy->overdue_max + (workers ? workers : wr_os_cpus());
-
-    if (policy->overdue == WEIR_HOLD)
-        return 0; /* the default */
-    return most < WR_WORKERS_MAX ? (uint32_t)most : WR_WORKERS_MAX;
+    return wr_replacements(policy->overdue == WEIR_HOLD ? 0 : policy->overdue_max, workers);
 }
 
 int wr_intake_start(struct wr_intake *intake, uint32_t workers)

@@ -4,7 +4,10 @@
  * still for stall_after_ms is stuck: another worker takes its place, so that bodies which have not
  * started find one. (Bodies that wait on the stuck worker stay with it; they cannot move.) When the
  * epoch moves again the replacement is benched: it takes no new work, but goes on carrying what it
- * has, and is there for the next stall.
+ * has, and is there for the next stall. If none comes, its thread ends after thread_idle_ms.
+ *
+ * Bodies that block in the kernel get a replacement each, up to replacements_max. Bodies that compute get as
+ * many as there are workers: that lets others in, and more threads would only share the same CPUs.
  *
  * While all workers sleep, the monitor does too.
  * SPDX-License-Identifier: MIT */
@@ -29,21 +32,59 @@ void wr_monitor_notice(struct wr_monitor *monitor)
         wr_os_futex_wake(&monitor->word, 1);
 }
 
-/* A worker to stand in, or NULL: one from the bench, or a new one. */
-static struct wr_worker *replacement(weir_runtime *rt)
+/* A worker on the bench whose thread is there, or is gone; NULL if there is none. */
+static struct wr_worker *on_the_bench(weir_runtime *rt, bool gone)
 {
     uint32_t count = wr_load(&rt->worker_count, relaxed);
 
     for (uint32_t i = rt->options.workers; i < count; i++) {
         struct wr_worker *worker = rt->worker[i];
-        if (wr_load(&worker->benched, relaxed) && !worker->watch.stalled) {
-            wr_worker_bench(worker, false);
+        if (wr_load(&worker->benched, relaxed) && !worker->watch.stalled &&
+            wr_load(&worker->gone, acquire) == gone)
             return worker;
-        }
     }
+    return NULL;
+}
+
+/* A worker to stand in, or NULL: one from the bench, or a new one. */
+static struct wr_worker *replacement(weir_runtime *rt)
+{
+    uint32_t count = wr_load(&rt->worker_count, relaxed);
+    struct wr_worker *worker = on_the_bench(rt, false);
+
+    if (!worker)
+        worker = on_the_bench(rt, true);
+    if (worker)
+        return wr_worker_call_back(worker) ? NULL : worker;
     if (count == rt->worker_slots || wr_worker_start(rt))
         return NULL;
     return rt->worker[count];
+}
+
+/* Finds out whether a stuck worker computes. */
+static void judge(weir_runtime *rt, struct wr_worker *worker, weir_time now)
+{
+    struct wr_stall_watch *watch = &worker->watch;
+    bool computes = wr_os_thread_computes(wr_load(&worker->os_number, relaxed));
+
+    rt->monitor.computing += computes;
+    rt->monitor.computing -= watch->computes;
+    watch->computes = computes;
+    watch->judge_at = now + (int64_t)rt->options.stall_after_ms * 1000000;
+}
+
+/* Has a stuck worker replaced, if that helps and can be done. On the bench it takes no work, so there nothing is
+ * lost. */
+static void replace(weir_runtime *rt, struct wr_worker *worker, weir_time now)
+{
+    struct wr_stall_watch *watch = &worker->watch;
+
+    if (wr_load(&worker->benched, relaxed))
+        return;
+    if (now >= watch->judge_at)
+        judge(rt, worker, now);
+    if (!watch->computes || rt->monitor.computing <= rt->options.workers)
+        watch->replacement = replacement(rt);
 }
 
 static void tell(weir_runtime *rt, struct wr_worker *worker, weir_time now)
@@ -79,8 +120,22 @@ static void stall_found(weir_runtime *rt, struct wr_worker *worker, void *item, 
         return; /* it went on just now, and the name may be another's */
     watch->stalled = true;
     wr_add(&rt->monitor.stalls, 1, relaxed);
-    watch->replacement = replacement(rt);
+    judge(rt, worker, now);
+    replace(rt, worker, now);
     tell(rt, worker, now);
+}
+
+/* Sends the replacement of a worker to the bench. If that is stuck itself it needs no replacement any more, since
+ * on the bench it takes no work; and so on. */
+static void dismiss(struct wr_worker *worker)
+{
+    struct wr_worker *next;
+
+    for (; worker->watch.replacement; worker = next) {
+        next = worker->watch.replacement;
+        worker->watch.replacement = NULL;
+        wr_worker_bench(next);
+    }
 }
 
 static void stall_over(weir_runtime *rt, struct wr_worker *worker, weir_time now)
@@ -89,9 +144,9 @@ static void stall_over(weir_runtime *rt, struct wr_worker *worker, weir_time now
 
     watch->stalled = false;
     tell(rt, worker, now);
-    if (watch->replacement)
-        wr_worker_bench(watch->replacement, true);
-    watch->replacement = NULL;
+    dismiss(worker);
+    rt->monitor.computing -= watch->computes;
+    watch->computes = false;
 }
 
 /* Answers whether the worker needs watching. */
@@ -101,6 +156,7 @@ static bool inspect(weir_runtime *rt, struct wr_worker *worker, weir_time now)
     struct wr_fiber *fiber = wr_load(&worker->current, acquire);
     void *item = fiber ? wr_load(&fiber->item, acquire) : NULL;
     uint64_t epoch = wr_load(&worker->epoch, acquire); /* last: not older than the item */
+    bool gone = wr_load(&worker->gone, acquire);
 
     if (!item || epoch != watch->epoch) {
         if (watch->stalled)
@@ -111,9 +167,11 @@ static bool inspect(weir_runtime *rt, struct wr_worker *worker, weir_time now)
         if (now - watch->since >= (int64_t)rt->options.stall_after_ms * 1000000)
             stall_found(rt, worker, item, now);
     } else if (!watch->replacement) {
-        watch->replacement = replacement(rt); /* there was none to be had; there may be now */
+        replace(rt, worker, now); /* there was none to be had; there may be now */
     }
-    return item || !wr_load(&worker->asleep, seq_cst);
+    if (gone)
+        wr_worker_bury(worker);
+    return !gone && (item || !wr_load(&worker->asleep, seq_cst));
 }
 
 static bool inspect_all(weir_runtime *rt, weir_time now)
@@ -133,7 +191,7 @@ static bool anyone_awake(weir_runtime *rt)
     uint32_t count = wr_load(&rt->worker_count, acquire);
 
     for (uint32_t i = 0; i < count; i++)
-        if (!wr_load(&rt->worker[i]->asleep, seq_cst))
+        if (!wr_load(&rt->worker[i]->asleep, seq_cst) && !wr_load(&rt->worker[i]->gone, acquire))
             return true;
     return false;
 }

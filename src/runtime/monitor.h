@@ -11,11 +11,14 @@
 
 struct wr_worker;
 
-/* What the monitor remembers of one worker. Its own thread only. */
+/* What the monitor remembers of one worker. Its own thread only.
+ *     monitor.computing == number of watches that are stalled and compute                      */
 struct wr_stall_watch {
     uint64_t epoch;  /* as last seen                                    */
     weir_time since; /* when that was first seen                        */
     bool stalled;
+    bool computes;                 /* stalled, and does not block in the kernel                   */
+    weir_time judge_at;            /* when to look again whether it does                          */
     struct wr_worker *replacement; /* at work in its place                            */
     char name[32];                 /* of the body that stalls                         */
     uint64_t tag;
@@ -24,6 +27,7 @@ struct wr_stall_watch {
 struct wr_monitor {
     _Atomic uint32_t word; /* what it does; a futex                           */
     _Atomic uint64_t stalls;
+    uint32_t computing; /* stuck workers that compute; its own thread only              */
     struct wr_os_thread thread;
 };
 

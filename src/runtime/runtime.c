@@ -16,7 +16,15 @@ enum {
     STACK_MIN = 16 << 10,
     STACK_MAX = 1 << 30,
     STALL_MS_DEFAULT = 10,
+    REPLACEMENTS_DEFAULT = 64,
 };
+
+uint32_t wr_replacements(int64_t more, uint32_t workers)
+{
+    int64_t most = more + (workers ? workers : wr_os_cpus()) + REPLACEMENTS_DEFAULT;
+
+    return most < WR_WORKERS_MAX ? (uint32_t)most : WR_WORKERS_MAX;
+}
 
 static int set_defaults(weir_runtime_options *o)
 {
@@ -31,7 +39,7 @@ static int set_defaults(weir_runtime_options *o)
     if (!o->stall_after_ms)
         o->stall_after_ms = STALL_MS_DEFAULT;
     if (!o->replacements_max)
-        o->replacements_max = o->workers;
+        o->replacements_max = wr_replacements(0, o->workers);
     if (o->workers > WR_WORKERS_MAX || o->replacements_max > WR_WORKERS_MAX ||
         o->threads_max > WR_THREADS_MAX || o->stack_size < STACK_MIN || o->stack_size > STACK_MAX ||
         o->thread_idle_ms > WR_MS_MAX || o->stall_after_ms > WR_MS_MAX)
@@ -225,6 +233,15 @@ bool weir_cancelled(void)
     return item && source->cancelled(source, item);
 }
 
+static uint32_t workers_live(const weir_runtime *rt)
+{
+    uint32_t count = wr_load(&rt->worker_count, acquire), live = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        live += !wr_load(&rt->worker[i]->gone, relaxed);
+    return live;
+}
+
 int weir_runtime_stats_get(weir_runtime_stats *out, weir_runtime *rt)
 {
     weir_runtime_stats s = { .size = sizeof(s) };
@@ -232,7 +249,7 @@ int weir_runtime_stats_get(weir_runtime_stats *out, weir_runtime *rt)
     if (!rt || !out)
         return WEIR_EINVAL;
     s.workers = rt->options.workers;
-    s.workers_live = wr_load(&rt->worker_count, acquire);
+    s.workers_live = workers_live(rt);
     s.workers_idle = wr_load(&rt->idle_count, relaxed);
     wr_spawn_count(&rt->spawn, &s.accepted, &s.ended);
     s.stalls = wr_load(&rt->monitor.stalls, relaxed);

@@ -15,6 +15,9 @@ enum { WR_WORKERS_MAX = 4096, WR_THREADS_MAX = 65536, WR_MS_MAX = 86400000 };
 
 enum { WR_THREADS_DEFAULT = 256 };
 
+/* The default of replacements_max, and so many more. */
+uint32_t wr_replacements(int64_t more, uint32_t workers);
+
 /* Something for a thread of the pool to run. Belongs to whoever submitted it; in one list at most. */
 struct wr_job {
     struct wr_list link;

@@ -403,7 +403,7 @@ static void idle_leave(struct wr_worker *worker)
     wr_unlock(&rt->idle_lock);
 }
 
-void wr_worker_bench(struct wr_worker *worker, bool benched)
+static void set_benched(struct wr_worker *worker, bool benched)
 {
     weir_runtime *rt = worker->carrier.runtime;
 
@@ -416,6 +416,11 @@ void wr_worker_bench(struct wr_worker *worker, bool benched)
     wr_unlock(&rt->idle_lock);
     /* Asleep or not, it looks again: a fresh one may have slept outside the idle set. */
     wr_worker_wake(worker);
+}
+
+void wr_worker_bench(struct wr_worker *worker)
+{
+    set_benched(worker, true);
 }
 
 /* There is work: whoever made some available while we searched before has relied on us. */
@@ -437,6 +442,31 @@ static bool finished(struct wr_worker *worker)
            !rt->source->pending(rt->source);
 }
 
+/* Whether this worker is a replacement that has had nothing to do for a while, and ends for that. Whether it
+ * is still on the bench is decided under the lock under which it is called back. */
+static bool retire(struct wr_worker *worker)
+{
+    weir_runtime *rt = worker->carrier.runtime;
+    uint64_t epoch = wr_load(&worker->epoch, relaxed);
+    bool gone;
+
+    worker->retire_at = WEIR_FOREVER;
+    if (!wr_load(&worker->benched, relaxed) || !wr_list_empty(&worker->waiting))
+        return false;
+    if (worker->idle_epoch != epoch) {
+        worker->idle_epoch = epoch;
+        worker->idle_since = wr_os_now();
+    }
+    worker->retire_at = worker->idle_since + (int64_t)rt->options.thread_idle_ms * 1000000;
+    if (wr_os_now() < worker->retire_at)
+        return false;
+    wr_lock(&rt->idle_lock);
+    gone = wr_load(&worker->benched, relaxed);
+    wr_store(&worker->gone, gone, release); /* pairs with the monitor's acquire */
+    wr_unlock(&rt->idle_lock);
+    return gone;
+}
+
 /* Sleeps until something happens. Every test below comes after the store it pairs with: asleep
  * against the inbox, the idle set against the source, both against closing. */
 static void sleep_until_something(struct wr_worker *worker)
@@ -445,6 +475,7 @@ static void sleep_until_something(struct wr_worker *worker)
     weir_time deadline = wr_wheel_next(&worker->wheel);
     bool takes_work, found;
 
+    deadline = worker->retire_at < deadline ? worker->retire_at : deadline;
     if (!worker->spare) { /* no stack to start anything with: ask again soon, or after a wake-up */
         weir_time retry = wr_os_now() + STACK_RETRY_NS;
         deadline = retry < deadline ? retry : deadline;
@@ -493,12 +524,12 @@ static void loop(void *worker_arg)
             resume(worker, self);
             continue;
         }
-        if (finished(worker))
+        if (finished(worker) || retire(worker))
             break;
         sleep_until_something(worker);
         worker->turn = 0;
     }
-    stop_searching(worker);
+    pass_search_on(worker);
     stack_put(worker, self);
     forget(worker, self, &worker->home);
     WR_ASSERT(!"a finished loop was resumed");
@@ -509,12 +540,14 @@ static void worker_main(void *worker_arg)
     struct wr_worker *worker = worker_arg;
 
     *wr_os_local() = &worker->carrier;
+    wr_store(&worker->os_number, wr_os_thread_number(), relaxed);
     wr_context_init_thread(&worker->home.context);
     wr_overflow_thread_begin(worker->carrier.runtime);
     wr_worker_go(worker, &worker->home, spare_enter(worker));
 
     if (worker->spare)
         stack_put(worker, worker->spare);
+    worker->spare = NULL;
     stacks_return(worker, SIZE_MAX);
     wr_overflow_thread_end(worker->carrier.runtime);
     *wr_os_local() = NULL;
@@ -527,11 +560,31 @@ static void worker_free(struct wr_worker *worker)
     wr_os_free(worker);
 }
 
+/* Starts a thread for a worker that has none. */
+static int start_thread(struct wr_worker *worker)
+{
+    char name[32];
+    int rc;
+
+    worker->spare = stack_get(worker);
+    if (!worker->spare)
+        return WEIR_ENOMEM;
+    worker->turn = 0;
+    wr_wheel_init(&worker->wheel, wr_os_now());
+    snprintf(name, sizeof(name), "weir-w%u", worker->number);
+    rc = wr_os_thread_start(&worker->thread, worker_main, worker, name);
+    if (rc) {
+        stack_put(worker, worker->spare);
+        worker->spare = NULL;
+        stacks_return(worker, SIZE_MAX);
+    }
+    return rc;
+}
+
 int wr_worker_start(weir_runtime *rt)
 {
     uint32_t number = wr_load(&rt->worker_count, relaxed);
     struct wr_worker *worker = wr_os_alloc(sizeof(*worker));
-    char name[32];
     int rc;
 
     if (!worker)
@@ -540,23 +593,14 @@ int wr_worker_start(weir_runtime *rt)
     worker->number = number;
     wr_list_init(&worker->waiting);
     wr_list_init(&worker->idle_link);
-    wr_wheel_init(&worker->wheel, wr_os_now());
     rc = wr_os_poller_open(&worker->poller);
     if (rc) {
         wr_os_free(worker);
         return rc;
     }
-    worker->spare = stack_get(worker);
-    if (!worker->spare) {
-        worker_free(worker);
-        return WEIR_ENOMEM;
-    }
-    snprintf(name, sizeof(name), "weir-w%u", number);
     rt->worker[number] = worker;
-    rc = wr_os_thread_start(&worker->thread, worker_main, worker, name);
+    rc = start_thread(worker);
     if (rc) {
-        stack_put(worker, worker->spare);
-        stacks_return(worker, SIZE_MAX);
         worker_free(worker);
         return rc;
     }
@@ -566,10 +610,32 @@ int wr_worker_start(weir_runtime *rt)
     return 0;
 }
 
+int wr_worker_call_back(struct wr_worker *worker)
+{
+    int rc = 0;
+
+    set_benched(worker, false); /* from here on it does not go, if it has not gone already */
+    if (!wr_load(&worker->gone, acquire))
+        return 0;
+    wr_worker_bury(worker);
+    rc = start_thread(worker);
+    if (rc)
+        wr_store(&worker->benched, true, relaxed); /* and gone, as before */
+    else
+        wr_store(&worker->gone, false, relaxed);
+    return rc;
+}
+
+void wr_worker_bury(struct wr_worker *worker)
+{
+    if (worker->thread.handle)
+        wr_os_thread_join(&worker->thread);
+}
+
 void wr_worker_join(struct wr_worker *worker)
 {
     wr_worker_wake(worker);
-    wr_os_thread_join(&worker->thread);
+    wr_worker_bury(worker);
 }
 
 void wr_worker_delete(struct wr_worker *worker)

@@ -47,14 +47,20 @@ struct wr_worker {
     struct wr_wheel wheel;
     struct wr_reactor reactor;
     struct wr_fiber home; /* the thread's own stack: where the loop starts and ends         */
+    uint64_t idle_epoch;  /* of a replacement on the bench: since this epoch,                */
+    weir_time idle_since; /* and this moment, it has had nothing to do,                      */
+    weir_time retire_at;  /* and ends then; else WEIR_FOREVER                                */
 
     /* Shared. */
     _Atomic(struct wr_fiber *) current; /* written by its own thread, read by the monitor        */
     _Atomic uint64_t epoch; /* counts switches and bodies; one writer                         */
     _Atomic(struct wr_fiber *) inbox; /* posted fibers, pushed by anyone                         */
-    _Atomic bool asleep;      /* in the poller, or about to be                                  */
-    _Atomic bool benched;     /* takes no new work: a replacement whose stall is over           */
-    struct wr_list idle_link; /* in runtime->idle, under its lock                               */
+    _Atomic bool asleep;  /* in the poller, or about to be                                  */
+    _Atomic bool benched; /* takes no new work: a replacement whose stall is over           */
+    _Atomic bool gone;    /* benched, and its thread has ended or is about to; under idle_lock.
+                          The record stays for the next stall                                 */
+    _Atomic uint32_t os_number; /* of its thread; see wr_os_thread_computes                      */
+    struct wr_list idle_link;   /* in runtime->idle, under its lock                               */
     struct wr_os_poller poller;
     struct wr_os_thread thread;
     uint32_t number;
@@ -103,15 +109,18 @@ int wr_park_polling(struct wr_thread_parker *self, struct wr_os_ready *ready, we
 /* Starts worker number `runtime->worker_count`. */
 int wr_worker_start(weir_runtime *rt);
 
-/* Joins a worker whose runtime is closing. And, when nobody can wake it any more, frees its record. */
+/* Joins a worker whose runtime is closing. And, when no thread can wake it any more, frees its record. */
 void wr_worker_join(struct wr_worker *worker);
 void wr_worker_delete(struct wr_worker *worker);
 
 /* Makes a worker look around if it sleeps. From any thread. */
 void wr_worker_wake(struct wr_worker *worker);
 
-/* Sends a worker to the bench, where it takes no new work, or back. Only the monitor does. */
-void wr_worker_bench(struct wr_worker *worker, bool benched);
+/* Sends a worker to the bench, where it takes no new work; calls it back from there, with a new thread if
+ * it is gone; joins the thread of one that is gone. Only the monitor does. */
+void wr_worker_bench(struct wr_worker *worker);
+int wr_worker_call_back(struct wr_worker *worker);
+void wr_worker_bury(struct wr_worker *worker);
 
 /* Puts a fiber of this worker last in the ready queue. Own thread only. */
 static inline void wr_worker_ready(struct wr_worker *worker, struct wr_fiber *fiber)

@@ -242,6 +242,18 @@ void wr_os_thread_join(struct wr_os_thread *thread)
     thread->handle = 0;
 }
 
+uint32_t wr_os_thread_number(void)
+{
+    return (uint32_t)wr_sim.current->id;
+}
+
+bool wr_os_thread_computes(uint32_t number)
+{
+    (void)number; /* asked of threads that are stuck, and those are in weir_sim_busy */
+    wr_sim_call("thread_computes");
+    return wr_sim.opt.busy_computes;
+}
+
 int64_t weir_sim_thread(void (*body)(void *arg), void *arg, const char *name)
 {
     struct wr_sim_thread *new;

@@ -1,5 +1,5 @@
-/* Replacement workers and the bench: no wake-up goes to one who takes no work, nobody is forgotten when
- * the runtime closes, and what is told of a stall is true.
+/* Replacement workers and the bench: there are enough of them, those without work end, no wake-up goes to one
+ * who takes no work, nobody is forgotten when the runtime closes, and what is told of a stall is true.
  * SPDX-License-Identifier: MIT */
 #include "support/sim_support.h"
 
@@ -170,6 +170,184 @@ static void test_a_searching_worker_that_gets_busy_passes_the_search_on(void **s
     explore(SCHEDULES, exact(), searcher_gets_busy);
 }
 
+/* ---- how many ---------------------------------------------------------------------------------- */
+
+static uint32_t live(weir_runtime *rt)
+{
+    weir_runtime_stats stats = { .size = sizeof(stats) };
+    CHECK(weir_runtime_stats_get(&stats, rt) == 0);
+    return stats.workers_live;
+}
+
+enum { HOGS = 40 };
+
+static int blocks(void **value, void *ns_arg)
+{
+    *value = NULL;
+    weir_sim_busy(*(int64_t *)ns_arg);
+    return 0;
+}
+
+static int light(void **value, void *arg)
+{
+    (void)arg;
+    *value = NULL;
+    return 0;
+}
+
+/* A stall is found within stall_after and a quarter of it. */
+static int64_t waited(weir_executor *ex)
+{
+    weir_result result = WEIR_RESULT;
+    weir_task *task;
+    CHECK(weir_submit_key(&task, ex, "light", light, NULL, NULL) == 0);
+    CHECK(weir_task_wait(&result, task, WEIR_FOREVER) == 0);
+    weir_task_unref(task);
+    return result.started_at - result.queued_at;
+}
+
+static void many_blocking_bodies(void *arg)
+{
+    weir_executor *ex = NULL;
+    int64_t second = 1000 * MS;
+    (void)arg;
+    CHECK(weir_executor_new(&ex, WEIR_POLICY(.workers = 2, .group_limit = HOGS), NULL) == 0);
+    for (int i = 0; i < HOGS; i++)
+        CHECK(weir_submit_key(NULL, ex, "blocks", blocks, &second, NULL) == 0);
+    for (int i = 0; i < 30; i++) {
+        CHECK(waited(ex) <= 13 * MS);
+        weir_sleep(weir_now() + 7 * MS);
+    }
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    weir_executor_free(ex);
+}
+
+static void test_many_more_blocking_bodies_than_workers_hold_up_nobody(void **state)
+{
+    (void)state;
+    explore(20, exact(), many_blocking_bodies);
+}
+
+/* All three block, and each is replaced; when that is long over, the replacements are gone. */
+static void replacements_end(void *arg)
+{
+    weir_runtime *rt = new_runtime(WEIR_RUNTIME(.workers = 1, .thread_idle_ms = 100));
+    weir_time start = weir_now(), ran_at = 0;
+    int64_t busy = 60 * MS;
+    (void)arg;
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 3; i++)
+            CHECK(weir_spawn(rt, hog, &busy, NULL) == 0);
+        CHECK(weir_spawn(rt, mark, &ran_at, NULL) == 0);
+        CHECK(weir_runtime_drain(rt, WEIR_FOREVER) == 0);
+        CHECK(ran_at >= start + 30 * MS && ran_at <= start + 39 * MS);
+        CHECK(live(rt) == 4);
+        weir_sleep(weir_now() + 70 * MS);
+        CHECK(live(rt) == 4);
+        weir_sleep(weir_now() + 40 * MS);
+        CHECK(live(rt) == 1);
+        start = weir_now();
+    }
+    weir_runtime_free(rt);
+}
+
+static void test_replacements_that_have_nothing_to_do_end_and_come_back(void **state)
+{
+    (void)state;
+    explore(SCHEDULES, exact(), replacements_end);
+}
+
+/* Bodies that wait on a replacement keep it; with the last one of them it goes. */
+static void carries_on(void *arg)
+{
+    weir_runtime *rt = new_runtime(WEIR_RUNTIME(.workers = 1, .thread_idle_ms = 50));
+    weir_time start = weir_now(), wakes = start + 500 * MS;
+    int64_t busy = 30 * MS;
+    (void)arg;
+    CHECK(weir_spawn(rt, hog, &busy, NULL) == 0);
+    CHECK(weir_spawn(rt, sleep_until, &wakes, NULL) == 0); /* on the replacement */
+    weir_sleep(start + 400 * MS);
+    CHECK(live(rt) == 2);
+    CHECK(weir_runtime_drain(rt, WEIR_FOREVER) == 0);
+    CHECK(weir_now() == wakes);
+    weir_sleep(wakes + 60 * MS);
+    CHECK(live(rt) == 1);
+    weir_runtime_free(rt);
+}
+
+static void test_a_replacement_stays_for_the_bodies_that_wait_on_it(void **state)
+{
+    (void)state;
+    explore(100, exact(), carries_on);
+}
+
+/* The next stall is found when the replacement is about to end, or has just ended. */
+static void called_back_at_the_end(void *arg)
+{
+    weir_runtime *rt = new_runtime(WEIR_RUNTIME(.workers = 1, .thread_idle_ms = 1));
+    int64_t busy = 12 * MS;
+    weir_time ran_at;
+    (void)arg;
+    for (int i = 0; i < 8; i++) {
+        CHECK(weir_spawn(rt, hog, &busy, NULL) == 0);
+        CHECK(weir_spawn(rt, mark, &ran_at, NULL) == 0);
+        weir_sleep(weir_now() + 12 * MS + (int64_t)(weir_sim_random() % 4) * MS / 2);
+    }
+    CHECK(weir_runtime_drain(rt, WEIR_FOREVER) == 0);
+    weir_runtime_free(rt);
+}
+
+static void test_a_replacement_can_be_called_back_as_it_ends(void **state)
+{
+    (void)state;
+    explore(2000, WEIR_SIM_OPTIONS(.seed = 1), called_back_at_the_end);
+    explore(2000, WEIR_SIM_OPTIONS(.seed = 1, .slip_per_65536 = 300), called_back_at_the_end);
+}
+
+/* Those that compute are replaced once per worker, because more threads would only share the same CPUs; those
+ * that block, every time. */
+static _Atomic int now_busy, peak_busy;
+
+static void counted_hog(void *arg)
+{
+    int now = atomic_fetch_add(&now_busy, 1) + 1;
+    if (now > atomic_load(&peak_busy))
+        atomic_store(&peak_busy, now);
+    hog(arg);
+    atomic_fetch_sub(&now_busy, 1);
+}
+
+static void twenty_hogs(void *arg)
+{
+    weir_runtime *rt = new_runtime(WEIR_RUNTIME(.workers = 2));
+    int64_t busy = 301 * MS + 200000; /* none ends as the monitor looks */
+    (void)arg;
+    peak_busy = 0;
+    for (int i = 0; i < 20; i++)
+        CHECK(weir_spawn(rt, counted_hog, &busy, NULL) == 0);
+    CHECK(weir_runtime_drain(rt, WEIR_FOREVER) == 0);
+    weir_runtime_free(rt);
+}
+
+static void computing_bodies(void *arg)
+{
+    twenty_hogs(arg);
+    CHECK(peak_busy == 4);
+}
+
+static void blocking_bodies(void *arg)
+{
+    twenty_hogs(arg);
+    CHECK(peak_busy == 20);
+}
+
+static void test_computing_bodies_are_replaced_once_per_worker(void **state)
+{
+    (void)state;
+    explore(100, WEIR_SIM_OPTIONS(.seed = 1, .busy_computes = true), computing_bodies);
+    explore(100, WEIR_SIM_OPTIONS(.seed = 1), blocking_bodies);
+}
+
 /* ---- closing ----------------------------------------------------------------------------------- */
 
 static void closed_while_replaced(void *arg)
@@ -323,6 +501,11 @@ int main(void)
         cmocka_unit_test(test_a_replacement_that_is_called_back_comes_at_once),
         cmocka_unit_test(test_a_stuck_replacement_does_not_replace_itself),
         cmocka_unit_test(test_a_searching_worker_that_gets_busy_passes_the_search_on),
+        cmocka_unit_test(test_many_more_blocking_bodies_than_workers_hold_up_nobody),
+        cmocka_unit_test(test_replacements_that_have_nothing_to_do_end_and_come_back),
+        cmocka_unit_test(test_a_replacement_stays_for_the_bodies_that_wait_on_it),
+        cmocka_unit_test(test_a_replacement_can_be_called_back_as_it_ends),
+        cmocka_unit_test(test_computing_bodies_are_replaced_once_per_worker),
         cmocka_unit_test(test_a_worker_added_during_the_shutdown_hears_of_it),
         cmocka_unit_test(test_the_bench_stays_until_no_work_is_left),
         cmocka_unit_test(test_a_stall_is_never_told_under_another_bodys_name),
