@@ -90,7 +90,7 @@ typedef enum weir_stall_policy {
 
 typedef struct weir_policy { /* zero in any field asks for its default; all of it is copied */
     size_t size;
-    uint32_t workers;           /* default: one per CPU this process may use                    */
+    uint32_t workers;           /* 1 to 4096; default: weir_cpus(), one per CPU                 */
     int64_t inflight_max;       /* over all groups; default WEIR_NO_LIMIT                       */
     int64_t queue_max;          /* waiting only for inflight_max; default WEIR_NO_LIMIT         */
     int64_t group_limit;        /* default 1                                                    */
@@ -142,16 +142,26 @@ typedef struct weir_policy { /* zero in any field asks for its default; all of i
     int64_t overdue_max; /* default 64                                                        */
 
     /* Bodies that block. */
-    uint32_t threads_max; /* most bodies on OS threads at a time, over all domains; default 256:
-                             tasks that find no thread wait, and hold nothing                 */
+    uint32_t threads_max; /* most bodies on OS threads at a time, over all domains, 1 to 65536;
+                             default 256. Tasks that find no thread wait, and hold nothing    */
     weir_stall_policy stall_policy;
     int64_t stall_max;       /* default 1                                                     */
-    uint32_t stall_after_ms; /* default 10; see weir_runtime_options                          */
+    uint32_t stall_after_ms; /* a body on a worker for this long without a wait is a stall, and its
+                                worker is replaced; 1 to 86400000 (a day), default 10         */
+
+    /* The workers. Those that a domain has of its own are like the executor's. */
+    size_t stack_size;         /* bytes of a body's stack, 16384 to 1073741824 (1 GiB); default 128
+                                  KiB. Address space: memory is committed page by page as a body
+                                  uses it                                                       */
+    uint32_t replacements_max; /* most replacement workers at a time, 1 to 4096; default: one per
+                                  worker and 64, and overdue_max more unless overdue is WEIR_HOLD.
+                                  See weir_runtime_options                                      */
 } weir_policy;
 #define WEIR_POLICY(...) (&(weir_policy){ .size = sizeof(weir_policy), __VA_ARGS__ })
 
 /* `policy` may be NULL for all defaults. On WEIR_EINVAL `message` (may be NULL) says which field is
- * wrong, its value, and what would be right. Others as weir_runtime_new. */
+ * wrong, its value, and what would be right; on any other failure, why; on success it is empty. Errors
+ * as weir_runtime_new. */
 int weir_executor_new(weir_executor **out, const weir_policy *policy, weir_message *message);
 
 /* Closes intake. Waiting tasks become REJECTED (WEIR_REASON_SHUT_DOWN), or, with WEIR_FINISH_WAITING,

@@ -84,12 +84,15 @@ int weir_executor_new(weir_executor **out, const weir_policy *given, weir_messag
     uint32_t queue_max;
     int rc;
 
+    if (message)
+        message->text[0] = '\0';
     if (!out)
-        return WEIR_EINVAL;
+        return wr_policy_say(message, WEIR_EINVAL,
+                             "out is NULL: there is nowhere to store the executor");
     *out = NULL;
     ex = wr_os_alloc(sizeof(*ex));
     if (!ex)
-        return WEIR_ENOMEM;
+        return wr_policy_say(message, WEIR_ENOMEM, weir_strerror(WEIR_ENOMEM));
     wr_store(&ex->references, 1, relaxed);
     wr_ring_init(&ex->ring);
     wr_waitq_init(&ex->quiet);
@@ -113,7 +116,7 @@ int weir_executor_new(weir_executor **out, const weir_policy *given, weir_messag
         rc = start(ex);
     if (rc) {
         wr_executor_unref(ex);
-        return rc;
+        return wr_policy_say(message, rc, weir_strerror(rc));
     }
     *out = ex;
     return 0;

@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "executor/ledger.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <weir/error.h>
@@ -157,16 +158,39 @@ static bool is_timed(const struct wr_policy *policy, bool watched)
     return timed;
 }
 
+int wr_policy_say(weir_message *message, int rc, const char *why)
+{
+    if (message && !message->text[0])
+        snprintf(message->text, sizeof(message->text), "%s", why);
+    return rc;
+}
+
+/* Copies what the caller gave, or says why that cannot be read. */
+static int load(struct wr_policy *policy, const weir_policy *given, weir_message *message)
+{
+    int rc = wr_options_load(&policy->given, sizeof(policy->given), given);
+    char why[128];
+
+    if (rc == WEIR_EINVAL)
+        snprintf(why, sizeof(why),
+                 "size is %zu: use sizeof(weir_policy), as the macro WEIR_POLICY does",
+                 given->size);
+    if (rc == WEIR_EVERSION)
+        snprintf(why, sizeof(why),
+                 "a field is set that weir %s does not know: the program was built for a newer "
+                 "version",
+                 weir_version());
+    return rc ? wr_policy_say(message, rc, why) : 0;
+}
+
 int wr_policy_init(struct wr_policy *policy, const weir_policy *given, weir_message *message)
 {
     bool watched;
     int rc;
 
-    if (message)
-        message->text[0] = '\0';
     policy->group = NULL;
     policy->domain = NULL;
-    rc = wr_options_load(&policy->given, sizeof(policy->given), given);
+    rc = load(policy, given, message);
     if (!rc)
         rc = copy_groups(policy);
     if (!rc)

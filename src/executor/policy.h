@@ -38,11 +38,15 @@ struct wr_group_limits {
     bool lost; /* it was to be in a domain that there is not                                    */
 };
 
+/* `message` is empty or says why not; see wr_policy_say. */
 int wr_policy_init(struct wr_policy *policy, const weir_policy *given, weir_message *message);
 void wr_policy_fini(struct wr_policy *policy);
 
 /* Fills in defaults. WEIR_EINVAL: something makes no sense, and `message` (may be NULL) says what. */
 int wr_policy_check(struct wr_policy *policy, weir_message *message);
+
+/* Says in `message` (may be NULL) why there is no executor, unless that was said. Answers `rc`. */
+int wr_policy_say(weir_message *message, int rc, const char *why);
 
 bool wr_has_deadlines(const weir_deadlines *d);
 

@@ -4,6 +4,7 @@
 #include "executor/policy.h"
 #include "runtime/runtime.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <weir/error.h>
@@ -30,13 +31,16 @@ static void complain(struct check *check, const char *key, const char *field, in
                  (long long)value, instead);
 }
 
+#define COUNTABLE "1 to 4294967294" /* up to WR_INF, which is no limit */
+
 static void check_limit(struct check *check, const char *key, const char *field, int64_t *value,
                         int64_t otherwise)
 {
     if (*value == 0)
         *value = otherwise;
     if (!wr_limit_from(*value))
-        complain(check, key, field, *value, "use 1 or more, WEIR_NO_LIMIT, or 0 for the default");
+        complain(check, key, field, *value,
+                 "use " COUNTABLE ", WEIR_NO_LIMIT, or 0 for the default");
 }
 
 static void check_queue(struct check *check, const char *key, const char *field, int64_t *value,
@@ -48,7 +52,7 @@ static void check_queue(struct check *check, const char *key, const char *field,
         *value = otherwise;
     if (!wr_queue_from(&ignored, *value))
         complain(check, key, field, *value,
-                 "use 1 or more, WEIR_NO_LIMIT, WEIR_NO_QUEUE, or 0 for the default");
+                 "use " COUNTABLE ", WEIR_NO_LIMIT, WEIR_NO_QUEUE, or 0 for the default");
 }
 
 static void check_weight(struct check *check, const char *key, int64_t *weight)
@@ -80,11 +84,12 @@ static void check_carrier(struct check *check, const char *key, weir_carrier run
         complain(check, key, "run_on", run_on, "use WEIR_WORKERS or WEIR_THREADS");
 }
 
+/* Zero asks for the default, which `instead` names with the range. */
 static void check_most(struct check *check, const char *key, const char *field, uint32_t value,
-                       uint32_t most)
+                       uint32_t most, const char *instead)
 {
     if (value > most)
-        complain(check, key, field, value, "is out of range; 0 asks for the default");
+        complain(check, key, field, value, instead);
 }
 
 bool wr_has_deadlines(const weir_deadlines *d)
@@ -114,7 +119,7 @@ static void check_pace(struct check *check, const char *key, weir_pace *pace)
     if (!pace->period_ns)
         pace->period_ns = WR_PACE_PERIOD_NS;
     if (!check->failed && !wr_pace_from(&ignored, pace))
-        complain(check, key, "pace.burst", pace->burst, "that many take longer than time lasts");
+        complain(check, key, "pace.burst", pace->burst, "the burst is too large");
 }
 
 static void check_group(struct check *check, const struct wr_policy *policy,
@@ -183,7 +188,7 @@ static void check_lend_max(struct check *check, const char *name, const char *fi
     uint32_t ignored;
 
     if (most && !wr_queue_from(&ignored, most))
-        complain(check, name, field, most, "use 1 or more, or WEIR_NONE");
+        complain(check, name, field, most, "use " COUNTABLE ", or WEIR_NONE");
 }
 
 static void check_domain(struct check *check, const weir_policy *given, weir_domain_policy *d)
@@ -195,18 +200,19 @@ static void check_domain(struct check *check, const weir_policy *given, weir_dom
     check_weight(check, d->name, &d->weight);
     check_deadlines(check, d->name, &d->deadlines);
     check_carrier(check, d->name, d->run_on);
-    check_most(check, d->name, "workers", d->workers, WR_WORKERS_MAX);
+    check_most(check, d->name, "workers", d->workers, WR_WORKERS_MAX,
+               "use 1 to 4096, or 0 for none of its own");
     if (strcmp(d->name, WEIR_DEFAULT_DOMAIN) == 0) {
         check_default(check, d);
     } else {
         if (d->slots < 1 || d->slots >= WR_INF)
-            complain(check, d->name, "slots", d->slots, "use 1 or more");
+            complain(check, d->name, "slots", d->slots, "use " COUNTABLE);
         if (!d->queue && given->queue_places == WEIR_NO_LIMIT)
             d->queue = WEIR_NO_LIMIT;
         if (!wr_queue_from(&ignored, d->queue) ||
             (d->queue == WEIR_NO_LIMIT && given->queue_places != WEIR_NO_LIMIT))
             complain(check, d->name, "queue", d->queue,
-                     "use 1 or more, or WEIR_NO_QUEUE; no limit only if queue_places has none");
+                     "use " COUNTABLE ", or WEIR_NO_QUEUE; no limit only if queue_places has none");
     }
     check_lend_max(check, d->name, "lend_max", d->lend_max);
     check_lend_max(check, d->name, "queue_lend_max", d->queue_lend_max);
@@ -236,17 +242,22 @@ static void check_sums(struct check *check, const struct wr_policy *policy)
 static void check_range(struct check *check, const char *field, int64_t *value, int64_t otherwise,
                         int64_t most)
 {
+    char instead[96];
+
     if (*value == 0)
         *value = otherwise;
-    if (*value < 1 || *value > most)
-        complain(check, NULL, field, *value, "is out of range; 0 asks for the default");
+    if (*value >= 1 && *value <= most)
+        return;
+    snprintf(instead, sizeof(instead), "use 1 to %lld, or 0 for %lld", (long long)most,
+             (long long)otherwise);
+    complain(check, NULL, field, *value, instead);
 }
 
 static void check_lending(struct check *check, weir_lending *l)
 {
     if (l->period_ms < 0 || l->period_ms > WR_SPAN_MAX_MS)
         complain(check, NULL, "lending.period_ms", l->period_ms,
-                 "use 1 or more, or 0 for no lending");
+                 "use 1 to 31536000000 (a year), or 0 for no lending");
     check_range(check, "lending.low_percent", &l->low_percent, 30, 100);
     check_range(check, "lending.high_percent", &l->high_percent, 90, 100);
     check_range(check, "lending.hold", &l->hold, 3, 1000000);
@@ -275,20 +286,21 @@ static void check_domains(struct check *check, struct wr_policy *policy)
     if (check->failed)
         return;
     if (!policy->domain) {
-        if (given->slots || given->default_floor || given->domain_for || given->lending.period_ms)
+        if (given->slots || given->queue_places != WEIR_NO_LIMIT || given->default_floor ||
+            given->domain_for || given->lending.period_ms)
             complain(check, NULL, "domain_count", 0,
-                     "slots, default_floor, lending and domain_for need domains");
+                     "slots, queue_places, default_floor, lending and domain_for need domains");
         return;
     }
     if (given->slots < 1 || given->slots >= WR_INF)
-        complain(check, NULL, "slots", given->slots, "an executor with domains needs 1 or more");
+        complain(check, NULL, "slots", given->slots, "an executor with domains needs " COUNTABLE);
     check->list = "domains";
     for (uint32_t i = 0; i < policy->domain_count && !check->failed; i++)
         check_domain(check, given, &policy->domain[i]);
     for (uint32_t i = 1; i < policy->domain_count && !check->failed; i++)
         for (uint32_t j = 0; j < i; j++)
             if (strcmp(policy->domain[j].name, policy->domain[i].name) == 0)
-                complain(check, policy->domain[i].name, "name", i, "the name stands there twice");
+                complain(check, policy->domain[i].name, "name", i, "duplicate name");
     check_sums(check, policy);
     check_lending(check, &given->lending);
     check->list = "groups";
@@ -307,11 +319,29 @@ static void check_time(struct check *check, weir_policy *given)
         complain(check, NULL, "stall_policy", given->stall_policy,
                  "use one of enum weir_stall_policy");
     check_range(check, "stall_max", &given->stall_max, 1, INT32_MAX);
-    check_most(check, NULL, "stall_after_ms", given->stall_after_ms, WR_MS_MAX);
-    check_most(check, NULL, "threads_max", given->threads_max, WR_THREADS_MAX);
+}
+
+/* What the runtime is asked for. The sentences say its ranges and defaults in numbers. */
+static_assert(WR_WORKERS_MAX == 4096 && WR_THREADS_MAX == 65536 && WR_THREADS_DEFAULT == 256 &&
+                  WR_MS_MAX == 86400000 && WR_STALL_MS_DEFAULT == 10 && WR_STACK_MIN == 16384 &&
+                  WR_STACK_MAX == 1 << 30 && WR_STACK_DEFAULT == 131072,
+              "the sentences below are true");
+
+static void check_runtime(struct check *check, weir_policy *given)
+{
+    check_most(check, NULL, "workers", given->workers, WR_WORKERS_MAX,
+               "use 1 to 4096, or 0 for one per CPU");
+    check_most(check, NULL, "threads_max", given->threads_max, WR_THREADS_MAX,
+               "use 1 to 65536, or 0 for 256");
     if (!given->threads_max)
         given->threads_max = WR_THREADS_DEFAULT;
-    check_most(check, NULL, "workers", given->workers, WR_WORKERS_MAX);
+    check_most(check, NULL, "stall_after_ms", given->stall_after_ms, WR_MS_MAX,
+               "use 1 to 86400000 (a day), or 0 for 10");
+    check_most(check, NULL, "replacements_max", given->replacements_max, WR_WORKERS_MAX,
+               "use 1 to 4096, or 0 for one per worker and 64");
+    if (given->stack_size && (given->stack_size < WR_STACK_MIN || given->stack_size > WR_STACK_MAX))
+        complain(check, NULL, "stack_size", (int64_t)given->stack_size,
+                 "use 16384 to 1073741824 (1 GiB), or 0 for 131072");
 }
 
 static void check_policy(struct check *check, struct wr_policy *policy)
@@ -330,13 +360,14 @@ static void check_policy(struct check *check, struct wr_policy *policy)
         complain(check, NULL, "rejection", given->rejection, "use one of enum weir_rejection");
     check_domains(check, policy);
     check_time(check, given);
+    check_runtime(check, given);
     if (given->group_count && !given->groups)
         complain(check, NULL, "group_count", (int64_t)given->group_count, "groups is NULL");
     for (size_t i = 0; i < given->group_count && !check->failed; i++)
         check_group(check, policy, &policy->group[i]);
     for (size_t i = 1; i < given->group_count && !check->failed; i++)
         if (strcmp(policy->group[i - 1].key, policy->group[i].key) == 0)
-            complain(check, policy->group[i].key, "key", (int64_t)i, "the key stands there twice");
+            complain(check, policy->group[i].key, "key", (int64_t)i, "duplicate key");
 }
 
 int wr_policy_check(struct wr_policy *policy, weir_message *message)

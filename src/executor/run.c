@@ -541,6 +541,8 @@ void wr_intake_init(struct wr_intake *intake, struct weir_executor *ex)
  * and as many as usual for those that only stall. */
 static uint32_t replacements_for(const weir_policy *policy, uint32_t workers)
 {
+    if (policy->replacements_max)
+        return policy->replacements_max;
     return wr_replacements(policy->overdue == WEIR_HOLD ? 0 : policy->overdue_max, workers);
 }
 
@@ -552,6 +554,7 @@ int wr_intake_start(struct wr_intake *intake, uint32_t workers)
                           WEIR_RUNTIME(.workers = workers, .threads_max = policy->threads_max,
                                        .replacements_max = replacements_for(policy, workers),
                                        .stall_after_ms = policy->stall_after_ms,
-                                       .on_stall = wr_stall_told, .on_stall_arg = intake->executor),
+                                       .stack_size = policy->stack_size, .on_stall = wr_stall_told,
+                                       .on_stall_arg = intake->executor),
                           &intake->source);
 }

@@ -12,10 +12,6 @@
 
 enum {
     THREAD_IDLE_MS_DEFAULT = 5000,
-    STACK_DEFAULT = 128 << 10,
-    STACK_MIN = 16 << 10,
-    STACK_MAX = 1 << 30,
-    STALL_MS_DEFAULT = 10,
     REPLACEMENTS_DEFAULT = 64,
 };
 
@@ -35,14 +31,15 @@ static int set_defaults(weir_runtime_options *o)
     if (!o->thread_idle_ms)
         o->thread_idle_ms = THREAD_IDLE_MS_DEFAULT;
     if (!o->stack_size)
-        o->stack_size = STACK_DEFAULT;
+        o->stack_size = WR_STACK_DEFAULT;
     if (!o->stall_after_ms)
-        o->stall_after_ms = STALL_MS_DEFAULT;
+        o->stall_after_ms = WR_STALL_MS_DEFAULT;
     if (!o->replacements_max)
         o->replacements_max = wr_replacements(0, o->workers);
     if (o->workers > WR_WORKERS_MAX || o->replacements_max > WR_WORKERS_MAX ||
-        o->threads_max > WR_THREADS_MAX || o->stack_size < STACK_MIN || o->stack_size > STACK_MAX ||
-        o->thread_idle_ms > WR_MS_MAX || o->stall_after_ms > WR_MS_MAX)
+        o->threads_max > WR_THREADS_MAX || o->stack_size < WR_STACK_MIN ||
+        o->stack_size > WR_STACK_MAX || o->thread_idle_ms > WR_MS_MAX ||
+        o->stall_after_ms > WR_MS_MAX)
         return WEIR_EINVAL;
     return 0;
 }

@@ -13,7 +13,10 @@
 /* What weir_runtime_options may ask for; a day keeps nanosecond sums small. */
 enum { WR_WORKERS_MAX = 4096, WR_THREADS_MAX = 65536, WR_MS_MAX = 86400000 };
 
-enum { WR_THREADS_DEFAULT = 256 };
+enum { WR_STACK_MIN = 16 << 10, WR_STACK_MAX = 1 << 30 }; /* bytes */
+
+/* What it gets that does not ask. */
+enum { WR_THREADS_DEFAULT = 256, WR_STACK_DEFAULT = 128 << 10, WR_STALL_MS_DEFAULT = 10 };
 
 /* The default of replacements_max, and so many more. */
 uint32_t wr_replacements(int64_t more, uint32_t workers);

@@ -30,20 +30,24 @@ SIM_TEST(test_a_division_that_does_not_fit_is_refused, 1)
             "domains[\"A\"].queue is 5: with it, the domains have more than the policy's "
             "queue_places");
     refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "A", .slots = -1 })),
-            "domains[\"A\"].slots is -1: use 1 or more");
+            "domains[\"A\"].slots is -1: use 1 to 4294967294");
     refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ .name = "A" })),
-            "domains[\"A\"].slots is 0: use 1 or more");
+            "domains[\"A\"].slots is 0: use 1 to 4294967294");
     refused(WEIR_POLICY(COUNT(1), DOMAINS({ "A", .slots = 1 })),
-            "slots is 0: an executor with domains needs 1 or more");
+            "slots is 0: an executor with domains needs 1 to 4294967294");
     refused(WEIR_POLICY(.slots = 10, COUNT(2), DOMAINS({ "A", .slots = 1 }, { "A", .slots = 1 })),
-            "domains[\"A\"].name is 2: the name stands there twice");
+            "domains[\"A\"].name is 2: duplicate name");
     refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ .slots = 1 })),
             "domains is 0: an entry needs a name");
     refused(WEIR_POLICY(.slots = 10, COUNT(1)), "domain_count is 1: domains is NULL");
     refused(WEIR_POLICY(.slots = 10),
-            "domain_count is 0: slots, default_floor, lending and domain_for need domains");
+            "domain_count is 0: slots, queue_places, default_floor, lending and domain_for need "
+            "domains");
+    refused(WEIR_POLICY(.queue_places = 4),
+            "domain_count is 0: slots, queue_places, default_floor, lending and domain_for need "
+            "domains");
     refused(WEIR_POLICY(.slots = 10, .queue_places = 4, COUNT(1), DOMAINS({ "A", .slots = 6 })),
-            "domains[\"A\"].queue is 0: use 1 or more, or WEIR_NO_QUEUE; no limit only if "
+            "domains[\"A\"].queue is 0: use 1 to 4294967294, or WEIR_NO_QUEUE; no limit only if "
             "queue_places has none");
 }
 
@@ -68,9 +72,9 @@ SIM_TEST(test_other_fields_are_checked_as_well, 1)
     refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "A", .slots = 1, .run_on = 9 })),
             "domains[\"A\"].run_on is 9: use WEIR_WORKERS or WEIR_THREADS");
     refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "A", .slots = 1, .lend_max = -3 })),
-            "domains[\"A\"].lend_max is -3: use 1 or more, or WEIR_NONE");
+            "domains[\"A\"].lend_max is -3: use 1 to 4294967294, or WEIR_NONE");
     refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "A", .slots = 1, .queue_lend_max = -3 })),
-            "domains[\"A\"].queue_lend_max is -3: use 1 or more, or WEIR_NONE");
+            "domains[\"A\"].queue_lend_max is -3: use 1 to 4294967294, or WEIR_NONE");
     refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "A", .slots = 1 }),
                         .lending = { .period_ms = 10, .low_percent = 95 }),
             "lending.low_percent is 95: must be below lending.high_percent, or loans would go to "
@@ -81,11 +85,11 @@ SIM_TEST(test_other_fields_are_checked_as_well, 1)
         "next one up says");
     refused(WEIR_POLICY(.overdue = 7), "overdue is 7: use one of enum weir_overdue");
     refused(WEIR_POLICY(.threads_max = 70000),
-            "threads_max is 70000: is out of range; 0 asks for the default");
+            "threads_max is 70000: use 1 to 65536, or 0 for 256");
     refused(WEIR_POLICY(.stall_after_ms = 86400001),
-            "stall_after_ms is 86400001: is out of range; 0 asks for the default");
+            "stall_after_ms is 86400001: use 1 to 86400000 (a day), or 0 for 10");
     refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "A", .slots = 1, .workers = 5000 })),
-            "domains[\"A\"].workers is 5000: is out of range; 0 asks for the default");
+            "domains[\"A\"].workers is 5000: use 1 to 4096, or 0 for none of its own");
     refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "", .slots = 1 })),
             "domains is 0: an entry needs a name");
     refused(WEIR_POLICY(.groups = (weir_group_policy[]){ { .key = "g", .domain = "X" } },

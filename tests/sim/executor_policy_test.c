@@ -61,9 +61,133 @@ SIM_TEST(test_a_pace_that_makes_no_sense_is_refused_by_name_and_value, 1)
             "groups[\"g\"].pace.burst is -3: use 1 or more, or 0 for 1");
     refused((weir_group_policy){ .pace.burst = 4 },
             "groups[\"g\"].pace.starts is 0: a pace needs starts");
-    refused(
-        (weir_group_policy){ .pace = { .starts = 1, .burst = INT64_MAX } },
-        "groups[\"g\"].pace.burst is 9223372036854775807: that many take longer than time lasts");
+    refused((weir_group_policy){ .pace = { .starts = 1, .burst = INT64_MAX } },
+            "groups[\"g\"].pace.burst is 9223372036854775807: the burst is too large");
+}
+
+static void policy_refused(const weir_policy *policy, int error, const char *sentence)
+{
+    weir_message message = { "not said" };
+    weir_executor *ex;
+
+    CHECK_EQ(weir_executor_new(&ex, policy, &message), error);
+    CHECK(weir_executor_new(&ex, policy, NULL) == error && !ex);
+    if (strcmp(message.text, sentence) != 0)
+        weir_sim_fail("it says: %s\nnot: %s", message.text, sentence);
+}
+
+SIM_TEST(test_what_is_out_of_range_is_refused_with_the_range, 1)
+{
+    policy_refused(WEIR_POLICY(.workers = 100000), WEIR_EINVAL,
+                   "workers is 100000: use 1 to 4096, or 0 for one per CPU");
+    policy_refused(WEIR_POLICY(.replacements_max = 4097), WEIR_EINVAL,
+                   "replacements_max is 4097: use 1 to 4096, or 0 for one per worker and 64");
+    policy_refused(WEIR_POLICY(.stack_size = 16383), WEIR_EINVAL,
+                   "stack_size is 16383: use 16384 to 1073741824 (1 GiB), or 0 for 131072");
+    policy_refused(WEIR_POLICY(.stack_size = (1 << 30) + 1), WEIR_EINVAL,
+                   "stack_size is 1073741825: use 16384 to 1073741824 (1 GiB), or 0 for 131072");
+    policy_refused(WEIR_POLICY(.overdue_max = -1), WEIR_EINVAL,
+                   "overdue_max is -1: use 1 to 2147483647, or 0 for 64");
+    policy_refused(WEIR_POLICY(.stall_max = INT64_MIN), WEIR_EINVAL,
+                   "stall_max is -9223372036854775808: use 1 to 2147483647, or 0 for 1");
+    policy_refused(WEIR_POLICY(.group_limit = -1), WEIR_EINVAL,
+                   "group_limit is -1: use 1 to 4294967294, WEIR_NO_LIMIT, or 0 for the default");
+    policy_refused(WEIR_POLICY(.group_limit = INT64_C(1) << 40), WEIR_EINVAL,
+                   "group_limit is 1099511627776: use 1 to 4294967294, WEIR_NO_LIMIT, or 0 for the "
+                   "default");
+    policy_refused(WEIR_POLICY(.queue_max = -7), WEIR_EINVAL,
+                   "queue_max is -7: use 1 to 4294967294, WEIR_NO_LIMIT, WEIR_NO_QUEUE, or 0 for "
+                   "the default");
+}
+
+SIM_TEST(test_an_executor_that_cannot_be_had_always_says_why, 1)
+{
+    struct {
+        weir_policy policy;
+        char newer[8];
+    } from_the_future = { .policy = { .size = sizeof(from_the_future) }, .newer = "x" };
+    weir_message message = { "not said" };
+    weir_policy too_small = { .size = 4 };
+    char newer[128];
+
+    snprintf(newer, sizeof(newer),
+             "a field is set that weir %s does not know: the program was built for a newer version",
+             weir_version());
+    policy_refused(&too_small, WEIR_EINVAL,
+                   "size is 4: use sizeof(weir_policy), as the macro WEIR_POLICY does");
+    policy_refused(&from_the_future.policy, WEIR_EVERSION, newer);
+    CHECK(weir_executor_new(NULL, NULL, &message) == WEIR_EINVAL);
+    CHECK(strcmp(message.text, "out is NULL: there is nowhere to store the executor") == 0);
+}
+
+/* Whatever else fails: the message is never empty, and empty if all is well. */
+static void new_or_say(void *arg)
+{
+    weir_message message = { "not said" };
+    weir_executor *ex;
+    int rc = weir_executor_new(&ex, WEIR_POLICY(.workers = 1, .idle_evict_ms = 1000), &message);
+
+    (void)arg;
+    CHECK((rc == 0) == (message.text[0] == '\0'));
+    CHECK(strcmp(message.text, "not said") != 0);
+    if (rc)
+        CHECK(strstr(message.text, weir_strerror(rc)) != NULL);
+    else
+        weir_executor_free(ex);
+}
+
+static void test_whatever_fails_the_message_is_filled(void **state)
+{
+    weir_sim_report report = WEIR_SIM_REPORT;
+
+    (void)state;
+    assert_int_equal(weir_sim_run(&report, NULL, new_or_say, NULL), 0);
+    for (uint64_t n = 1, count = report.allocs; n <= count; n++)
+        assert_int_equal(weir_sim_run(NULL, WEIR_SIM_OPTIONS(.fail_alloc = n), new_or_say, NULL),
+                         0);
+    for (uint64_t n = 1, count = report.threads; n <= count; n++)
+        assert_int_equal(weir_sim_run(NULL, WEIR_SIM_OPTIONS(.fail_thread = n), new_or_say, NULL),
+                         0);
+    for (uint64_t n = 1, count = report.pollers; n <= count; n++)
+        assert_int_equal(weir_sim_run(NULL, WEIR_SIM_OPTIONS(.fail_poller = n), new_or_say, NULL),
+                         0);
+}
+
+/* ---- what the workers are like -------------------------------------------------------------------------- */
+
+SIM_TEST(test_replacements_max_bounds_how_many_blocking_bodies_are_replaced, 20)
+{
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 1, .group_limit = 10, .replacements_max = 2));
+    struct gauge gauge = { 0 };
+    struct body body = { .ms = 500, .gauge = &gauge };
+
+    for (int i = 0; i < 10; i++)
+        weir_task_unref(submit_blocking(ex, "g", &body));
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK_EQ(gauge.peak, 3);
+    weir_executor_free(ex);
+}
+
+static int waits_deep_down(void **value, void *arg)
+{
+    volatile char frame[512 << 10];
+
+    (void)arg;
+    frame[0] = frame[sizeof(frame) - 1] = 1;
+    CHECK(weir_sleep(at(10)) == 0);
+    *value = NULL;
+    return frame[0] - frame[sizeof(frame) - 1];
+}
+
+SIM_TEST(test_bodies_have_the_stack_that_the_policy_says, 20)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1, .stack_size = 1 << 20));
+    weir_task *task;
+
+    CHECK(weir_submit_key(&task, ex, "g", waits_deep_down, NULL, NULL) == 0);
+    check_done_at(task, 0, 10);
+    weir_executor_free(ex);
 }
 
 /* ---- asked for ----------------------------------------------------------------------------------------- */
@@ -558,6 +682,11 @@ int main(void)
         cmocka_unit_test(test_a_pace_that_makes_no_sense_is_refused_by_name_and_value),
         cmocka_unit_test(test_a_group_can_be_asked_for_its_limits),
         cmocka_unit_test(test_what_is_left_open_has_its_default),
+        cmocka_unit_test(test_replacements_max_bounds_how_many_blocking_bodies_are_replaced),
+        cmocka_unit_test(test_bodies_have_the_stack_that_the_policy_says),
+        cmocka_unit_test(test_what_is_out_of_range_is_refused_with_the_range),
+        cmocka_unit_test(test_an_executor_that_cannot_be_had_always_says_why),
+        cmocka_unit_test(test_whatever_fails_the_message_is_filled),
         cmocka_unit_test(test_without_an_opinion_nothing_of_the_answer_counts),
         cmocka_unit_test(test_a_group_can_be_asked_for_its_pace_and_deadlines),
         cmocka_unit_test(test_a_deadline_that_comes_with_a_new_generation_holds_at_once),
