@@ -28,6 +28,10 @@ WEIR_BEGIN_DECLS
 
 typedef struct weir_runtime weir_runtime; /* owned: _new / _free */
 
+/* How many CPUs this process may use: its affinity mask, cut by the CPU quota of its cgroup, rounded up; at
+ * least 1, at most 4096. The default number of workers. Each call looks anew. */
+uint32_t weir_cpus(void);
+
 typedef void weir_body(void *arg);
 
 /* Where a body runs. */
@@ -48,7 +52,7 @@ typedef struct weir_stall {
 
 typedef struct weir_runtime_options { /* zero in any field asks for its default */
     size_t size;
-    uint32_t workers;          /* default: the CPUs this process may use (affinity, cgroup quota) */
+    uint32_t workers;          /* default: weir_cpus()                                           */
     uint32_t threads_max;      /* most OS threads for blocking work; default 256                 */
     uint32_t thread_idle_ms;   /* one of those that is idle, or an idle replacement worker, ends
                                   after this; default 5000                                       */

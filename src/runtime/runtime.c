@@ -17,7 +17,7 @@ enum {
 
 uint32_t wr_replacements(int64_t more, uint32_t workers)
 {
-    int64_t most = more + (workers ? workers : wr_os_cpus()) + REPLACEMENTS_DEFAULT;
+    int64_t most = more + (workers ? workers : weir_cpus()) + REPLACEMENTS_DEFAULT;
 
     return most < WR_WORKERS_MAX ? (uint32_t)most : WR_WORKERS_MAX;
 }
@@ -25,7 +25,7 @@ uint32_t wr_replacements(int64_t more, uint32_t workers)
 static int set_defaults(weir_runtime_options *o)
 {
     if (!o->workers)
-        o->workers = wr_os_cpus();
+        o->workers = weir_cpus();
     if (!o->threads_max)
         o->threads_max = WR_THREADS_DEFAULT;
     if (!o->thread_idle_ms)
@@ -42,6 +42,13 @@ static int set_defaults(weir_runtime_options *o)
         o->stall_after_ms > WR_MS_MAX)
         return WEIR_EINVAL;
     return 0;
+}
+
+uint32_t weir_cpus(void)
+{
+    unsigned cpus = wr_os_cpus();
+
+    return cpus < WR_WORKERS_MAX ? cpus : WR_WORKERS_MAX;
 }
 
 static weir_runtime *runtime_alloc(const weir_runtime_options *o)

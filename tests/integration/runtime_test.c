@@ -4,9 +4,11 @@
 #include "support/child.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /* ---- options --------------------------------------------------------------------------------- */
 
@@ -92,12 +94,31 @@ static void test_a_field_of_a_newer_program_is_refused_only_if_set(void)
     weir_runtime_free(rt);
 }
 
-static void test_defaults_are_at_least_one_worker(void)
+/* As many as the machine offers, at most; and as the affinity mask says, if no quota cuts it. */
+static void test_the_cpus_are_those_this_process_may_use(void)
+{
+    cpu_set_t all, one;
+    uint32_t cpus = weir_cpus();
+
+    CHECK(cpus >= 1 && cpus <= (uint32_t)sysconf(_SC_NPROCESSORS_CONF));
+    CHECK_EQUAL(sched_getaffinity(0, sizeof(all), &all), 0);
+    CHECK(cpus <= (uint32_t)CPU_COUNT(&all));
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); i++)
+        if (CPU_ISSET(i, &all))
+            CPU_SET(i, &one);
+    CHECK_EQUAL(sched_setaffinity(0, sizeof(one), &one), 0);
+    CHECK_EQUAL(weir_cpus(), 1);
+    CHECK_EQUAL(sched_setaffinity(0, sizeof(all), &all), 0);
+    CHECK_EQUAL(weir_cpus(), cpus);
+}
+
+static void test_the_default_is_one_worker_per_cpu(void)
 {
     weir_runtime *rt = new_runtime(NULL);
     weir_runtime_stats s = stats_of(rt);
 
-    CHECK(s.workers >= 1);
+    CHECK_EQUAL(s.workers, weir_cpus());
     CHECK_EQUAL(s.workers_live, s.workers);
     weir_runtime_free(rt);
 }
@@ -825,7 +846,8 @@ int main(void)
         TEST(test_options_without_a_size_are_refused),
         TEST(test_options_of_an_older_program_are_understood),
         TEST(test_a_field_of_a_newer_program_is_refused_only_if_set),
-        TEST(test_defaults_are_at_least_one_worker),
+        TEST(test_the_cpus_are_those_this_process_may_use),
+        TEST(test_the_default_is_one_worker_per_cpu),
         TEST(test_spawn_refuses_what_it_cannot_run),
         TEST(test_a_body_keeps_its_thread_across_waits),
         TEST(test_a_mutex_may_be_held_across_a_wait),
