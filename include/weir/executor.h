@@ -156,6 +156,11 @@ typedef struct weir_policy { /* zero in any field asks for its default; all of i
     uint32_t replacements_max; /* most replacement workers at a time, 1 to 4096; default: one per
                                   worker and 64, and overdue_max more unless overdue is WEIR_HOLD.
                                   See weir_runtime_options                                      */
+    bool no_overflow_report;   /* do not name the task that runs off its stack before the process
+                                  dies of it. The report needs a SIGSEGV handler, installed once
+                                  per process by the first executor that reports; it passes the
+                                  signal on to the handler that was there before. One that the
+                                  program installs later takes its place                        */
 } weir_policy;
 #define WEIR_POLICY(...) (&(weir_policy){ .size = sizeof(weir_policy), __VA_ARGS__ })
 

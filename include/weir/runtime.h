@@ -62,9 +62,10 @@ typedef struct weir_runtime_options { /* zero in any field asks for its default 
     uint32_t replacements_max; /* most replacement workers at a time; default: one per worker and
                                   64. Bodies that compute are replaced once per worker at most,
                                   because more threads would only share the same CPUs            */
-    bool report_overflow;      /* when a body runs off a worker's stack, print its name before
-                                  dying. Installs a SIGSEGV handler for the process; without
-                                  this weir installs none                                        */
+    bool report_overflow;      /* when a body runs off a worker's stack, name it on standard error
+                                  before the process dies. Installs a SIGSEGV handler, once per
+                                  process, which passes the signal on to the one that was there
+                                  before. (An executor reports unless told not to.)             */
     void (*on_stall)(const weir_stall *stall, void *arg); /* on the monitor's thread; must not
                                                              free the runtime                    */
     void *on_stall_arg;

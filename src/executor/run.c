@@ -533,6 +533,7 @@ void wr_intake_init(struct wr_intake *intake, struct weir_executor *ex)
                                          .pending = pending,
                                          .run = run,
                                          .describe = wr_stall_describe,
+                                         .identify = wr_stall_identify,
                                          .cancelled = cancelled };
     intake->executor = ex;
 }
@@ -554,7 +555,8 @@ int wr_intake_start(struct wr_intake *intake, uint32_t workers)
                           WEIR_RUNTIME(.workers = workers, .threads_max = policy->threads_max,
                                        .replacements_max = replacements_for(policy, workers),
                                        .stall_after_ms = policy->stall_after_ms,
-                                       .stack_size = policy->stack_size, .on_stall = wr_stall_told,
-                                       .on_stall_arg = intake->executor),
+                                       .stack_size = policy->stack_size,
+                                       .report_overflow = !policy->no_overflow_report,
+                                       .on_stall = wr_stall_told, .on_stall_arg = intake->executor),
                           &intake->source);
 }

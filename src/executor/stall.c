@@ -34,10 +34,6 @@ uint64_t wr_stall_describe(struct wr_source *source, void *item, char *name,
     struct weir_group *group;
 
     memset(name, 0, NAME_SIZE);
-    if (!seen) {
-        strncpy(name, task->group->key, NAME_SIZE - 1);
-        return (uint64_t)(uintptr_t)item;
-    }
     wr_lock(&ex->table.lock);
     group = __atomic_load_n(&task->group, __ATOMIC_ACQUIRE);
     if (wr_still_there(seen)) {
@@ -48,6 +44,18 @@ uint64_t wr_stall_describe(struct wr_source *source, void *item, char *name,
     }
     wr_unlock(&ex->table.lock);
     return (uint64_t)(uintptr_t)item;
+}
+
+void wr_stall_identify(struct wr_source *source, void *item, const char *part[WR_NAME_PARTS])
+{
+    const char *id = weir_task_id(item);
+
+    (void)source;
+    part[0] = *id ? "task \"" : "a task";
+    part[1] = id;
+    part[2] = *id ? "\" of group \"" : " of group \"";
+    part[3] = weir_task_key(item);
+    part[4] = "\"";
 }
 
 void wr_stall_told(const weir_stall *stall, void *ex_arg)

@@ -1,4 +1,4 @@
-/* The opt-in reporter of stack overflows.
+/* The reporter of stack overflows.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_RUNTIME_OVERFLOW_H
 #define WR_RUNTIME_OVERFLOW_H

@@ -27,6 +27,8 @@ struct wr_job {
     void (*run)(struct wr_job *job);
 };
 
+enum { WR_NAME_PARTS = 5 }; /* see wr_source.identify */
+
 /* A worker as the monitor has seen it. */
 struct wr_sighting {
     const void *worker;
@@ -49,9 +51,12 @@ struct wr_source {
     void (*run)(struct wr_source *source, void *item);
     /* Who is it that stalls? Fills name (32 bytes) and answers the tag. The item may be over meanwhile: its memory
      * must still be readable, atomically and with acquire; what is told of it is then ignored. While
-     * wr_still_there(seen), it is not over. `seen` NULL: the body itself asks, in a signal handler. */
+     * wr_still_there(seen), it is not over. */
     uint64_t (*describe)(struct wr_source *source, void *item, char *name,
                          const struct wr_sighting *seen);
+    /* Who ran off its stack? Points the first of `part`, all NULL, to texts that last as long as the body: one
+     * after the other they name it. From the body itself, in a signal handler: no locks, no memory. */
+    void (*identify)(struct wr_source *source, void *item, const char *part[WR_NAME_PARTS]);
     /* Whether the body was asked to end. From the body itself; NULL: never. */
     bool (*cancelled)(struct wr_source *source, void *item);
 };

@@ -88,10 +88,26 @@ static uint64_t spawn_describe(struct wr_source *source, void *item_arg, char *n
     return wr_load(&item->tag, acquire);
 }
 
+/* The name is another thread's to write only before the body begins and after it has ended. */
+static void spawn_identify(struct wr_source *source, void *item_arg,
+                           const char *part[WR_NAME_PARTS])
+{
+    const char *name = (const char *)((struct wr_spawn_item *)item_arg)->name;
+
+    (void)source;
+    part[0] = "body \"";
+    part[1] = *name ? name : "(unnamed)";
+    part[2] = "\"";
+}
+
 void wr_spawn_init(struct wr_spawn *spawn, weir_runtime *rt)
 {
     spawn->source = (struct wr_source){
-        .pull = spawn_pull, .pending = spawn_pending, .run = spawn_run, .describe = spawn_describe
+        .pull = spawn_pull,
+        .pending = spawn_pending,
+        .run = spawn_run,
+        .describe = spawn_describe,
+        .identify = spawn_identify,
     };
     spawn->runtime = rt;
 }

@@ -1,4 +1,4 @@
-/* Stack overflows: with report_overflow the guilty body is named; either way the process dies of it.
+/* Stack overflows: the task is named, or with report_overflow the body; either way the process dies of it.
  * The dying is done by this program, started again with a mode for an argument.
  * SPDX-License-Identifier: MIT */
 #include "support/check.h"
@@ -166,6 +166,12 @@ static void exit_with_42(int signal)
     _exit(42);
 }
 
+/* The instruction faults again. */
+static void return_at_once(int signal)
+{
+    (void)signal;
+}
+
 static void exit_with_43(int signal, siginfo_t *info, void *context)
 {
     (void)signal;
@@ -181,6 +187,52 @@ static bool handler_is_default(void)
            now.sa_handler == SIG_DFL;
 }
 
+/* ---- tasks ----------------------------------------------------------------------------------- */
+
+static int overflowing_task(void **value, void *arg)
+{
+    overflow(arg);
+    *value = NULL;
+    return 0;
+}
+
+/* On the stack of the task, but not in its body. */
+static void overflowing_callback(weir_task *task, const weir_result *result, void *arg)
+{
+    (void)task;
+    (void)result;
+    overflow(arg);
+}
+
+static int harmless(void **value, void *arg)
+{
+    (void)arg;
+    *value = NULL;
+    return weir_sleep(weir_in_ms(10));
+}
+
+/* "task", "task id", "task silent", "task callback": an executor with its defaults, or without report. */
+static int task_main(const char *how)
+{
+    weir_policy *policy = WEIR_POLICY(.workers = 1, .stack_size = 64 << 10);
+    weir_task_options *opt = WEIR_TASK(.id = strcmp(how, "id") == 0 ? "number 7" : NULL);
+    weir_executor *ex = NULL;
+    weir_task *task = NULL;
+    static int sink;
+
+    policy->no_overflow_report = strcmp(how, "silent") == 0;
+    if (weir_executor_new(&ex, policy, NULL))
+        return 98;
+    if (strcmp(how, "callback") == 0) {
+        weir_submit_key(&task, ex, "greedy group", harmless, NULL, NULL);
+        weir_task_on_done(task, overflowing_callback, &sink);
+    } else {
+        weir_submit_key(NULL, ex, "greedy group", overflowing_task, &sink, opt);
+    }
+    weir_executor_drain(ex, weir_in_s(10));
+    return 99;
+}
+
 /* What the program does when started again. It is expected to die of it, so it answers 99. */
 static int child_main(const char *mode)
 {
@@ -193,6 +245,8 @@ static int child_main(const char *mode)
 
     if (strncmp(mode, "crowd", 5) == 0)
         return crowd_main(mode);
+    if (strncmp(mode, "task", 4) == 0)
+        return task_main(mode[4] ? mode + 5 : "");
     if (strcmp(mode, "silent") == 0 || strcmp(mode, "look, silent") == 0)
         opt->report_overflow = false;
     if (strcmp(mode, "unnamed") == 0)
@@ -209,6 +263,13 @@ static int child_main(const char *mode)
                   &(struct sigaction){ .sa_sigaction = exit_with_43,
                                        .sa_flags = SA_ONSTACK | SA_SIGINFO },
                   NULL);
+    if (strcmp(mode, "handler once") == 0)
+        sigaction(SIGSEGV,
+                  &(struct sigaction){ .sa_handler = return_at_once,
+                                       .sa_flags = SA_ONSTACK | (int)SA_RESETHAND },
+                  NULL);
+    if (strcmp(mode, "ignored") == 0)
+        signal(SIGSEGV, SIG_IGN);
     if (strcmp(mode, "second") == 0) { /* the handler is there once, for all runtimes */
         if (weir_runtime_new(&rt, opt))
             return 98;
@@ -226,6 +287,8 @@ static int child_main(const char *mode)
         pthread_join(thread, NULL);
         return 99;
     }
+    if (strcmp(mode, "ignored") == 0)
+        return kill(getpid(), SIGSEGV) ? 98 : 44;
     if (strcmp(mode, "sent") == 0)
         kill(getpid(), SIGSEGV);
     else if (weir_spawn(rt, body, &sink, spawn))
@@ -264,7 +327,31 @@ static void test_the_body_is_named_and_the_process_dies(void)
 {
     CHECK(died_of_segv(mode_ends("report")));
     CHECK(strstr(said, "weir: stack overflow in body \"greedy body\"") != NULL);
-    CHECK(strstr(said, "stack_size") != NULL); /* and how to mend it */
+    CHECK(strstr(said, ": its stack_size is 65536: raise it\n") != NULL); /* how to mend it */
+}
+
+static void test_a_task_is_named_by_its_group_and_id(void)
+{
+    CHECK(died_of_segv(mode_ends("task")));
+    CHECK(strcmp(said,
+                 "weir: stack overflow in a task of group \"greedy group\": its stack_size is "
+                 "65536: raise it\n") == 0);
+    CHECK(died_of_segv(mode_ends("task id")));
+    CHECK(strcmp(said, "weir: stack overflow in task \"number 7\" of group \"greedy group\": its "
+                       "stack_size is 65536: raise it\n") == 0);
+}
+
+static void test_an_overflow_in_a_callback_is_not_blamed_on_a_task(void)
+{
+    CHECK(died_of_segv(mode_ends("task callback")));
+    CHECK(strcmp(said, "weir: stack overflow in a callback: its stack_size is 65536: raise it\n") ==
+          0);
+}
+
+static void test_an_executor_can_be_told_to_be_silent(void)
+{
+    CHECK(died_of_segv(mode_ends("task silent")));
+    CHECK(strcmp(said, "") == 0);
 }
 
 static void test_a_body_that_has_waited_is_named_as_well(void)
@@ -304,6 +391,19 @@ static void test_a_handler_that_was_there_before_gets_its_turn(void)
     status = mode_ends("info handler");
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 43);
     CHECK(strstr(said, "\"greedy body\"") != NULL);
+}
+
+static void test_a_handler_that_was_meant_to_run_once_runs_once(void)
+{
+    CHECK(died_of_segv(mode_ends("handler once")));
+    CHECK(strstr(said, "\"greedy body\"") != NULL);
+}
+
+static void test_a_signal_that_was_ignored_stays_ignored(void)
+{
+    int status = mode_ends("ignored");
+
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 44);
 }
 
 /* With 3000 the next stack is the highest of a run, with 3030 one in the middle, with 3063 the lowest. */
@@ -396,11 +496,16 @@ int main(int argc, char **argv)
         TEST(test_without_the_option_it_dies_all_the_same),
 #else
         TEST(test_the_body_is_named_and_the_process_dies),
+        TEST(test_a_task_is_named_by_its_group_and_id),
+        TEST(test_an_overflow_in_a_callback_is_not_blamed_on_a_task),
+        TEST(test_an_executor_can_be_told_to_be_silent),
         TEST(test_a_body_that_has_waited_is_named_as_well),
         TEST(test_a_body_without_a_name_is_said_to_have_none),
         TEST(test_a_second_runtime_reports_too),
         TEST(test_other_faults_are_not_called_overflows),
         TEST(test_a_handler_that_was_there_before_gets_its_turn),
+        TEST(test_a_handler_that_was_meant_to_run_once_runs_once),
+        TEST(test_a_signal_that_was_ignored_stays_ignored),
         TEST(test_among_thousands_recursion_harms_nobody),
         TEST(test_among_thousands_a_wait_outside_the_stack_is_an_overflow),
         TEST(test_among_thousands_who_has_waited_has_a_guard),
