@@ -7,11 +7,12 @@
 
 WEIR_BEGIN_DECLS
 
-/* Runs call(arg) where it may block: from a task, on a thread of the runtime's pool while the task
- * parks; from a plain thread, right here. What it returned is stored in *result (may be NULL).
+/* Runs call(arg) where it may block: from a task on a worker, on a thread of the runtime's pool while the task
+ * parks; from a plain thread or a task on WEIR_THREADS, right here. What it returned is stored in *result
+ * (may be NULL).
  *
  * The deadline bounds the wait for a free thread. A call that has begun is always waited for, also
- * by a cancelled task, because it may still use what `arg` points to.
+ * by a cancelled task, because it may still use what `arg` points to; it does not hear of the cancel.
  *
  * 0: it ran. WEIR_ETIMEDOUT, WEIR_ECANCELED: it did not run. WEIR_ENOMEM, WEIR_EAGAIN: the pool has
  * no thread and could not start one. WEIR_EINVAL: call is NULL. */

@@ -1,7 +1,9 @@
 /* Waiting for file descriptors and child processes.
  *
- * Any descriptor will do, blocking or not: these calls never block the worker of a task that waits.
- * Descriptors stay the caller's. Do not close one while somebody waits for it: the wait would go on until
+ * Any descriptor will do, blocking or not: on pipes, sockets, terminals and the like these calls never block
+ * the worker of a task that waits. A regular file counts as ready; reading or writing it may wait for the
+ * disk and blocks the worker meanwhile, unless it is done in weir_blocking() or on WEIR_THREADS.
+ * Descriptors stay the caller's. Do not close one while a task waits for it: the wait would go on until
  * its deadline or a cancel, or answer for another file that got the same number. Where the kernel cannot
  * read a pipe without waiting (RWF_NOWAIT), give one with several readers O_NONBLOCK.
  *

@@ -3,9 +3,10 @@
  * A body is a plain C function. It runs directly on a worker's stack; when it waits in a call marked
  * WEIR_PARKS, the worker leaves that stack to it and goes on with other work on another one. A body
  * that never waits costs no switch and no stack, one that waits costs exactly its own. A body that
- * has started stays on its thread, so errno, thread-local storage and the owner of a pthread mutex keep
- * their meaning across a wait. (But do not wait while you hold a mutex that other bodies lock: one on the
- * same thread would block it, and you with it.)
+ * has started stays on its thread, so the address of thread-local storage and the owner of a pthread mutex
+ * are the same after a wait. But other bodies run on that thread in between: errno, and whatever else they
+ * change in thread-local storage or of the thread (its signal mask, say), may differ afterwards. Do not wait
+ * while you hold a mutex that other bodies lock: one on the same thread would block it, and you with it.
  *
  * Code that blocks a thread (a slow library, disk I/O) is best sent to WEIR_THREADS or wrapped in
  * weir_blocking(). If a body blocks its worker all the same, the stall monitor notices after stall_after_ms,
@@ -52,16 +53,17 @@ typedef struct weir_stall {
 
 typedef struct weir_runtime_options { /* zero in any field asks for its default */
     size_t size;
-    uint32_t workers;          /* default: weir_cpus()                                           */
-    uint32_t threads_max;      /* most OS threads for blocking work; default 256                 */
+    uint32_t workers;          /* 1 to 4096; default: weir_cpus()                                */
+    uint32_t threads_max;      /* most OS threads for blocking work, 1 to 65536; default 256     */
     uint32_t thread_idle_ms;   /* one of those that is idle, or an idle replacement worker, ends
-                                  after this; default 5000                                       */
-    size_t stack_size;         /* of a body that waits; default 128 KiB, at least 16 KiB. Address
-                                  space only: memory is committed page by page as it is used     */
-    uint32_t stall_after_ms;   /* a body on a worker this long without a wait is a stall; def. 10 */
-    uint32_t replacements_max; /* most replacement workers at a time; default: one per worker and
-                                  64. Bodies that compute are replaced once per worker at most,
-                                  because more threads would only share the same CPUs            */
+                                  after this, 1 to 86400000 (a day); default 5000                */
+    size_t stack_size;         /* of a body, 16 KiB to 1 GiB; default 128 KiB. Address space: memory
+                                  is committed page by page as it is used                        */
+    uint32_t stall_after_ms;   /* a body on a worker this long without a wait is a stall; 1 to
+                                  86400000 (a day), default 10                                   */
+    uint32_t replacements_max; /* most replacement workers at a time, 1 to 4096; default: one per
+                                  worker and 64. Bodies that compute are replaced once per worker
+                                  at most, because more threads would only share the same CPUs   */
     bool report_overflow;      /* when a body runs off a worker's stack, name it on standard error
                                   before the process dies. Installs a SIGSEGV handler, once per
                                   process, which passes the signal on to the one that was there
