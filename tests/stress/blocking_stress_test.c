@@ -1,4 +1,5 @@
-/* Blocking calls under load: each runs once or not at all, and the answer says which.
+/* Blocking calls under load: each runs once or not at all, and the answer says which. Bodies that block their
+ * workers are replaced, and the replacements end.
  * SPDX-License-Identifier: MIT */
 #include "support/check.h"
 #include "support/seed.h"
@@ -153,12 +154,47 @@ static void test_free_ends_calls_that_wait_for_a_thread(void)
     }
 }
 
+/* ---- replacements ----------------------------------------------------------------------------- */
+
+enum { STALLS = SANITIZED ? 600 : 3000 };
+
+/* Blocks its worker, or waits on it, for about as long as a stall takes to be found and a replacement to end. */
+static void block_the_worker(void *luck_arg)
+{
+    struct luck luck = luck_of((uintptr_t)luck_arg);
+
+    if (luck_below(&luck, 4) == 0)
+        weir_sleep(weir_in_us((int64_t)luck_below(&luck, 3000)));
+    usleep((useconds_t)luck_below(&luck, 4000));
+    atomic_fetch_add(&calls_run, 1);
+}
+
+static void test_replacements_come_and_go(void)
+{
+    weir_runtime *rt = new_runtime(WEIR_RUNTIME(.workers = 2, .stall_after_ms = 1,
+                                                .thread_idle_ms = 1, .replacements_max = 20));
+    struct luck luck = luck_of(50000);
+
+    atomic_store(&calls_run, 0);
+    for (uintptr_t i = 0; i < STALLS; i++) {
+        CHECK_EQUAL(weir_spawn(rt, block_the_worker, (void *)(60000 + i), NULL), 0);
+        if (luck_below(&luck, 8) == 0)
+            weir_sleep(weir_in_us((int64_t)luck_below(&luck, 20000)));
+    }
+    drain(rt);
+    CHECK_EQUAL(atomic_load(&calls_run), STALLS);
+    CHECK(stats_of(rt).stalls > 0);
+    AWAIT(stats_of(rt).workers_live == 2);
+    weir_runtime_free(rt);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_every_call_runs_once_or_not_at_all),
         TEST(test_bodies_on_threads_run_exactly_once),
         TEST(test_free_ends_calls_that_wait_for_a_thread),
+        TEST(test_replacements_come_and_go),
     };
 
     seed_init();
