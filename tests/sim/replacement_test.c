@@ -304,6 +304,21 @@ static void test_a_replacement_can_be_called_back_as_it_ends(void **state)
     explore(2000, WEIR_SIM_OPTIONS(.seed = 1, .slip_per_65536 = 300), called_back_at_the_end);
 }
 
+/* The first threads are the worker's and the monitor's; any later one may fail to start, all the more all of them. */
+static void test_without_a_thread_for_the_replacement_nothing_breaks(void **state)
+{
+    weir_sim_report report = WEIR_SIM_REPORT;
+    (void)state;
+    assert_int_equal(weir_sim_run(&report, NULL, called_back_at_the_end, NULL), 0);
+    assert_true(report.threads > 4);
+    for (uint64_t n = 3; n <= report.threads; n++)
+        for (int sticky = 0; sticky < 2; sticky++)
+            assert_int_equal(weir_sim_run(NULL,
+                                          WEIR_SIM_OPTIONS(.fail_thread = n, .sticky = sticky == 1),
+                                          called_back_at_the_end, NULL),
+                             0);
+}
+
 /* Those that compute are replaced once per worker, because more threads would only share the same CPUs; those
  * that block, every time. */
 static _Atomic int now_busy, peak_busy;
@@ -505,6 +520,7 @@ int main(void)
         cmocka_unit_test(test_replacements_that_have_nothing_to_do_end_and_come_back),
         cmocka_unit_test(test_a_replacement_stays_for_the_bodies_that_wait_on_it),
         cmocka_unit_test(test_a_replacement_can_be_called_back_as_it_ends),
+        cmocka_unit_test(test_without_a_thread_for_the_replacement_nothing_breaks),
         cmocka_unit_test(test_computing_bodies_are_replaced_once_per_worker),
         cmocka_unit_test(test_a_worker_added_during_the_shutdown_hears_of_it),
         cmocka_unit_test(test_the_bench_stays_until_no_work_is_left),
