@@ -440,6 +440,14 @@ static void refuse(struct wr_wait *wait)
         wr_unpark(nested->parker);
 }
 
+/* Which task is first in line for the executor's permits may not be known just now: a worker that pulls finds out. */
+static void wait_begun(struct weir_executor *ex)
+{
+    wr_berths_let_go(ex);
+    if (wr_load(&ex->root.inflight_max, relaxed) != WR_INF && wr_executor_has_ready(ex))
+        wr_executor_wake(ex);
+}
+
 int wr_nested_wait_enter(struct wr_nested_wait *nested, weir_time deadline, weir_message *message)
 {
     bool stuck;
@@ -462,7 +470,19 @@ int wr_nested_wait_enter(struct wr_nested_wait *nested, weir_time deadline, weir
     if (stuck)
         nested->waiter = NULL;
     else
-        wr_berths_let_go(nested->waiter->group->executor);
+        wait_begun(nested->waiter->group->executor);
+    return stuck ? WEIR_EDEADLK : 0;
+}
+
+int wr_nested_wait_again(struct wr_nested_wait *nested)
+{
+    bool stuck;
+
+    if (!nested->waiter)
+        return 0;
+    wr_lock(&lock);
+    stuck = nested->wait.refused || wr_wait_is_stuck(&nested->wait, look, refuse);
+    wr_unlock(&lock);
     return stuck ? WEIR_EDEADLK : 0;
 }
 

@@ -55,6 +55,9 @@ void wr_nested_wait_for_room(struct wr_nested_wait *wait, struct weir_group *gro
 int wr_nested_wait_enter(struct wr_nested_wait *wait, weir_time deadline, weir_message *message);
 void wr_nested_wait_leave(struct wr_nested_wait *wait);
 
+/* What it waits for has changed: looks at it as if it began now. 0, or WEIR_EDEADLK; to be left in either case. */
+int wr_nested_wait_again(struct wr_nested_wait *wait);
+
 /* Something has become scarcer, or a needier task is first: a worker will look whether that closes a circle. Under any
  * lock, or none. */
 void wr_waits_suspect(struct weir_executor *ex);

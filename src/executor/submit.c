@@ -318,9 +318,9 @@ static int wait_for_room(struct weir_task *task, weir_time deadline, weir_reason
         if (*reason == WEIR_REASON_NONE || *reason == WEIR_REASON_SHUT_DOWN ||
             *reason == WEIR_REASON_CANCELLED || rc)
             break;
-        rc = wr_load(&nested.refused, acquire) ? WEIR_EDEADLK
-             : weir_cancelled()                ? WEIR_ECANCELED
-                                               : wr_park(self, deadline);
+        rc = weir_cancelled() ? WEIR_ECANCELED : wr_nested_wait_again(&nested);
+        if (!rc)
+            rc = wr_park(self, deadline);
     }
     wr_waitq_leave(&ex->room, &waiter);
     wr_sub(&ex->room_waiters, 1, seq_cst);
