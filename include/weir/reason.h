@@ -9,47 +9,52 @@
 
 WEIR_BEGIN_DECLS
 
-#define WEIR_REASONS(X)                                                                   \
-    X(NONE, "none", "nothing holds it back")                                              \
-    /* waiting */                                                                         \
-    X(NO_WORKER, "no_worker", "it may start as soon as a worker is free")                 \
-    X(BEHIND_OTHERS, "behind_others", "others of its group are before it")                \
-    X(GROUP_LIMIT, "group_limit", "its group runs as many as it may")                     \
-    X(GROUP_INFLIGHT, "group_inflight", "its group has as many in flight as it may")      \
-    X(GLOBAL_INFLIGHT, "global_inflight", "the executor has as many in flight as it may") \
-    X(DOMAIN_SLOTS, "domain_slots", "its domain uses as many slots as it may")            \
-    X(NO_THREAD, "no_thread", "as many bodies are on threads as may be")                  \
-    X(PAUSED, "paused", "its group is paused")                                            \
-    X(COOLING_DOWN, "cooling_down", "its group is cooling down")                          \
-    X(PACED, "paced", "its group has started as many as its pace allows for now")         \
-    /* started */                                                                         \
-    X(RUNNING, "running", "it runs")                                                      \
-    X(PENDING, "pending", "it will be settled from outside")                              \
-    X(SETTLED, "settled", "it is over")                                                   \
-    /* rejected */                                                                        \
-    X(GLOBAL_QUEUE_FULL, "global_queue_full", "as many wait for the executor as may")     \
-    X(GROUP_INFLIGHT_QUEUE_FULL, "group_inflight_queue_full",                             \
-      "as many wait for the group's in-flight limit as may")                              \
-    X(GROUP_QUEUE_FULL, "group_queue_full", "as many wait for the group as may")          \
-    X(DOMAIN_QUEUE_FULL, "domain_queue_full", "as many wait in its domain as may")        \
-    X(DOMAIN_RELEASED, "domain_released", "its domain's slots were released to another")  \
-    X(SHUT_DOWN, "shut_down", "the executor or the group was shut down")                  \
-    X(EVICTED, "evicted", "its group was evicted")                                        \
-    /* timed out */                                                                       \
-    X(WAIT_DEADLINE, "wait_deadline", "it had waited for as long as it may")              \
-    X(RUN_DEADLINE, "run_deadline", "it had run for as long as it may")                   \
-    X(TOTAL_DEADLINE, "total_deadline", "it had taken as long as it may in all")          \
-    /* cancelled */                                                                       \
-    X(CANCELLED, "cancelled", "it was cancelled")
+/* Name, number, label for logs, sentence. Numbers are ABI: below 128, added, never reused. A program may meet
+ * numbers that are newer than its header: weir_reason_name and weir_reason_text know them. */
+#define WEIR_REASONS(X)                                                           \
+    X(NONE, 0, "none", "nothing holds it back")                                   \
+    /* waiting */                                                                 \
+    X(NO_WORKER, 1, "no_worker", "it is next; all workers are busy")              \
+    X(BEHIND_OTHERS, 2, "behind_others", "other tasks of the group go first")     \
+    X(GROUP_LIMIT, 3, "group_limit", "the group is at its limit")                 \
+    X(GROUP_INFLIGHT, 4, "group_inflight", "the group is at its in-flight limit") \
+    X(GLOBAL_INFLIGHT, 5, "global_inflight", "the executor is at its limit")      \
+    X(DOMAIN_SLOTS, 6, "domain_slots", "the domain has no free slot")             \
+    X(NO_THREAD, 7, "no_thread", "all threads are in use")                        \
+    X(PAUSED, 8, "paused", "the group is paused")                                 \
+    X(COOLING_DOWN, 9, "cooling_down", "the group is cooling down")               \
+    X(PACED, 10, "paced", "the group's rate allows no more starts yet")           \
+    /* started */                                                                 \
+    X(RUNNING, 11, "running", "it is running")                                    \
+    X(PENDING, 12, "pending", "its body has returned; it will be settled later")  \
+    X(SETTLED, 13, "settled", "it has settled")                                   \
+    /* rejected */                                                                \
+    X(GLOBAL_QUEUE_FULL, 14, "global_queue_full", "the executor's queue is full") \
+    X(GROUP_INFLIGHT_QUEUE_FULL, 15, "group_inflight_queue_full",                 \
+      "the queue for the group's in-flight limit is full")                        \
+    X(GROUP_QUEUE_FULL, 16, "group_queue_full", "the group's queue is full")      \
+    X(DOMAIN_QUEUE_FULL, 17, "domain_queue_full", "the domain's queue is full")   \
+    X(DOMAIN_RELEASED, 18, "domain_released",                                     \
+      "the domain's slots were released to another domain")                       \
+    X(SHUT_DOWN, 19, "shut_down", "the executor or the group was shut down")      \
+    X(EVICTED, 20, "evicted", "the group was evicted")                            \
+    /* timed out */                                                               \
+    X(WAIT_DEADLINE, 21, "wait_deadline", "its deadline for waiting passed")      \
+    X(RUN_DEADLINE, 22, "run_deadline", "its deadline for running passed")        \
+    X(TOTAL_DEADLINE, 23, "total_deadline", "its total deadline passed")          \
+    /* cancelled */                                                               \
+    X(CANCELLED, 24, "cancelled", "it was cancelled")
 
 typedef enum weir_reason {
-#define WEIR_REASON_ENUM_(name, label, text) WEIR_REASON_##name,
+#define WEIR_REASON_ENUM_(name, number, label, text) WEIR_REASON_##name = (number),
     WEIR_REASONS(WEIR_REASON_ENUM_)
 #undef WEIR_REASON_ENUM_
 } weir_reason;
 
-/* "group_limit" and the like, for logs; and the sentence above. Static storage. */
+/* "group_limit" and the like, for logs; "?" for a number that is not in the table. Static storage. */
 const char *weir_reason_name(weir_reason reason);
+
+/* The sentence of the table; "?" for a number that is not there. Static storage. */
 const char *weir_reason_text(weir_reason reason);
 
 WEIR_END_DECLS

@@ -160,6 +160,16 @@ static void take(struct tally *tally, void *arg)
     p->view.count++;
 }
 
+/* Here the executor's limit is -j. */
+static void say_why(char *text, size_t size, const weir_why *why)
+{
+    if (why->reason == WEIR_REASON_GLOBAL_INFLIGHT)
+        snprintf(text, size, "all jobs of -j are in use (%lld of %lld)", (long long)why->held,
+                 (long long)why->limit);
+    else
+        weir_why_text(text, size, why);
+}
+
 /* The first that waits in a group can say why. */
 static void ask_why(struct tally *tally, void *arg)
 {
@@ -177,7 +187,7 @@ static void ask_why(struct tally *tally, void *arg)
     n = snprintf(p->why_text[i], WHY_SIZE,
                  "%.60s: %llu wait; task %llu: ", tally->key[0] ? tally->key : "(none)",
                  (unsigned long long)tally->in[JOB_WAITS], (unsigned long long)job->seq);
-    weir_why_text(p->why_text[i] + n, (size_t)(WHY_SIZE - n), &why);
+    say_why(p->why_text[i] + n, (size_t)(WHY_SIZE - n), &why);
     p->why[i] = p->why_text[i];
     p->view.why_count++;
 }

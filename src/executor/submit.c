@@ -5,6 +5,7 @@
 #include "base/os.h"
 #include "executor/executor.h"
 #include "executor/local.h"
+#include "executor/reason.h"
 #include "executor/settle.h"
 
 #include <string.h>
@@ -273,7 +274,7 @@ static void turn_away(struct weir_task *task, weir_reason reason)
         policy->listener.rejected(task, reason, policy->listener.arg);
     if (policy->rejection_fn) {
         rc = policy->rejection_fn(&result, task, reason, policy->rejection_arg);
-        if ((unsigned)result.reason > WEIR_REASON_CANCELLED)
+        if (!wr_reason_is_known(result.reason))
             result.reason = reason;
         if (rc || result.outcome == WEIR_UNSETTLED || (unsigned)result.outcome > WEIR_TIMED_OUT) {
             result.outcome = WEIR_REJECTED;

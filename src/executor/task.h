@@ -17,10 +17,10 @@ struct wr_watch;
  *
  *     bits 0-2   phase: where the record is in its life; changed under the group's lock
  *     bits 3-5   outcome, WEIR_UNSETTLED until it settles; changed once, by compare-and-swap
- *     bits 6-10  reason of a rejection, cancellation or time-out
- *     bit  11    SIDE: task->u.side is in use
- *     bit  12    ABORTED: rejected under WEIR_ABORT, waits answer WEIR_EREJECTED
- *     bit  13    TAKEN: the value has an owner elsewhere
+ *     bits 6-12  reason of a rejection, cancellation or time-out
+ *     bit  13    SIDE: task->u.side is in use
+ *     bit  14    ABORTED: rejected under WEIR_ABORT, waits answer WEIR_EREJECTED
+ *     bit  15    TAKEN: the value has an owner elsewhere
  *     bits 16-31 references                                                                       */
 enum {
     WR_PHASE_NEW = 4,     /* not in the queue yet, or never                                */
@@ -33,10 +33,11 @@ enum {
     WR_OUTCOME_SHIFT = 3,
     WR_OUTCOME_MASK = 7 << WR_OUTCOME_SHIFT,
     WR_REASON_SHIFT = 6,
-    WR_REASON_MASK = 31 << WR_REASON_SHIFT,
-    WR_SIDE = 1 << 11,
-    WR_ABORTED = 1 << 12,
-    WR_TAKEN = 1 << 13,
+    WR_REASON_MAX = 127,
+    WR_REASON_MASK = WR_REASON_MAX << WR_REASON_SHIFT,
+    WR_SIDE = 1 << 13,
+    WR_ABORTED = 1 << 14,
+    WR_TAKEN = 1 << 15,
     WR_REF = 1 << 16,
 };
 

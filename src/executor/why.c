@@ -8,28 +8,6 @@
 #include <string.h>
 #include <weir/error.h>
 
-const char *weir_reason_name(weir_reason reason)
-{
-    static const char *const names[] = {
-#define NAME(name, label, text) label,
-        WEIR_REASONS(NAME)
-#undef NAME
-    };
-
-    return (unsigned)reason <= WEIR_REASON_CANCELLED ? names[reason] : "?";
-}
-
-const char *weir_reason_text(weir_reason reason)
-{
-    static const char *const texts[] = {
-#define TEXT(name, label, text) text,
-        WEIR_REASONS(TEXT)
-#undef TEXT
-    };
-
-    return (unsigned)reason <= WEIR_REASON_CANCELLED ? texts[reason] : "?";
-}
-
 /* How many of its group are before it. Under the lock; as long as the queue is. */
 static uint64_t count_ahead(struct weir_group *group, const struct weir_task *task)
 {
@@ -127,7 +105,7 @@ int weir_why_text(char *text, size_t size, const weir_why *why)
 
     if (why->limit || why->reason == WEIR_REASON_DOMAIN_SLOTS)
         n += snprintf(n < (int)size ? text + n : NULL, n < (int)size ? size - (size_t)n : 0,
-                      " (%s%s%s%s: %lld of %lld taken)", why->node, named ? " \"" : "",
+                      " (%s%s%s%s: %lld of %lld in use)", why->node, named ? " \"" : "",
                       named ? why->key : "", named ? "\"" : "", (long long)why->held,
                       (long long)why->limit);
     if (why->ahead)

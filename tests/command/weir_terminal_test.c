@@ -85,6 +85,24 @@ static void test_without_groups_there_is_one_bar(void)
     close(a);
 }
 
+static void test_a_task_that_waits_for_a_job_names_the_option(void)
+{
+    int a = gate_new("gate-a"), b = gate_new("gate-b");
+    struct terminal t;
+
+    write_file("in", "a 1\nb 1\n");
+    terminal_start(&t, &usual, WEIR("map", "-j1", "--group-by", "1", "--", WAIT_AT_GATE));
+    SEE_THAT(&t, is_raw(&t));
+    type(&t, "w");
+    SEE(&t, "b: 1 wait; task 2: all jobs of -j are in use (1 of 1)");
+    gate_open(a, 1);
+    gate_open(b, 1);
+    CHECK_EQUAL(terminal_end(&t), 0);
+    terminal_free(&t);
+    close(a);
+    close(b);
+}
+
 static void test_w_shows_what_waits_and_why_and_hides_it_again(void)
 {
     int a = gate_new("gate-a"), b = gate_new("gate-b");
@@ -95,7 +113,7 @@ static void test_w_shows_what_waits_and_why_and_hides_it_again(void)
     SEE(&t, "  0/4    2     2 ");
     SEE_THAT(&t, is_raw(&t));
     type(&t, "w");
-    SEE(&t, "a: 2 wait; task 2: its group runs as many as it may (group \"a\": 1 of 1 taken)");
+    SEE(&t, "a: 2 wait; task 2: the group is at its limit (group \"a\": 1 of 1 in use)");
     CHECK(shows(&t, "w: hide the reasons"));
     CHECK(!shows(&t, "b: "));
     gate_open(a, 1);
@@ -816,6 +834,7 @@ int main(void)
         TEST(test_each_group_has_a_line_with_its_counts),
         TEST(test_bars_show_what_ended_failed_runs_and_waits),
         TEST(test_without_groups_there_is_one_bar),
+        TEST(test_a_task_that_waits_for_a_job_names_the_option),
         TEST(test_w_shows_what_waits_and_why_and_hides_it_again),
         TEST(test_more_groups_than_rows_are_counted),
         TEST(test_output_goes_above_the_display),

@@ -382,8 +382,8 @@ SIM_TEST(test_a_task_that_waits_for_a_slot_says_so, 40)
     CHECK_EQ(why.held, 16);
     CHECK_EQ(why.ahead, 1);
     weir_why_text(text, sizeof(text), &why);
-    CHECK(strcmp(text, "its domain uses as many slots as it may (domain \"A\": 16 of 16 taken), 1 "
-                       "before it") == 0);
+    CHECK(strcmp(text, "the domain has no free slot (domain \"A\": 16 of 16 in use), "
+                       "1 before it") == 0);
     heap_free(&a);
     check_domain_books(ex);
     weir_executor_free(ex);

@@ -101,8 +101,8 @@ SIM_TEST(test_a_waiting_task_says_so_in_words, 5)
     weir_task *waits = why_of(a) == WEIR_REASON_RUNNING ? b : a;
     CHECK(weir_task_why(&why, waits) == 0);
     CHECK(weir_why_text(text, sizeof(text), &why) > 0);
-    CHECK(strstr(text, "as many bodies are on threads as may be"));
-    CHECK(strstr(text, " (executor: 1 of 1 taken)"));
+    CHECK(strstr(text, "all threads are in use"));
+    CHECK(strstr(text, " (executor: 1 of 1 in use)"));
     CHECK(strcmp(weir_reason_name(why.reason), "no_thread") == 0);
     check_done(a);
     check_done(b);
