@@ -57,9 +57,9 @@ typedef struct weir_group_stats { /* a snapshot */
     uint64_t running, inflight, waiting;
     int64_t limit, inflight_max, queue_max; /* targets; running may be above limit for a while */
     uint64_t submitted, started, succeeded, failed, cancelled, rejected;
-    uint64_t rejected_by[WEIR_REASON_CANCELLED + 1]; /* by reason                              */
-    uint64_t peak;                                   /* most running at once                   */
-    int64_t waited_ns, ran_ns;                       /* in all                                 */
+    uint64_t rejected_by[25];  /* for reasons below 25 only; use weir_group_rejections_get   */
+    uint64_t peak;             /* most running at once                                       */
+    int64_t waited_ns, ran_ns; /* in all                                                     */
     bool paused;
     uint64_t generation;
     uint64_t timed_out;
@@ -71,6 +71,10 @@ typedef struct weir_group_stats { /* a snapshot */
 
 /* WEIR_ENOGROUP: no such group, or the executor is closed. WEIR_EINVAL: NULL. */
 int weir_group_stats_get(weir_group_stats *out, weir_executor *ex, const char *key);
+
+/* How many tasks of the group were rejected for that reason. WEIR_ENOGROUP, WEIR_EINVAL: as above. */
+int weir_group_rejections_get(uint64_t *count, weir_executor *ex, const char *key,
+                              weir_reason reason);
 
 WEIR_END_DECLS
 

@@ -37,6 +37,8 @@ struct weir_group *wr_group_new(struct weir_executor *ex, const char *key, size_
 
 void wr_group_discard(struct weir_group *group)
 {
+    if (group->rare)
+        wr_refusals_fini(&group->rare->refused);
     wr_os_free(group->rare);
     wr_os_free(group);
 }
@@ -171,8 +173,7 @@ static void group_delete(struct weir_group *group)
         wr_unlock(&ex->table.lock);
         wr_gate_free(group);
         wr_task_unused_return(group, 0);
-        wr_os_free(group->rare);
-        wr_os_free(group);
+        wr_group_discard(group);
         group = heir && unpin(heir) ? heir : NULL;
         wr_executor_unref(ex);
     }
@@ -451,7 +452,7 @@ bool wr_group_refresh(struct weir_group *group)
 void wr_group_refuse_count(struct weir_group *group, weir_reason reason)
 {
     if (wr_group_rare(group)) /* without memory one is not counted; it is told all the same */
-        group->rare->refused[reason]++;
+        wr_refusals_add(&group->rare->refused, reason);
 }
 
 /* ---- permits --- */

@@ -9,6 +9,7 @@
 #include "executor/circle.h"
 #include "executor/clock.h"
 #include "executor/policy.h"
+#include "executor/refusals.h"
 #include "executor/task.h"
 
 #include <weir/group.h>
@@ -86,7 +87,7 @@ static_assert(sizeof(void *) != 8 || offsetof(struct weir_group, ring_cost) <= 1
 /* What only some groups need. */
 struct wr_rare {
     struct wr_list levels[WR_LEVELS]; /* queues of other priorities than WEIR_NORMAL            */
-    uint32_t refused[WEIR_REASON_CANCELLED + 1];
+    struct wr_refusals refused;
     struct wr_gate *gate;
     struct weir_group *heir;  /* the next generation, pinned, if it was charged for our permits  */
     weir_deadlines deadlines; /* of tasks that have none of their own                 */
@@ -127,7 +128,7 @@ struct weir_group *wr_group_new(struct weir_executor *ex, const char *key, size_
                                 uint64_t hash);
 void wr_group_resolve(struct weir_group *group);
 
-/* Frees one that nobody has got to know. */
+/* Frees the record of a group that nothing points to; without a gate, which is freed before. */
 void wr_group_discard(struct weir_group *group);
 
 /* Finds or makes the group; answers it with a pin. */

@@ -12,11 +12,14 @@
 
 uint64_t wr_group_rejected(const struct weir_group *group)
 {
-    uint64_t sum = 0;
+    return group->rare ? group->rare->refused.total : 0;
+}
 
-    for (int i = 0; group->rare && i <= WEIR_REASON_CANCELLED; i++)
-        sum += group->rare->refused[i];
-    return sum;
+/* The reasons that the struct has room for. */
+static void fill_rejected_by(weir_group_stats *s, const struct wr_refusals *refused)
+{
+    for (uint32_t i = 0; i < sizeof(s->rejected_by) / sizeof(s->rejected_by[0]); i++)
+        s->rejected_by[i] = wr_refusals_count(refused, (weir_reason)i);
 }
 
 /* Under the lock. */
@@ -48,9 +51,8 @@ static void group_snapshot(weir_group_stats *s, const struct weir_group *group)
         s->timed_out = group->rare->timed_out;
         s->overdue = group->rare->overdue;
         s->stalls = group->rare->stalls;
+        fill_rejected_by(s, &group->rare->refused);
     }
-    for (int i = 0; group->rare && i <= WEIR_REASON_CANCELLED; i++)
-        s->rejected_by[i] = group->rare->refused[i];
 }
 
 int weir_group_stats_get(weir_group_stats *out, weir_executor *ex, const char *key)
@@ -68,6 +70,23 @@ int weir_group_stats_get(weir_group_stats *out, weir_executor *ex, const char *k
     wr_unlock(&group->lock);
     wr_group_unpin(group);
     return wr_options_store(out, &stats, sizeof(stats));
+}
+
+int weir_group_rejections_get(uint64_t *count, weir_executor *ex, const char *key,
+                              weir_reason reason)
+{
+    struct weir_group *group;
+
+    if (!count || !ex || !key)
+        return WEIR_EINVAL;
+    group = wr_group_look_up(ex, key);
+    if (!group)
+        return WEIR_ENOGROUP;
+    wr_lock(&group->lock);
+    *count = group->rare ? wr_refusals_count(&group->rare->refused, reason) : 0;
+    wr_unlock(&group->lock);
+    wr_group_unpin(group);
+    return 0;
 }
 
 /* Adds a group's figures; under the table's lock. */

@@ -209,6 +209,35 @@ SIM_TEST(test_two_run_three_wait_and_three_are_rejected, 200)
     weir_executor_free(ex);
 }
 
+SIM_TEST(test_rejections_are_counted_by_reason, 20)
+{
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 1, .group_queue_max = 2, .rejection = WEIR_DISCARD));
+    struct body slow = { .ms = 100 };
+    weir_group *group = group_of(ex, "g");
+    weir_task *task[8];
+    uint64_t count = 99;
+
+    weir_group_pause(group);
+    for (int i = 0; i < 8; i++)
+        task[i] = submit(ex, "g", &slow);
+    CHECK(weir_group_rejections_get(&count, ex, "g", WEIR_REASON_GROUP_QUEUE_FULL) == 0);
+    CHECK_EQ(count, 6);
+    CHECK(weir_group_rejections_get(&count, ex, "g", WEIR_REASON_SHUT_DOWN) == 0);
+    CHECK_EQ(count, 0);
+    CHECK(weir_group_rejections_get(&count, ex, "g", (weir_reason)127) == 0);
+    CHECK_EQ(count, 0);
+    CHECK(weir_group_rejections_get(&count, ex, "none", WEIR_REASON_EVICTED) == WEIR_ENOGROUP);
+    CHECK(weir_group_rejections_get(NULL, ex, "g", WEIR_REASON_EVICTED) == WEIR_EINVAL);
+    CHECK(weir_group_rejections_get(&count, NULL, "g", WEIR_REASON_EVICTED) == WEIR_EINVAL);
+    CHECK(weir_group_rejections_get(&count, ex, NULL, WEIR_REASON_EVICTED) == WEIR_EINVAL);
+    CHECK_EQ(stats_of(ex, "g").rejected_by[WEIR_REASON_GROUP_QUEUE_FULL], 6);
+    weir_group_resume(group);
+    for (int i = 0; i < 8; i++)
+        weir_task_unref(task[i]);
+    weir_executor_free(ex);
+}
+
 struct crowd {
     weir_executor *ex;
     struct gauge gauge;
@@ -489,6 +518,7 @@ int main(void)
         cmocka_unit_test(test_keys_are_those_of_groups_that_hold_state),
         cmocka_unit_test(test_figures_can_be_read_while_tasks_are_submitted),
         cmocka_unit_test(test_two_run_three_wait_and_three_are_rejected),
+        cmocka_unit_test(test_rejections_are_counted_by_reason),
         cmocka_unit_test(test_nothing_is_stranded_when_submits_race_with_endings),
         cmocka_unit_test(test_nothing_is_stranded_under_a_limit_over_all_either),
         cmocka_unit_test(test_two_busy_groups_share_the_executors_limit),

@@ -1,0 +1,59 @@
+/* Counts by reason: few reasons come up in one group, so an array of those.
+ * SPDX-License-Identifier: MIT */
+#include "executor/refusals.h"
+
+#include "base/os.h"
+
+#include <string.h>
+
+enum { FIRST_ROOM = 2 };
+
+void wr_refusals_fini(struct wr_refusals *refusals)
+{
+    wr_os_free(refusals->entry);
+    *refusals = (struct wr_refusals){ 0 };
+}
+
+static struct wr_refusal *find(const struct wr_refusals *refusals, weir_reason reason)
+{
+    for (uint32_t i = 0; i < refusals->entries; i++)
+        if (refusals->entry[i].reason == reason)
+            return &refusals->entry[i];
+    return NULL;
+}
+
+/* A new entry; NULL without memory. */
+static struct wr_refusal *append(struct wr_refusals *refusals, weir_reason reason)
+{
+    if (refusals->entries == refusals->room) {
+        uint32_t room = refusals->room ? 2 * refusals->room : FIRST_ROOM;
+        struct wr_refusal *larger = wr_os_alloc(room * sizeof(larger[0]));
+        if (!larger)
+            return NULL;
+        if (refusals->entries)
+            memcpy(larger, refusals->entry, refusals->entries * sizeof(larger[0]));
+        wr_os_free(refusals->entry);
+        refusals->entry = larger;
+        refusals->room = room;
+    }
+    refusals->entry[refusals->entries] = (struct wr_refusal){ .reason = reason };
+    return &refusals->entry[refusals->entries++];
+}
+
+void wr_refusals_add(struct wr_refusals *refusals, weir_reason reason)
+{
+    struct wr_refusal *entry = find(refusals, reason);
+
+    if (!entry)
+        entry = append(refusals, reason);
+    if (entry)
+        entry->count++;
+    refusals->total++;
+}
+
+uint64_t wr_refusals_count(const struct wr_refusals *refusals, weir_reason reason)
+{
+    const struct wr_refusal *entry = find(refusals, reason);
+
+    return entry ? entry->count : 0;
+}
