@@ -31,6 +31,7 @@ typedef enum weir_share {
     WEIR_RESERVED = 1, /* so many, kept free for it; more if the default domain has idle ones   */
 } weir_share;
 
+/* Later versions may add fields at the end: see weir_policy.domain_size. */
 typedef struct weir_domain_policy { /* zero asks for the default, but a name and slots are needed */
     const char *name;
     int64_t slots;

@@ -62,7 +62,8 @@ typedef struct weir_pace {
     int64_t burst;     /* default 1                                                          */
 } weir_pace;
 
-/* What one group is like. Zero asks for the policy's default; an entry of `groups` must set something. */
+/* What one group is like. Zero asks for the policy's default; an entry of `groups` must set something. Later
+ * versions may add fields at the end: weir_policy.group_size tells the library which the program knows. */
 typedef struct weir_group_policy {
     const char *key;
     int64_t limit;        /* tasks (permits) running at once                                 */
@@ -99,9 +100,10 @@ typedef struct weir_policy { /* zero in any field asks for its default; all of i
     const weir_group_policy *groups; /* by name; nobody is asked about what they set         */
     size_t group_count;
     /* Asked once for each new group that is not among those, outside all locks: fills in what it likes of `out`,
-     * which comes with the key and zeros. Zero asks for the default; for limit and domain, limit_for and
-     * domain_for are asked before that. A non-zero answer means no opinion: nothing of `out` counts. The
-     * domain's name need only live until the next call. It must not use the key it is asked about.
+     * which comes with the key and zeros, and is at least group_size bytes. Zero asks for the default; for limit
+     * and domain, limit_for and domain_for are asked before that. A non-zero answer means no opinion: nothing of
+     * `out` counts. The domain's name need only live until the next call. It must not use the key it is asked
+     * about.
      *
      * Nobody can be told that an answer makes no sense, so it is brought into range: what is below the least
      * counts as the least (a limit of 1, WEIR_NO_QUEUE, a weight of 1, one start, one nanosecond or
@@ -161,8 +163,16 @@ typedef struct weir_policy { /* zero in any field asks for its default; all of i
                                   per process by the first executor that reports; it passes the
                                   signal on to the handler that was there before. One that the
                                   program installs later takes its place                        */
+
+    /* The size of an entry of `groups`, and of the struct that group_for fills; and the size of an entry of
+     * `domains`. WEIR_POLICY sets both. 0: the size that the struct had in version 0.1. */
+    size_t group_size, domain_size;
 } weir_policy;
-#define WEIR_POLICY(...) (&(weir_policy){ .size = sizeof(weir_policy), __VA_ARGS__ })
+#define WEIR_POLICY(...)                                        \
+    (&(weir_policy){ .size = sizeof(weir_policy),               \
+                     .group_size = sizeof(weir_group_policy),   \
+                     .domain_size = sizeof(weir_domain_policy), \
+                     __VA_ARGS__ })
 
 /* `policy` may be NULL for all defaults. On WEIR_EINVAL `message` (may be NULL) says which field is
  * wrong, its value, and what would be right; on any other failure, why; on success it is empty. Errors

@@ -5,9 +5,20 @@
 #include <string.h>
 #include <weir/error.h>
 
+int wr_options_entry(void *ours, size_t size, const void *theirs, size_t their_size)
+{
+    memset(ours, 0, size);
+    for (size_t i = size; i < their_size; i++)
+        if (((const char *)theirs)[i])
+            return WEIR_EVERSION;
+    memcpy(ours, theirs, their_size < size ? their_size : size);
+    return 0;
+}
+
 int wr_options_load(void *ours, size_t size, const void *theirs)
 {
     size_t their_size;
+    int rc;
 
     memset(ours, 0, size);
     *(size_t *)ours = size;
@@ -16,12 +27,9 @@ int wr_options_load(void *ours, size_t size, const void *theirs)
     memcpy(&their_size, theirs, sizeof(their_size));
     if (their_size < sizeof(their_size))
         return WEIR_EINVAL;
-    for (size_t i = size; i < their_size; i++)
-        if (((const char *)theirs)[i])
-            return WEIR_EVERSION;
-    memcpy(ours, theirs, their_size < size ? their_size : size);
+    rc = wr_options_entry(ours, size, theirs, their_size);
     *(size_t *)ours = size;
-    return 0;
+    return rc;
 }
 
 int wr_options_store(void *theirs, const void *ours, size_t size)

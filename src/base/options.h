@@ -11,6 +11,10 @@
  * a field that we do not know. */
 int wr_options_load(void *ours, size_t size, const void *theirs);
 
+/* Copies an entry of the caller's, `their_size` bytes, into `ours` and zero-fills the rest. For structs that
+ * carry no size, because the array they stand in says it. WEIR_EVERSION: as above. */
+int wr_options_entry(void *ours, size_t size, const void *theirs, size_t their_size);
+
 /* Copies a struct we filled to a caller whose struct may be older or newer; sets its size. */
 int wr_options_store(void *theirs, const void *ours, size_t size);
 

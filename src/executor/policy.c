@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "executor/ledger.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,39 @@ static bool is_default(const weir_domain_policy *domain)
     return domain->name && strcmp(domain->name, WEIR_DEFAULT_DOMAIN) == 0;
 }
 
+/* Entries as the caller knows them. What all versions have can be read there. */
+static const weir_group_policy *given_group(const weir_policy *given, size_t i)
+{
+    return (const void *)((const char *)given->groups + i * given->group_size);
+}
+
+static const weir_domain_policy *given_domain(const weir_policy *given, size_t i)
+{
+    return (const void *)((const char *)given->domains + i * given->domain_size);
+}
+
+/* An entry is as large as the caller says: 0 is the first size it had. */
+static int load_entry_size(size_t *size, size_t first, const char *kind, weir_message *message)
+{
+    if (!*size)
+        *size = first;
+    if (*size >= first && *size <= WR_ENTRY_MAX && *size % sizeof(int64_t) == 0)
+        return 0;
+    if (message)
+        snprintf(message->text, sizeof(message->text), "%s_size is %zu: use sizeof(weir_%s_policy)",
+                 kind, *size, kind);
+    return WEIR_EINVAL;
+}
+
+static int load_entry_sizes(weir_policy *given, weir_message *message)
+{
+    const size_t group_first = offsetof(weir_group_policy, pace) + sizeof(weir_pace);
+    const size_t domain_first = offsetof(weir_domain_policy, deadlines) + sizeof(weir_deadlines);
+    int rc = load_entry_size(&given->group_size, group_first, "group", message);
+
+    return rc ? rc : load_entry_size(&given->domain_size, domain_first, "domain", message);
+}
+
 /* Entries and names in one allocation, the default domain's first, which is made if nobody named it. Entries
  * without a name are found when all is checked. */
 static int copy_domains(struct wr_policy *policy)
@@ -92,9 +126,10 @@ static int copy_domains(struct wr_policy *policy)
     size_t names = 0, n = 1;
     bool named = false;
     char *at;
+    int rc = 0;
 
     for (size_t i = 0; i < count; i++)
-        names += length_of(given->domains[i].name);
+        names += length_of(given_domain(given, i)->name);
     if (!count)
         return 0;
     policy->domain = wr_os_alloc((count + 1) * sizeof(policy->domain[0]) + names);
@@ -102,15 +137,15 @@ static int copy_domains(struct wr_policy *policy)
         return WEIR_ENOMEM;
     policy->domain[WR_DEFAULT].name = WEIR_DEFAULT_DOMAIN;
     at = (char *)&policy->domain[count + 1];
-    for (size_t i = 0; i < count; i++) {
-        bool first = is_default(&given->domains[i]) && !named;
+    for (size_t i = 0; i < count && !rc; i++) {
+        bool first = is_default(given_domain(given, i)) && !named;
         weir_domain_policy *to = &policy->domain[first ? WR_DEFAULT : n++];
-        *to = given->domains[i];
+        rc = wr_options_entry(to, sizeof(*to), given_domain(given, i), given->domain_size);
         keep(&to->name, &at);
         named |= first;
     }
     policy->domain_count = (uint32_t)n;
-    return 0;
+    return rc;
 }
 
 /* Entries and keys in one allocation. */
@@ -119,22 +154,24 @@ static int copy_groups(struct wr_policy *policy)
     const weir_policy *given = &policy->given;
     size_t count = given->groups ? given->group_count : 0, keys = 0;
     char *at;
+    int rc = 0;
 
     for (size_t i = 0; i < count; i++)
-        keys += length_of(given->groups[i].key) + length_of(given->groups[i].domain);
+        keys += length_of(given_group(given, i)->key) + length_of(given_group(given, i)->domain);
     if (!count)
         return 0;
     policy->group = wr_os_alloc(count * sizeof(policy->group[0]) + keys);
     if (!policy->group)
         return WEIR_ENOMEM;
-    memcpy(policy->group, given->groups, count * sizeof(policy->group[0]));
     at = (char *)&policy->group[count];
-    for (size_t i = 0; i < count; i++) {
-        keep(&policy->group[i].key, &at);
-        keep(&policy->group[i].domain, &at);
+    for (size_t i = 0; i < count && !rc; i++) {
+        weir_group_policy *to = &policy->group[i];
+        rc = wr_options_entry(to, sizeof(*to), given_group(given, i), given->group_size);
+        keep(&to->key, &at);
+        keep(&to->domain, &at);
     }
     qsort(policy->group, count, sizeof(policy->group[0]), by_key);
-    return 0;
+    return rc;
 }
 
 static bool is_watched(const struct wr_policy *policy)
@@ -192,6 +229,8 @@ int wr_policy_init(struct wr_policy *policy, const weir_policy *given, weir_mess
     policy->domain = NULL;
     rc = load(policy, given, message);
     if (!rc)
+        rc = load_entry_sizes(&policy->given, message);
+    if (!rc)
         rc = copy_groups(policy);
     if (!rc)
         rc = copy_domains(policy);
@@ -202,7 +241,9 @@ int wr_policy_init(struct wr_policy *policy, const weir_policy *given, weir_mess
         return rc;
     }
     policy->given.groups = policy->group;
+    policy->given.group_size = sizeof(policy->group[0]);
     policy->given.domains = policy->domain;
+    policy->given.domain_size = sizeof(policy->domain[0]);
     watched = is_watched(policy);
     policy->timed = is_timed(policy, watched);
     wr_store(&policy->watched, watched, relaxed);

@@ -3,6 +3,8 @@
 #include "executor/admit.h"
 #include "executor/policy.h"
 
+#include <string.h>
+
 static int64_t limit_in_range(int64_t limit)
 {
     if (limit < 0)
@@ -43,13 +45,24 @@ static int64_t or_default(int64_t value, int64_t otherwise)
     return value ? value : otherwise;
 }
 
+/* Room for what a newer program may know of an entry; what we do not know is ignored. */
+union answer {
+    weir_group_policy known;
+    char room[WR_ENTRY_MAX];
+};
+
 bool wr_policy_ask(weir_group_policy *out, const struct wr_policy *policy, const char *key)
 {
     const weir_policy *given = &policy->given;
+    union answer answer;
 
-    *out = (weir_group_policy){ .key = key };
-    if (!given->group_for || given->group_for(out, key, given->group_arg) != 0)
+    if (!given->group_for)
         return false;
+    memset(&answer, 0, sizeof(answer));
+    answer.known.key = key;
+    if (given->group_for(&answer.known, key, given->group_arg) != 0)
+        return false;
+    *out = answer.known;
     out->limit = limit_in_range(out->limit);
     out->inflight_max = or_default(limit_in_range(out->inflight_max), given->group_inflight_max);
     out->queue_max = or_default(queue_in_range(out->queue_max), given->group_queue_max);
