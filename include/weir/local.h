@@ -28,8 +28,9 @@ typedef struct weir_local {
 /* The value the caller sees; NULL if none was set. */
 void *weir_local_get(const weir_local *key);
 
-/* Sets it for the caller and what the caller submits from now on. On failure the value is the caller's.
- * WEIR_EINVAL: no key. WEIR_ENOMEM. */
+/* Sets it for the caller and what the caller submits from now on. Replaces the value that the caller had set before;
+ * tasks submitted before keep that one, and it is dropped when the last of them has ended. On failure the value
+ * is the caller's. WEIR_EINVAL: no key. WEIR_ENOMEM. */
 int weir_local_set(const weir_local *key, void *value);
 
 /* Forgets all that the calling thread has set. A plain thread that used weir_local_set does this before it

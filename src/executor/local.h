@@ -1,4 +1,4 @@
-/* Contexts: what the calling thread or task has set, as one immutable, counted chain.
+/* Contexts: what the calling thread or task sees, shared with the tasks submitted from it.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_LOCAL_H
 #define WR_EXECUTOR_LOCAL_H
