@@ -435,7 +435,7 @@ SIM_TEST(test_reasons_have_names_for_logs, 1)
 {
     CHECK(strcmp(weir_reason_name(WEIR_REASON_GROUP_LIMIT), "group_limit") == 0);
     CHECK(strcmp(weir_reason_name(WEIR_REASON_CANCELLED), "cancelled") == 0);
-    CHECK(strcmp(weir_reason_text(WEIR_REASON_PAUSED), "its group is paused") == 0);
+    CHECK(strcmp(weir_reason_text(WEIR_REASON_PAUSED), "the group is paused") == 0);
 }
 
 int main(void)
