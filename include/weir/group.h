@@ -41,8 +41,9 @@ int weir_group_cool_down(weir_group *group, weir_time until);
 int weir_task_cool_down(weir_task *task, weir_time until);
 
 /* Starts at most `starts` per `period_ns`, evenly spread, after at most `burst` at once (default 1).
- * 0 starts: no pace. Waiting tasks stay where they are. WEIR_EINVAL: negative values, or no period. Others as
- * above. Groups without number get theirs by policy: weir_group_policy. */
+ * 0 starts: no pace. Waiting tasks stay where they are. A group that has a pace keeps what is left of its burst, as far
+ * as it fits into the new one: setting a pace again never lets a task start earlier than its rate does.
+ * WEIR_EINVAL: negative values, or no period. Others as above. Groups without number get theirs by policy: weir_group_policy. */
 int weir_group_pace(weir_group *group, int64_t starts, int64_t period_ns, int64_t burst);
 
 /* Forgets the group at once: its waiting tasks become REJECTED (WEIR_REASON_EVICTED), running ones go on

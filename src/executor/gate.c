@@ -62,6 +62,43 @@ int wr_gate_pace(struct weir_group *group, const struct wr_pace *pace)
     return 0;
 }
 
+static int64_t add_capped(int64_t a, int64_t b)
+{
+    int64_t sum;
+
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+/* span * to / from, at most INT64_MAX. */
+static int64_t scaled(int64_t span, int64_t from, int64_t to)
+{
+    int64_t whole, part;
+
+    if (__builtin_mul_overflow(span / from, to, &whole))
+        return INT64_MAX;
+    if (__builtin_mul_overflow(span % from, to, &part)) /* intervals of years: near enough */
+        return add_capped(whole, (int64_t)((double)(span % from) / (double)from * (double)to));
+    return add_capped(whole, part / from);
+}
+
+/* Another pace, while the group is at it: what was left of the burst is left, as far as the new burst has room
+ * for it, and what was spent has to be earned again. A group that has started nothing under a pace begins with
+ * a whole burst. */
+static void change_pace(struct wr_gate *gate, const struct wr_pace *to, weir_time now)
+{
+    struct wr_pace from = gate->pace;
+    int64_t had = add_capped(from.slack, from.interval), most = add_capped(to->slack, to->interval);
+    int64_t spent = gate->pace_next > now ? gate->pace_next - now : 0, left;
+
+    gate->pace = *to;
+    if (!from.interval || !gate->pace_next) {
+        gate->pace_next = 0;
+        return;
+    }
+    left = scaled(had > spent ? had - spent : 0, from.interval, to->interval);
+    gate->pace_next = add_capped(now, left < most ? most - left : 0);
+}
+
 weir_time wr_gate_opens_at(const struct weir_group *group)
 {
     const struct wr_gate *gate = wr_group_gate(group);
@@ -226,8 +263,7 @@ int weir_group_pace(weir_group *handle, int64_t starts, int64_t period_ns, int64
     rc = with_gate(group);
     if (rc)
         return rc;
-    wr_group_gate(group)->pace = pace;
-    wr_group_gate(group)->pace_next = 0;
+    change_pace(wr_group_gate(group), &pace, wr_os_now());
     done_with_gate(group);
     return 0;
 }

@@ -24,7 +24,7 @@ struct wr_gate {
     weir_time wake_at;     /* what the timer is armed for; 0: it is not                      */
     weir_time cool_until;
     struct wr_pace pace;
-    weir_time pace_next; /* when the next start is due, were there no slack                  */
+    weir_time pace_next; /* when the next start is due, were there no slack; 0: none has been  */
 };
 
 /* What has become of asking the policy about a group. */
