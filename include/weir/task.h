@@ -176,7 +176,8 @@ typedef struct weir_why {
     const char *node;   /* "executor", "domain" or "group": who refuses                      */
     const char *key;    /* of the group, or the domain's name; a loan from the task          */
     int64_t limit;      /* the limit that holds it back, if one does                         */
-    int64_t held;       /* how many permits of it are taken                                  */
+    int64_t held;       /* how many permits of it are taken; those of an evicted generation
+                           that were carried over count                                      */
     uint64_t ahead;     /* tasks of its group that go first                                  */
     weir_time earliest; /* when it can start at the earliest, if that is known; else 0       */
 } weir_why;

@@ -45,11 +45,11 @@ static void why_waiting(weir_why *why, struct weir_group *group, struct weir_tas
     switch (why->reason) {
     case WEIR_REASON_GROUP_LIMIT:
         why->limit = wr_limit_to(s->limit);
-        why->held = s->running;
+        why->held = (int64_t)s->running + s->carried;
         break;
     case WEIR_REASON_GROUP_INFLIGHT:
         why->limit = wr_limit_to(s->inflight_max);
-        why->held = s->inflight;
+        why->held = (int64_t)s->inflight + s->carried;
         break;
     case WEIR_REASON_GLOBAL_INFLIGHT:
         why->node = "executor";

@@ -87,6 +87,27 @@ SIM_TEST(test_any_number_of_generations_can_be_charged_for_one_task, 2)
     weir_executor_free(ex);
 }
 
+SIM_TEST(test_permits_that_were_carried_over_count_as_held, 100)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 2));
+    weir_why why = { .size = sizeof(why) };
+    weir_task *waits = NULL;
+    char text[200];
+
+    for (int i = 0; i < 2; i++)
+        CHECK(weir_submit_key(NULL, ex, "g", naps, (void *)50, NULL) == 0);
+    sleep_until(10);
+    CHECK(weir_group_evict(ex, "g", WEIR_CARRY_OVER) == 0);
+    CHECK(weir_submit_key(&waits, ex, "g", nothing, NULL, NULL) == 0);
+    CHECK(weir_task_why(&why, waits) == 0);
+    CHECK_EQ(why.reason, WEIR_REASON_GROUP_LIMIT);
+    CHECK_EQ(why.held, 2);
+    weir_why_text(text, sizeof(text), &why);
+    CHECK(strcmp(text, "the group is at its limit (group \"g\": 2 of 2 in use)") == 0);
+    check_done_at(waits, 50, 50);
+    weir_executor_free(ex);
+}
+
 static int waits_for(void **value, void *arg)
 {
     (void)value;
@@ -236,6 +257,7 @@ int main(void)
         cmocka_unit_test(test_the_last_handle_may_go_while_the_executor_does),
         cmocka_unit_test(test_a_pending_task_may_be_the_last_of_an_evicted_group),
         cmocka_unit_test(test_any_number_of_generations_can_be_charged_for_one_task),
+        cmocka_unit_test(test_permits_that_were_carried_over_count_as_held),
         cmocka_unit_test(test_waiting_for_the_heir_of_a_running_task_is_no_circle),
         cmocka_unit_test(test_a_circle_through_the_first_in_line_is_found),
         cmocka_unit_test(test_a_circle_through_the_group_that_is_owed_permits_is_found),
