@@ -54,6 +54,7 @@ typedef struct weir_result {
     void *value;         /* a loan: the task's until its last unref; see weir_task_take       */
     weir_time queued_at; /* submitted                                                         */
     weir_time started_at, ended_at; /* around the body; equal if it never ran                 */
+    const char *key, *id;           /* as weir_task_key and weir_task_id: loans from the task */
 } weir_result;
 #define WEIR_RESULT                 \
     {                               \
@@ -110,7 +111,7 @@ typedef struct weir_work {
 } weir_work;
 
 /* Submits all, waits for all: result[i] belongs to work[i], whatever became of it. Values come to the
- * caller. If the calling task is cancelled, what is left is cancelled too and WEIR_ECANCELED answered;
+ * caller; key and id of a result are those of its work[i], not copies. If the calling task is cancelled, what is left is cancelled too and WEIR_ECANCELED answered;
  * likewise WEIR_EDEADLK, if waiting for one could never end. Results are complete all the same. */
 int weir_execute_all(weir_result *result, weir_executor *ex, const weir_work *work,
                      size_t count) WEIR_PARKS;

@@ -68,10 +68,12 @@ int weir_execute_all(weir_result *result, weir_executor *ex, const weir_work *wo
             result[i] = refused(failure);
     }
     for (size_t i = 0; i < count; i++) {
-        if (!task[i])
-            continue;
-        int collected = collect(&result[i], &task[i], count - i);
-        rc = rc ? rc : collected;
+        if (task[i]) {
+            int collected = collect(&result[i], &task[i], count - i);
+            rc = rc ? rc : collected;
+        }
+        result[i].key = work[i].key; /* the task's own go with it */
+        result[i].id = work[i].id ? work[i].id : "";
         weir_task_unref(task[i]);
     }
     wr_os_free(task);

@@ -175,6 +175,8 @@ void wr_task_result(weir_result *result, const struct weir_task *task)
         .queued_at = task->queued_at,
         .started_at = task->started_at,
         .ended_at = task->ended_at,
+        .key = task->group->key,
+        .id = weir_task_id(task),
     };
     if (!(word & WR_TAKEN) && result->outcome == WEIR_DONE)
         result->value = side ? side->value : task->u.value;

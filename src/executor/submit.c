@@ -263,7 +263,9 @@ static void turn_away(struct weir_task *task, weir_reason reason)
                            .reason = reason,
                            .queued_at = task->queued_at,
                            .started_at = now,
-                           .ended_at = now };
+                           .ended_at = now,
+                           .key = task->group->key,
+                           .id = weir_task_id(task) };
     int rc;
 
     if (!refuse(task)) {
