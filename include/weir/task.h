@@ -167,6 +167,9 @@ weir_task *weir_task_self(void);
 const char *weir_task_key(const weir_task *task); /* its group's, a loan    */
 const char *weir_task_id(const weir_task *task);  /* "" if it has none      */
 
+/* The argument it was submitted with; NULL once the task has settled. */
+void *weir_task_arg(const weir_task *task);
+
 weir_task *weir_task_ref(weir_task *task);
 void weir_task_unref(weir_task *task); /* NULL is fine */
 

@@ -207,6 +207,16 @@ const char *weir_task_key(const weir_task *task)
     return task->group->key;
 }
 
+void *weir_task_arg(const weir_task *task)
+{
+    void *arg;
+
+    wr_lock(&task->group->lock);
+    arg = wr_task_outcome(task) == WEIR_UNSETTLED ? wr_task_arg(task) : NULL;
+    wr_unlock(&task->group->lock);
+    return arg;
+}
+
 const char *weir_task_id(const weir_task *task)
 {
     struct wr_side *side = wr_task_side(task);

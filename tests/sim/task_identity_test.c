@@ -1,4 +1,4 @@
-/* Which task it was: key and id in results, wherever a program gets one.
+/* Which task it was: key and id in results, wherever a program gets one; and its argument.
  * SPDX-License-Identifier: MIT */
 #include "support/executor_support.h"
 
@@ -104,6 +104,77 @@ SIM_TEST(test_a_shorter_result_is_not_written_beyond, 5)
     weir_executor_free(ex);
 }
 
+/* ---- the argument ---------------------------------------------------------------------------------- */
+
+static int token;
+
+static int leaves_a_value(void **value, void *arg)
+{
+    CHECK(arg == &token);
+    CHECK(weir_task_arg(weir_task_self()) == &token);
+    *value = &seen;
+    return 0;
+}
+
+static int settles_itself(void **value, void *arg)
+{
+    (void)value;
+    CHECK(weir_task_settle(weir_task_self(), 0, arg) == 0);
+    CHECK(weir_task_arg(weir_task_self()) == NULL);
+    return WEIR_PENDING;
+}
+
+static weir_task *submit_token(weir_executor *ex, weir_fn *fn, const weir_task_options *opt)
+{
+    weir_task *task = NULL;
+
+    CHECK(weir_submit_key(&task, ex, "g", fn, &token, opt) == 0);
+    return task;
+}
+
+/* The value may stand where the argument was: it is never taken for that. */
+static void check_settled(weir_task *task)
+{
+    weir_task_wait(NULL, task, WEIR_FOREVER);
+    CHECK(weir_task_arg(task) == NULL);
+    weir_task_unref(task);
+}
+
+SIM_TEST(test_a_task_has_its_argument_until_it_settles, 100)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2));
+    weir_group *group = group_of(ex, "g");
+    const weir_task_options *options[] = { NULL, WEIR_TASK(.id = "x") };
+
+    for (int i = 0; i < 2; i++) {
+        weir_task *task;
+        weir_group_pause(group);
+        task = submit_token(ex, leaves_a_value, options[i]);
+        CHECK(weir_task_arg(task) == &token);
+        weir_group_resume(group);
+        check_settled(task);
+        check_settled(submit_token(ex, settles_itself, options[i]));
+    }
+    weir_executor_free(ex);
+}
+
+SIM_TEST(test_a_task_that_never_ran_has_no_argument_once_it_is_settled, 20)
+{
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 1, .group_queue_max = 1, .rejection = WEIR_DISCARD));
+    weir_task *queued;
+
+    weir_group_pause(group_of(ex, "g"));
+    queued = submit_token(ex, leaves_a_value, NULL);
+    check_settled(submit_token(ex, leaves_a_value, NULL));
+    CHECK(weir_task_arg(queued) == &token);
+    CHECK(weir_task_cancel(queued));
+    check_settled(queued);
+    queued = submit_token(ex, leaves_a_value, NULL);
+    weir_executor_free(ex);
+    check_settled(queued); /* the handle outlives the executor */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +183,8 @@ int main(void)
         cmocka_unit_test(test_a_rejected_task_is_named_to_the_policy),
         cmocka_unit_test(test_results_of_a_batch_have_the_names_of_their_work),
         cmocka_unit_test(test_a_shorter_result_is_not_written_beyond),
+        cmocka_unit_test(test_a_task_has_its_argument_until_it_settles),
+        cmocka_unit_test(test_a_task_that_never_ran_has_no_argument_once_it_is_settled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
