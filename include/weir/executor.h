@@ -218,6 +218,44 @@ typedef struct weir_executor_stats { /* a snapshot; figures may be a moment apar
 
 int weir_executor_stats_get(weir_executor_stats *out, weir_executor *ex);
 
+/* Where a task is in its life. */
+typedef enum weir_task_state {
+    WEIR_TASK_WAITING = 1, /* in its group's queue                                               */
+    WEIR_TASK_RUNNING =
+        2, /* its body has started and not returned; also where WEIR_CALLER_RUNS runs it */
+    WEIR_TASK_PENDING = 4, /* its body returned WEIR_PENDING                                     */
+} weir_task_state;
+
+typedef struct weir_tasks_query { /* zero in any field asks for its default */
+    size_t size;
+    const char *key; /* only tasks of that group; default: of all                                */
+    uint32_t states; /* a sum of weir_task_state; default: all three                             */
+    size_t max;      /* most tasks to list; default 1000                                         */
+} weir_tasks_query;
+#define WEIR_TASKS(...) (&(weir_tasks_query){ .size = sizeof(weir_tasks_query), __VA_ARGS__ })
+
+/* One task in a list. All it points to lies in the list's own memory, but for the names of domains in `why`, which
+ * are the executor's. */
+typedef struct weir_task_info {
+    const char *key, *id; /* as weir_task_key and weir_task_id                                   */
+    weir_task_state state;
+    weir_outcome outcome; /* WEIR_UNSETTLED; or of a running task that was cancelled or timed out,
+                             whose body has yet to return                                        */
+    weir_time since;      /* when it was submitted, if it waits; else when its body started      */
+    const weir_why *why;  /* as weir_task_why, but `ahead` is not counted                        */
+} weir_task_info;
+
+/* Lists tasks that wait, run or are pending, say those that a shutdown could not wait for. *out gets an array of
+ * pointers, ended by NULL, all in one allocation, to be freed with free(3): running tasks first, then pending,
+ * then waiting ones, each the oldest first. If there are more than `max`, it is open which of the last state that
+ * fits are missing. *count (may be NULL) gets the length. `query` may be NULL.
+ *
+ * Tasks go on meanwhile: each entry is true of one moment, and a task that starts or ends during the call may be
+ * missing. The call looks at every record the executor has, which takes about a millisecond per 100,000 of
+ * them, and keeps no lock for long. WEIR_EINVAL: NULL, an unknown state. WEIR_ENOMEM. */
+int weir_executor_tasks(weir_task_info ***out, size_t *count, weir_executor *ex,
+                        const weir_tasks_query *query);
+
 /* The keys of all groups that hold state: an array of strings in one allocation, ended by NULL, to be
  * freed with free(3). *count may be NULL. WEIR_ENOMEM. */
 int weir_executor_keys(char ***out, size_t *count, weir_executor *ex);

@@ -86,6 +86,19 @@ void wr_task_pool_give(struct wr_task_pool *pool, struct weir_task *first, struc
     wr_unlock(&pool->lock);
 }
 
+bool wr_task_pool_walk(struct wr_task_pool *pool, struct wr_chunk **at, struct weir_task **first,
+                       size_t *count)
+{
+    wr_lock(&pool->lock);
+    *at = *at ? (*at)->next : pool->chunks;
+    if (*at) {
+        *first = (*at)->memory;
+        *count = CHUNK / sizeof(**first) - (*at == pool->chunks ? pool->fresh_left : 0);
+    }
+    wr_unlock(&pool->lock);
+    return *at != NULL;
+}
+
 void wr_task_pool_fini(struct wr_task_pool *pool)
 {
     while (pool->chunks) {

@@ -5,10 +5,12 @@
 
 #include "base/lock.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct weir_task;
+struct wr_chunk;
 
 /* Groups keep a few records at hand under their own locks (weir_group.unused) and trade with this pool in
  * batches, which stay together: neither side walks through records that the other has in its cache. A free
@@ -29,6 +31,11 @@ struct weir_task *wr_task_pool_take(struct wr_task_pool *pool, uint32_t want, ui
 /* Gives back a list of `count`, of which the caller knows the last. */
 void wr_task_pool_give(struct wr_task_pool *pool, struct weir_task *first, struct weir_task *last,
                        uint32_t count);
+
+/* All records that were ever used, a block at a time: `*at` is NULL at first and moves on. False: no more. Records may
+ * be in use or not; they stay readable for as long as the pool lives. */
+bool wr_task_pool_walk(struct wr_task_pool *pool, struct wr_chunk **at, struct weir_task **first,
+                       size_t *count);
 
 void wr_task_pool_fini(struct wr_task_pool *pool);
 

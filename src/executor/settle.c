@@ -41,7 +41,8 @@ struct weir_task *wr_task_alloc(struct weir_group *group, uint32_t references)
     __atomic_store_n(&task->group, group, __ATOMIC_RELEASE); /* the monitor may look; see run.c */
     atomic_init(&task->error, 0);
     atomic_init(&task->watchers, NULL);
-    atomic_init(&task->word, WR_PHASE_NEW | references * WR_REF);
+    /* Release: whoever finds the record in use finds its group; see tasks.c. */
+    wr_store(&task->word, WR_PHASE_NEW | references * WR_REF, release);
     return task;
 }
 
@@ -72,6 +73,7 @@ void wr_task_unused_return(struct weir_group *group, uint32_t keep)
 
 void wr_task_recycle(struct weir_group *group, struct weir_task *task)
 {
+    wr_store(&task->word, WR_PHASE_OVER, relaxed); /* no references: not in use */
     *wr_task_next_unused(task) = group->freed;
     group->freed = task;
     group->unused_count++;

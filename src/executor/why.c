@@ -1,5 +1,7 @@
 /* Why a task waits.
  * SPDX-License-Identifier: MIT */
+#include "executor/why.h"
+
 #include "base/options.h"
 #include "executor/executor.h"
 #include "executor/settle.h"
@@ -8,8 +10,8 @@
 #include <string.h>
 #include <weir/error.h>
 
-/* How many of its group are before it. Under the lock; as long as the queue is. */
-static uint64_t count_ahead(struct weir_group *group, const struct weir_task *task)
+/* How many of its group are before it. Under the lock. */
+static uint64_t tasks_ahead(struct weir_group *group, const struct weir_task *task)
 {
     struct wr_side *side = wr_task_side(task);
     uint8_t level = side ? side->level : WR_LEVEL_NORMAL;
@@ -34,7 +36,6 @@ static void why_waiting(weir_why *why, struct weir_group *group, struct weir_tas
     struct wr_root *root = &group->executor->root;
     struct wr_sums *s = &group->sums;
 
-    why->ahead = count_ahead(group, task);
     why->earliest = wr_gate_opens_at(group);
     why->reason = wr_blocked_by(s, root, wr_task_cost(wr_group_first(group)));
     if (why->reason == WEIR_REASON_NONE && group->executor->hall)
@@ -65,36 +66,41 @@ static void why_waiting(weir_why *why, struct weir_group *group, struct weir_tas
         wr_berths_count(group->executor, &why->limit, &why->held);
         break;
     case WEIR_REASON_NONE:
-        why->reason = why->ahead ? WEIR_REASON_BEHIND_OTHERS : WEIR_REASON_NO_WORKER;
+        why->reason =
+            wr_group_first(group) == task ? WEIR_REASON_NO_WORKER : WEIR_REASON_BEHIND_OTHERS;
         break;
     default:
         break;
     }
 }
 
+void wr_task_explain(weir_why *why, struct weir_task *task, bool count_ahead)
+{
+    struct weir_group *group = task->group;
+    uint32_t word = wr_task_word(task), phase = word & WR_PHASE_MASK;
+
+    *why = (weir_why){ .size = sizeof(*why), .node = "", .key = group->key };
+    if (wr_task_outcome(task) != WEIR_UNSETTLED) {
+        why->reason = (weir_reason)((word & WR_REASON_MASK) >> WR_REASON_SHIFT);
+        if (why->reason == WEIR_REASON_NONE)
+            why->reason = WEIR_REASON_SETTLED;
+    } else if (phase == WR_PHASE_QUEUED) {
+        why_waiting(why, group, task);
+        why->ahead = count_ahead ? tasks_ahead(group, task) : 0;
+    } else {
+        why->reason = phase == WR_PHASE_RUNNING ? WEIR_REASON_RUNNING : WEIR_REASON_PENDING;
+    }
+}
+
 int weir_task_why(weir_why *out, weir_task *task)
 {
-    struct weir_group *group;
-    weir_why why = { .size = sizeof(why), .node = "" };
-    uint32_t word;
+    weir_why why;
 
     if (!out || !task)
         return WEIR_EINVAL;
-    group = task->group;
-    wr_lock(&group->lock);
-    word = wr_task_word(task);
-    why.key = group->key;
-    if (wr_task_outcome(task) != WEIR_UNSETTLED) {
-        why.reason = (weir_reason)((word & WR_REASON_MASK) >> WR_REASON_SHIFT);
-        if (why.reason == WEIR_REASON_NONE)
-            why.reason = WEIR_REASON_SETTLED;
-    } else if ((word & WR_PHASE_MASK) == WR_PHASE_QUEUED) {
-        why_waiting(&why, group, task);
-    } else {
-        why.reason =
-            (word & WR_PHASE_MASK) == WR_PHASE_RUNNING ? WEIR_REASON_RUNNING : WEIR_REASON_PENDING;
-    }
-    wr_unlock(&group->lock);
+    wr_lock(&task->group->lock);
+    wr_task_explain(&why, task, true);
+    wr_unlock(&task->group->lock);
     return wr_options_store(out, &why, sizeof(why));
 }
 

@@ -1,0 +1,246 @@
+/* A list of tasks: found by looking at all records, so that tasks pay nothing for being found.
+ *
+ * Note: finding tasks. A record is in use while its word has references. Its group is freed only by a thread that has
+ * held the table's lock since the group's last record was recycled; so while we hold that lock, the group of a
+ * record that we have seen in use is there. Under the group's lock, a task that waits, runs or is pending has a
+ * reference, and we take another; from then on it can be looked at in peace.
+ * SPDX-License-Identifier: MIT */
+#include "base/options.h"
+#include "base/os.h"
+#include "executor/executor.h"
+#include "executor/settle.h"
+#include "executor/why.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <weir/error.h>
+
+enum {
+    ALL_STATES = WEIR_TASK_WAITING | WEIR_TASK_RUNNING | WEIR_TASK_PENDING,
+    MAX_DEFAULT = 1000,
+    FIRST_ROOM = 64,
+};
+
+/* Tasks found so far, with a reference each. */
+struct found {
+    struct weir_task **task;
+    size_t count, room;
+};
+
+/* ---- finding ----------------------------------------------------------------------------------- */
+
+/* The state of a record in use; 0: none of those. */
+static weir_task_state state_of(uint32_t word)
+{
+    switch (word & WR_PHASE_MASK) {
+    case WR_PHASE_QUEUED:
+        return word >= WR_REF ? WEIR_TASK_WAITING : 0;
+    case WR_PHASE_RUNNING:
+        return word >= WR_REF ? WEIR_TASK_RUNNING : 0;
+    case WR_PHASE_PENDING:
+        return word >= WR_REF ? WEIR_TASK_PENDING : 0;
+    default:
+        return 0;
+    }
+}
+
+/* Takes a reference of a record that was seen in use, if it is still in that state. Under the table's lock. */
+static bool hold(struct weir_task *task, weir_task_state state, const char *key)
+{
+    struct weir_group *group = __atomic_load_n(&task->group, __ATOMIC_ACQUIRE);
+    bool found;
+
+    if (key && strcmp(group->key, key) != 0)
+        return false;
+    wr_lock(&group->lock);
+    found = __atomic_load_n(&task->group, __ATOMIC_RELAXED) == group &&
+            state_of(wr_task_word(task)) == state;
+    if (found)
+        weir_task_ref(task);
+    wr_unlock(&group->lock);
+    return found;
+}
+
+/* Room for one more. */
+static bool make_room(struct found *found)
+{
+    struct weir_task **larger;
+    size_t room = found->room ? 2 * found->room : FIRST_ROOM;
+
+    if (found->count < found->room)
+        return true;
+    larger = wr_os_alloc(room * sizeof(larger[0]));
+    if (!larger)
+        return false;
+    if (found->count)
+        memcpy(larger, found->task, found->count * sizeof(larger[0]));
+    wr_os_free(found->task);
+    found->task = larger;
+    found->room = room;
+    return true;
+}
+
+/* Keeps the record's task if it is wanted and there is a place for it. Under the table's lock. */
+static int consider(struct found *started, struct found *waiting, struct weir_task *task,
+                    const weir_tasks_query *query)
+{
+    weir_task_state state = state_of(wr_load(&task->word, acquire)); /* pairs with wr_task_alloc */
+    struct found *found = state == WEIR_TASK_WAITING ? waiting : started;
+
+    if (!(query->states & state) || found->count == query->max)
+        return 0;
+    if (!make_room(found))
+        return WEIR_ENOMEM;
+    if (hold(task, state, query->key))
+        found->task[found->count++] = task;
+    return 0;
+}
+
+/* One look at each record. The table's lock is let go of between blocks of them. */
+static int find(struct found *started, struct found *waiting, struct weir_executor *ex,
+                const weir_tasks_query *query)
+{
+    struct wr_chunk *at = NULL;
+    struct weir_task *record;
+    size_t count;
+    int rc = 0;
+
+    while (!rc && wr_task_pool_walk(&ex->tasks, &at, &record, &count)) {
+        wr_lock(&ex->table.lock);
+        for (size_t i = 0; i < count && !rc; i++)
+            rc = consider(started, waiting, &record[i], query);
+        wr_unlock(&ex->table.lock);
+    }
+    return rc;
+}
+
+/* Those that wait fill the places that are left. */
+static int join(struct found *started, struct found *waiting, size_t max)
+{
+    while (waiting->count && started->count < max) {
+        if (!make_room(started))
+            return WEIR_ENOMEM;
+        started->task[started->count++] = waiting->task[--waiting->count];
+    }
+    return 0;
+}
+
+static void let_go(struct found *found)
+{
+    for (size_t i = 0; i < found->count; i++)
+        weir_task_unref(found->task[i]);
+    wr_os_free(found->task);
+}
+
+/* ---- describing -------------------------------------------------------------------------------- */
+
+/* An entry with its own `why`. */
+struct entry {
+    weir_task_info info;
+    weir_why why;
+};
+
+/* False: it has ended meanwhile. */
+static bool describe(struct entry *entry, struct weir_task *task)
+{
+    weir_task_info *info = &entry->info;
+
+    wr_lock(&task->group->lock);
+    info->state = state_of(wr_task_word(task));
+    info->outcome = wr_task_outcome(task);
+    info->since = info->state == WEIR_TASK_WAITING ? task->queued_at : task->started_at;
+    wr_task_explain(&entry->why, task, false);
+    wr_unlock(&task->group->lock);
+    return info->state != 0;
+}
+
+/* Copies the strings to *at, which moves on. */
+static void keep_names(struct entry *entry, const struct weir_task *task, char **at)
+{
+    entry->info.key = *at;
+    *at = stpcpy(*at, weir_task_key(task)) + 1;
+    entry->info.id = *at;
+    *at = stpcpy(*at, weir_task_id(task)) + 1;
+    if (entry->why.key == weir_task_key(task))
+        entry->why.key = entry->info.key;
+    entry->info.why = &entry->why;
+}
+
+static int rank_of(weir_task_state state)
+{
+    return state == WEIR_TASK_RUNNING ? 0 : state == WEIR_TASK_PENDING ? 1 : 2;
+}
+
+static int by_state_and_age(const void *a, const void *b)
+{
+    const weir_task_info *x = *(weir_task_info *const *)a, *y = *(weir_task_info *const *)b;
+
+    if (x->state != y->state)
+        return rank_of(x->state) - rank_of(y->state);
+    return (x->since > y->since) - (x->since < y->since);
+}
+
+/* Pointers, entries and strings in one allocation, which the caller frees with free(3). */
+static int list(weir_task_info ***out, size_t *listed, const struct found *found)
+{
+    size_t names = 0, n = 0, count = found->count;
+    weir_task_info **info;
+    struct entry *entry;
+    char *at;
+
+    for (size_t i = 0; i < count; i++)
+        names += strlen(weir_task_key(found->task[i])) + strlen(weir_task_id(found->task[i])) + 2;
+    info = malloc((count + 1) * sizeof(info[0]) + count * sizeof(*entry) + names);
+    if (!info)
+        return WEIR_ENOMEM;
+    entry = (struct entry *)(void *)&info[count + 1];
+    at = (char *)&entry[count];
+    for (size_t i = 0; i < count; i++) {
+        if (!describe(&entry[n], found->task[i]))
+            continue;
+        keep_names(&entry[n], found->task[i], &at);
+        info[n] = &entry[n].info;
+        n++;
+    }
+    info[n] = NULL;
+    qsort(info, n, sizeof(info[0]), by_state_and_age);
+    *out = info;
+    *listed = n;
+    return 0;
+}
+
+static int load_query(weir_tasks_query *query, const weir_tasks_query *given)
+{
+    int rc = wr_options_load(query, sizeof(*query), given);
+
+    if (!query->states)
+        query->states = ALL_STATES;
+    if (!query->max)
+        query->max = MAX_DEFAULT;
+    return !rc && query->states & ~(uint32_t)ALL_STATES ? WEIR_EINVAL : rc;
+}
+
+int weir_executor_tasks(weir_task_info ***out, size_t *count, weir_executor *ex,
+                        const weir_tasks_query *given)
+{
+    struct found started = { 0 }, waiting = { 0 };
+    weir_tasks_query query;
+    size_t listed = 0;
+    int rc;
+
+    if (!out || !ex)
+        return WEIR_EINVAL;
+    *out = NULL;
+    rc = load_query(&query, given);
+    if (!rc)
+        rc = find(&started, &waiting, ex, &query);
+    if (!rc)
+        rc = join(&started, &waiting, query.max);
+    if (!rc)
+        rc = list(out, &listed, &started);
+    let_go(&started);
+    let_go(&waiting);
+    if (count)
+        *count = listed;
+    return rc;
+}
