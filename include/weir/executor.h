@@ -167,6 +167,11 @@ typedef struct weir_policy { /* zero in any field asks for its default; all of i
     /* The size of an entry of `groups`, and of the struct that group_for fills; and the size of an entry of
      * `domains`. WEIR_POLICY sets both. 0: the size that the struct had in version 0.1. */
     size_t group_size, domain_size;
+
+    /* Keeps totals of evicted groups by key, for weir_group_totals_get: of at most totals_max keys (default 1000, at
+     * most 10,000,000). Beyond that, those whose group went first are added up under no key. */
+    bool keep_totals;
+    int64_t totals_max;
 } weir_policy;
 #define WEIR_POLICY(...)                                        \
     (&(weir_policy){ .size = sizeof(weir_policy),               \

@@ -73,6 +73,18 @@ typedef struct weir_group_stats { /* a snapshot */
 /* WEIR_ENOGROUP: no such group, or the executor is closed. WEIR_EINVAL: NULL. */
 int weir_group_stats_get(weir_group_stats *out, weir_executor *ex, const char *key);
 
+typedef struct weir_group_totals { /* over all generations of a key */
+    size_t size;
+    uint64_t generations; /* that the sum is over; those still there included */
+    uint64_t submitted, started, succeeded, failed, cancelled, rejected, timed_out;
+    int64_t waited_ns, ran_ns;
+} weir_group_totals;
+
+/* What the tasks of a key came to, over all generations of its group that are there, and those that are gone if the
+ * policy has keep_totals. `key` NULL: the sum of those keys that there was no room for. Good until the executor is
+ * freed. WEIR_ENOGROUP: nothing is known of that key. WEIR_EINVAL: NULL. */
+int weir_group_totals_get(weir_group_totals *out, weir_executor *ex, const char *key);
+
 /* How many tasks of the group were rejected for that reason. WEIR_ENOGROUP, WEIR_EINVAL: as above. */
 int weir_group_rejections_get(uint64_t *count, weir_executor *ex, const char *key,
                               weir_reason reason);

@@ -13,6 +13,7 @@ void wr_executor_unref(struct weir_executor *ex)
     if (wr_sub(&ex->references, 1, acq_rel) > 1)
         return;
     wr_task_pool_fini(&ex->tasks);
+    wr_archive_fini(&ex->archive);
     wr_table_fini(&ex->table);
     wr_hall_delete(ex);
     wr_policy_fini(&ex->policy);
@@ -100,12 +101,15 @@ int weir_executor_new(weir_executor **out, const weir_policy *given, weir_messag
     wr_waitq_init(&ex->resolved);
     wr_list_init(&ex->retired);
     wr_list_init(&ex->untold.jobs);
+    wr_archive_init(&ex->archive, 0);
     wr_intake_init(&ex->intake, ex);
     rc = wr_policy_init(&ex->policy, given, message);
     if (!rc)
         rc = wr_table_init(&ex->table);
     if (!rc) {
         wr_berths_init(ex);
+        if (ex->policy.given.keep_totals)
+            wr_archive_init(&ex->archive, (size_t)ex->policy.given.totals_max);
         wr_queue_from(&queue_max, ex->policy.given.queue_max);
         wr_store(&ex->root.queue_max, queue_max, relaxed);
         wr_store(&ex->root.inflight_max, wr_limit_from(ex->policy.given.inflight_max), relaxed);

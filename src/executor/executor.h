@@ -13,6 +13,7 @@
 #include "executor/ring.h"
 #include "executor/table.h"
 #include "executor/task.h"
+#include "executor/totals.h"
 #include "executor/watch.h"
 #include "runtime/runtime.h"
 
@@ -50,8 +51,9 @@ struct weir_executor {
     _Atomic uint64_t evicted;
     _Atomic uint32_t freed; /* overdue bodies that run on without their permits */
     _Atomic uint64_t stalls;
-    struct wr_list retired; /* groups that are evicted and still live, by ring_link; same lock */
-    struct wr_totals gone;  /* what evicted groups had counted, under the table's lock  */
+    struct wr_list retired;    /* groups that are evicted and still live, by ring_link; same lock */
+    struct wr_totals gone;     /* what evicted groups had counted, under the table's lock  */
+    struct wr_archive archive; /* the same by key, if the policy keeps it; under the table's lock */
     _Atomic uint64_t references; /* the owner's, and one per group                           */
 };
 

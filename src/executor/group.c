@@ -127,15 +127,12 @@ static int check_usable(struct weir_group *group)
 /* What a group had counted goes to the executor's books. Under the table's lock. */
 static void close_books(struct weir_group *group)
 {
-    struct wr_totals *gone = &group->executor->gone;
+    struct weir_executor *ex = group->executor;
+    struct wr_totals totals = { 0 };
 
-    gone->submitted += group->submitted;
-    gone->started += group->started;
-    gone->succeeded += group->succeeded;
-    gone->failed += group->failed;
-    gone->cancelled += group->cancelled;
-    gone->rejected += wr_group_rejected(group);
-    gone->timed_out += group->rare ? group->rare->timed_out : 0;
+    wr_totals_add_group(&totals, group);
+    wr_totals_add(&ex->gone, &totals);
+    wr_archive_add(&ex->archive, group->hash, group->key, &totals);
 }
 
 /* Nobody has it, and nobody can get it any more. Under the lock. */

@@ -356,6 +356,7 @@ static void check_policy(struct check *check, struct wr_policy *policy)
     if (given->idle_evict_ms < 0 || given->idle_evict_ms > WR_SPAN_MAX_MS)
         complain(check, NULL, "idle_evict_ms", given->idle_evict_ms,
                  "use 1 to 31536000000 (a year), or 0 for never");
+    check_range(check, "totals_max", &given->totals_max, 1000, 10000000);
     if ((unsigned)given->rejection > WEIR_BLOCK)
         complain(check, NULL, "rejection", given->rejection, "use one of enum weir_rejection");
     check_domains(check, policy);

@@ -89,6 +89,61 @@ int weir_group_rejections_get(uint64_t *count, weir_executor *ex, const char *ke
     return 0;
 }
 
+/* Under the table's lock. */
+static void add_living(struct wr_totals *totals, struct weir_group *group)
+{
+    wr_lock(&group->lock);
+    wr_totals_add_group(totals, group);
+    wr_unlock(&group->lock);
+}
+
+/* All generations of a key. Under the table's lock; as long as there are evicted groups that still have tasks. */
+static void add_generations(struct wr_totals *totals, struct weir_executor *ex, const char *key)
+{
+    uint64_t hash = wr_table_hash(&ex->table, key, strlen(key));
+    struct weir_group *present = wr_table_get(&ex->table, hash, key);
+    const struct wr_totals *gone = wr_archive_get(&ex->archive, (uint32_t)hash, key);
+
+    if (gone)
+        wr_totals_add(totals, gone);
+    if (present)
+        add_living(totals, present);
+    wr_list_each(node, &ex->retired) {
+        struct weir_group *group = WR_CONTAINER(node, struct weir_group, ring_link);
+        if (group->hash == (uint32_t)hash && strcmp(group->key, key) == 0)
+            add_living(totals, group);
+    }
+}
+
+int weir_group_totals_get(weir_group_totals *out, weir_executor *ex, const char *key)
+{
+    struct wr_totals t = { 0 };
+    weir_group_totals totals;
+
+    if (!out || !ex)
+        return WEIR_EINVAL;
+    wr_lock(&ex->table.lock);
+    if (key)
+        add_generations(&t, ex, key);
+    else
+        t = ex->archive.other;
+    wr_unlock(&ex->table.lock);
+    totals = (weir_group_totals){
+        .size = sizeof(totals),
+        .generations = t.generations,
+        .submitted = t.submitted,
+        .started = t.started,
+        .succeeded = t.succeeded,
+        .failed = t.failed,
+        .cancelled = t.cancelled,
+        .rejected = t.rejected,
+        .timed_out = t.timed_out,
+        .waited_ns = t.waited_ns,
+        .ran_ns = t.ran_ns,
+    };
+    return key && !t.generations ? WEIR_ENOGROUP : wr_options_store(out, &totals, sizeof(totals));
+}
+
 /* Adds a group's figures; under the table's lock. */
 static void add_group(weir_executor_stats *s, struct weir_group *group)
 {

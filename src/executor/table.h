@@ -11,11 +11,6 @@
 
 struct weir_group;
 
-/* Sums over groups, kept when one goes. */
-struct wr_totals {
-    uint64_t submitted, started, succeeded, failed, cancelled, rejected, timed_out;
-};
-
 struct wr_table {
     struct wr_lock lock;
     uint64_t seed[2]; /* against keys chosen to collide */

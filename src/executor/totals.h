@@ -1,0 +1,46 @@
+/* Totals: what the tasks of a group came to, summed over groups and kept when one goes.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_EXECUTOR_TOTALS_H
+#define WR_EXECUTOR_TOTALS_H
+
+#include "base/list.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct weir_group;
+
+struct wr_totals {
+    uint64_t generations; /* that the sum is over */
+    uint64_t submitted, started, succeeded, failed, cancelled, rejected, timed_out;
+    int64_t waited_ns, ran_ns;
+};
+
+void wr_totals_add(struct wr_totals *to, const struct wr_totals *from);
+
+/* Adds a group's. Under its lock, or when nothing else can reach it. */
+void wr_totals_add_group(struct wr_totals *to, const struct weir_group *group);
+
+/* Totals of groups that are gone, by key, if the policy keeps them; under the table's lock.
+ *     count == length of by_age <= max; entries that had to go are in `other` */
+struct wr_archive {
+    size_t max; /* 0: keeps none                           */
+    size_t count;
+    struct wr_archived **bucket;
+    size_t size;           /* of `bucket`, a power of two, or 0       */
+    struct wr_list by_age; /* the one whose group went first is first */
+    struct wr_totals other;
+};
+
+void wr_archive_init(struct wr_archive *archive, size_t max);
+void wr_archive_fini(struct wr_archive *archive);
+
+/* Adds the totals of a group that goes. Without memory they go to `other`. */
+void wr_archive_add(struct wr_archive *archive, uint32_t hash, const char *key,
+                    const struct wr_totals *totals);
+
+/* NULL: nothing is known of that key. */
+const struct wr_totals *wr_archive_get(const struct wr_archive *archive, uint32_t hash,
+                                       const char *key);
+
+#endif
