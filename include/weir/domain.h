@@ -24,6 +24,8 @@ WEIR_BEGIN_DECLS
  * slots and no queue: it has the rest; and no WEIR_RESERVED: it has nobody to borrow from. */
 #define WEIR_DEFAULT_DOMAIN "default"
 
+enum { WEIR_DOMAINS_MAX = 63 }; /* most entries of weir_policy.domains */
+
 #define WEIR_NONE INT64_MIN /* in lend_max, queue_lend_max and headroom_percent: none at all */
 
 typedef enum weir_share {
@@ -42,12 +44,15 @@ typedef struct weir_domain_policy { /* zero asks for the default, but a name and
     int64_t lend_max; /* most slots it may lend out; default half of them (none for the default
                          domain), WEIR_NONE: none                                                */
     int64_t queue_lend_max; /* the same for places                                               */
-    uint32_t workers; /* its own, apart from all others; default: it shares the executor's       */
-    weir_carrier run_on;      /* WEIR_THREADS: its bodies run on threads                         */
+    uint32_t workers;       /* its own, apart from all others, at most 4096; default: it shares the
+                         executor's                                                              */
+    weir_carrier run_on;    /* WEIR_THREADS: its bodies run on threads                         */
     weir_deadlines deadlines; /* of its tasks, unless they or their group say otherwise          */
 } weir_domain_policy;
 
-/* Every period_ms the use of each domain is looked at. Who has used less than low_percent of its slots for
+/* Percentages are 1 to 100, low_percent below high_percent; `hold` is at most 1,000,000.
+ *
+ * Every period_ms the use of each domain is looked at. Who has used less than low_percent of its slots for
  * `hold` samples, and has nobody waiting, lends to one that uses high_percent or more and has tasks
  * waiting, but keeps headroom_percent of its configured slots free. As soon as it has a task waiting, or
  * less than that free, all it lent is recalled: idle slots at once, busy ones when their tasks end. The pair
@@ -90,7 +95,7 @@ typedef struct weir_domain_stats { /* a snapshot of the ledger, all figures of o
     uint64_t places_lent, places_recalled; /* since ever                                       */
 } weir_domain_stats;
 
-/* WEIR_ENODOMAIN: no such domain; an executor without domains has none. */
+/* WEIR_ENODOMAIN: no such domain; an executor without domains has none. WEIR_EINVAL: NULL, or no size. */
 int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char *domain);
 
 /* The name of the n-th domain, the default one first; NULL beyond the last. */

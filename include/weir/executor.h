@@ -26,6 +26,10 @@ WEIR_BEGIN_DECLS
 #define WEIR_NO_LIMIT INT64_MAX /* in a limit: as many as there are                          */
 #define WEIR_NO_QUEUE INT64_MIN /* in a queue_max: never wait; what cannot start is rejected */
 
+#define WEIR_LIMIT_MAX INT64_C(4294967294) /* the highest limit, queue_max or number of slots */
+
+enum { WEIR_WEIGHT_MAX = 1000 }; /* of a group or domain; the lowest is 1 */
+
 /* What to do with a task that finds no room. Whatever it is, permits and places are given back first. */
 typedef enum weir_rejection {
     WEIR_ABORT = 0,   /* the handle's wait answers WEIR_EREJECTED                            */
@@ -65,11 +69,11 @@ typedef struct weir_pace {
 /* What one group is like. Zero asks for the policy's default; an entry of `groups` must set something. Later
  * versions may add fields at the end: weir_policy.group_size tells the library which the program knows. */
 typedef struct weir_group_policy {
-    const char *key;
+    const char *key;      /* up to WEIR_KEY_MAX                                               */
     int64_t limit;        /* tasks (permits) running at once                                 */
     int64_t inflight_max; /* running or pending                                              */
     int64_t queue_max;    /* waiting; WEIR_NO_QUEUE                                          */
-    int64_t weight;       /* share of turns; default 1                                       */
+    int64_t weight;       /* share of turns, up to WEIR_WEIGHT_MAX; default 1                */
     const char *domain;   /* by name; default: domain_for is asked                           */
     weir_deadlines deadlines;
     weir_carrier run_on; /* WEIR_THREADS: its bodies run on threads, and may block           */
@@ -89,6 +93,7 @@ typedef enum weir_stall_policy {
     WEIR_STALL_TO_THREADS, /* after stall_max of them its later tasks run on threads               */
 } weir_stall_policy;
 
+/* Limits go up to WEIR_LIMIT_MAX, or are WEIR_NO_LIMIT; spans of time up to WEIR_SPAN_MAX_MS. */
 typedef struct weir_policy { /* zero in any field asks for its default; all of it is copied */
     size_t size;
     uint32_t workers;           /* 1 to 4096; default: weir_cpus(), one per CPU                 */
@@ -141,7 +146,7 @@ typedef struct weir_policy { /* zero in any field asks for its default; all of i
     weir_deadlines deadlines;     /* of all tasks that nothing nearer says otherwise of       */
     weir_deadlines deadlines_max; /* forced: nobody may take longer, whatever they say        */
     weir_overdue overdue;
-    int64_t overdue_max; /* default 64                                                        */
+    int64_t overdue_max; /* default 64; at most 2147483647                                    */
 
     /* Bodies that block. */
     uint32_t threads_max; /* most bodies on OS threads at a time, over all domains, 1 to 65536;
@@ -191,7 +196,8 @@ enum { WEIR_FINISH_WAITING = 1, WEIR_LEAVE_RUNNING = 2 };
 void weir_executor_close(weir_executor *ex, int flags);
 
 /* Closes intake, lets accepted tasks go on until the deadline, then closes as above. 0: no accepted task
- * is left. WEIR_ETIMEDOUT: some are. WEIR_EDEADLK: called by one of its own tasks. */
+ * is left. WEIR_ETIMEDOUT: some are. WEIR_ECANCELED: the calling task is cancelled. WEIR_EDEADLK: called by one of
+ * its own tasks. WEIR_EINVAL: NULL. */
 int weir_executor_shutdown(weir_executor *ex, weir_time deadline) WEIR_PARKS;
 
 /* Waits until no accepted task is left, without closing. As above. */
@@ -203,8 +209,8 @@ int weir_executor_drain(weir_executor *ex, weir_time deadline) WEIR_PARKS;
 void weir_executor_free(weir_executor *ex) WEIR_PARKS;
 
 /* Changes the executor's own limits while it runs; 0 leaves one as it is. Lowering takes effect as tasks end;
- * a waiting task that costs more than the new limit waits until it is raised. WEIR_EINVAL: negative (but
- * WEIR_NO_QUEUE). */
+ * a waiting task that costs more than the new limit waits until it is raised. WEIR_EINVAL: NULL, negative (but
+ * WEIR_NO_QUEUE), or beyond WEIR_LIMIT_MAX. */
 int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_max);
 
 typedef struct weir_executor_stats { /* a snapshot; figures may be a moment apart */
@@ -221,6 +227,7 @@ typedef struct weir_executor_stats { /* a snapshot; figures may be a moment apar
     uint64_t stalls;
 } weir_executor_stats;
 
+/* WEIR_EINVAL: NULL, or no size. */
 int weir_executor_stats_get(weir_executor_stats *out, weir_executor *ex);
 
 /* Where a task is in its life. */
@@ -262,7 +269,7 @@ int weir_executor_tasks(weir_task_info ***out, size_t *count, weir_executor *ex,
                         const weir_tasks_query *query);
 
 /* The keys of all groups that hold state: an array of strings in one allocation, ended by NULL, to be
- * freed with free(3). *count may be NULL. WEIR_ENOMEM. */
+ * freed with free(3). *count may be NULL. WEIR_EINVAL: NULL. WEIR_ENOMEM. */
 int weir_executor_keys(char ***out, size_t *count, weir_executor *ex);
 
 WEIR_END_DECLS

@@ -12,20 +12,22 @@
 
 WEIR_BEGIN_DECLS
 
-/* The group of that key; made if need be. Keys are copied; "" is one. WEIR_EINVAL: NULL or longer than
- * 4096 bytes. WEIR_ENOMEM. WEIR_ECLOSED. */
+/* The group of that key; made if need be. Keys are copied; "" is one. WEIR_EINVAL: NULL, or a key beyond
+ * WEIR_KEY_MAX. WEIR_ENOMEM. WEIR_ECLOSED. WEIR_ENODOMAIN: it is to be in an unknown domain. */
 int weir_group_get(weir_group **out, weir_executor *ex, const char *key);
 
 const char *weir_group_key(const weir_group *group);
 
 /* Changes limits while the group runs; 0 leaves one as it is. Raising starts waiting tasks at once,
  * lowering takes effect as tasks end; waiting tasks stay, also beyond a lowered queue_max.
- * WEIR_EINVAL: negative (but WEIR_NO_QUEUE), or below the cost of a task that waits. These calls also
- * answer WEIR_ECLOSED if the executor is closed. */
+ * WEIR_EINVAL: NULL, negative (but WEIR_NO_QUEUE), beyond WEIR_LIMIT_MAX, or below the cost of a task that waits.
+ * WEIR_ECLOSED: the executor is closed. */
 int weir_group_resize(weir_group *group, int64_t limit, int64_t inflight_max, int64_t queue_max);
+
+/* Its share of turns from now on, 1 to WEIR_WEIGHT_MAX. WEIR_EINVAL: NULL, or out of range. WEIR_ECLOSED. */
 int weir_group_set_weight(weir_group *group, int64_t weight);
 
-/* Where tasks that start from now on run. */
+/* Where tasks that start from now on run. WEIR_EINVAL: NULL, or an unknown carrier. WEIR_ECLOSED. */
 int weir_group_run_on(weir_group *group, weir_carrier carrier);
 
 /* Starts nothing more until resumed. Waiting tasks stay, new ones are accepted as limits allow. */
@@ -43,13 +45,14 @@ int weir_task_cool_down(weir_task *task, weir_time until);
 /* Starts at most `starts` per `period_ns`, evenly spread, after at most `burst` at once (default 1).
  * 0 starts: no pace. Waiting tasks stay where they are. A group that has a pace keeps what is left of its burst, as far
  * as it fits into the new one: setting a pace again never lets a task start earlier than its rate does.
- * WEIR_EINVAL: negative values, or no period. Others as above. Groups without number get theirs by policy: weir_group_policy. */
+ * WEIR_EINVAL: NULL, negative values, no period, or a burst that would take longer than 292 years. Others as above. Groups without number get theirs by policy: weir_group_policy. */
 int weir_group_pace(weir_group *group, int64_t starts, int64_t period_ns, int64_t burst);
 
 /* Forgets the group at once: its waiting tasks become REJECTED (WEIR_REASON_EVICTED), running ones go on
  * and give their permits back to the generation they came from; the next submit makes a new one and
  * resolves its limits anew. With WEIR_CARRY_OVER the new generation starts with the old one's running
- * tasks charged, so that the limit holds over both. Unknown keys are fine. WEIR_EINVAL: NULL. */
+ * tasks charged, so that the limit holds over both. Unknown keys are fine. WEIR_EINVAL: NULL. WEIR_ENOMEM: only with
+ * WEIR_CARRY_OVER, and nothing was done. */
 enum { WEIR_CARRY_OVER = 1, WEIR_CANCEL_RUNNING = 2 };
 int weir_group_evict(weir_executor *ex, const char *key, int flags);
 

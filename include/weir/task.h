@@ -16,6 +16,11 @@ typedef struct weir_executor weir_executor; /* owned: _new / _free              
 typedef struct weir_group weir_group;       /* shared: see weir/group.h                  */
 typedef struct weir_task weir_task;         /* shared: the caller holds one reference    */
 
+/* The longest key of a group and the longest id of a task, in bytes without the final zero. */
+enum { WEIR_KEY_MAX = 4096, WEIR_ID_MAX = 4096 };
+
+#define WEIR_SPAN_MAX_MS INT64_C(31536000000) /* the longest span of time in milliseconds: a year */
+
 /* A sentence for people. */
 typedef struct weir_message {
     char text[512];
@@ -40,7 +45,7 @@ typedef enum weir_outcome {
 
 /* How long a task may take: waiting for its start, running, and both together. 0: whatever the next one up
  * says: the task's group, its domain, the executor. WEIR_NO_LIMIT: as long as it likes; only the executor's
- * forced deadlines are stronger. A task whose time is up settles at once as WEIR_TIMED_OUT, with error
+ * forced deadlines are stronger. Others: up to WEIR_SPAN_MAX_MS. A task whose time is up settles at once as WEIR_TIMED_OUT, with error
  * WEIR_ETIMEDOUT; if its body runs, it is asked to end, as by weir_task_cancel. */
 typedef struct weir_deadlines {
     int64_t wait_ms, run_ms, total_ms;
@@ -63,9 +68,9 @@ typedef struct weir_result {
 
 typedef struct weir_task_options { /* zero in any field asks for its default */
     size_t size;
-    const char *id;   /* a label for logs and reports; copied                            */
+    const char *id;   /* a label for logs and reports, up to WEIR_ID_MAX; copied              */
     uint32_t cost;    /* how many permits it takes, of its group and of the executor; default 1.
-                              Above a limit: WEIR_EINVAL, it could never run                  */
+                         Above a limit of either: WEIR_EINVAL, it could never run             */
     uint8_t priority; /* WEIR_URGENT first, WEIR_IDLE last; default WEIR_NORMAL               */
     void (*drop)(void *value); /* called for a value nobody took, when the task goes          */
     void (*on_done)(weir_task *task, const weir_result *result,
@@ -86,18 +91,20 @@ enum {
 /* Submits fn(&value, arg) to a group. *out gets a handle; NULL: nobody will ask (detached). Never blocks,
  * except as WEIR_CALLER_RUNS and WEIR_BLOCK say. A rejected task has a handle as well, and 0 is answered:
  * the handle tells. `opt` may be NULL.
- * WEIR_EINVAL: a NULL, or a cost that no limit on the path allows. WEIR_ENOMEM. WEIR_ECLOSED: the
- * executor is closed. WEIR_ETIMEDOUT, WEIR_ECANCELED: WEIR_BLOCK found no room. WEIR_EDEADLK: nor would it ever, because
- * the calling task itself holds what would have to come free. */
+ * WEIR_EINVAL: a NULL, a cost above a limit of the group or the executor, an id beyond WEIR_ID_MAX, an unknown
+ * priority, a deadline out of range. WEIR_ENOMEM. WEIR_ECLOSED: the executor is closed. WEIR_ENODOMAIN: the group
+ * was evicted, and is now to be in an unknown domain. WEIR_ETIMEDOUT, WEIR_ECANCELED: WEIR_BLOCK found no room.
+ * WEIR_EDEADLK: nor would it ever, because the calling task itself holds what would have to come free. */
 int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
                 const weir_task_options *opt) WEIR_PARKS;
 
-/* The same by key, finding or making the group. Over-long keys (more than 4096 bytes): WEIR_EINVAL. */
+/* The same by key, finding or making the group. Also WEIR_EINVAL: a key beyond WEIR_KEY_MAX. WEIR_ENODOMAIN: the group
+ * is to be in an unknown domain. */
 int weir_submit_key(weir_task **out, weir_executor *ex, const char *key, weir_fn *fn, void *arg,
                     const weir_task_options *opt) WEIR_PARKS;
 
 /* Submits `count` tasks in order, arg[i] each, for less than as many calls cost; handles go to out[i] (out may be
- * NULL). Answers how many were submitted, or the error that stopped the very first; the other
+ * NULL). Answers how many were submitted, or the error that stopped the very first, as weir_submit; the other
  * handles are NULL. */
 int64_t weir_submit_many(weir_task **out, weir_group *group, weir_fn *fn, void *const *arg,
                          size_t count, const weir_task_options *opt) WEIR_PARKS;
@@ -112,14 +119,16 @@ typedef struct weir_work {
 
 /* Submits all, waits for all: result[i] belongs to work[i], whatever became of it. Values come to the
  * caller; key and id of a result are those of its work[i], not copies. If the calling task is cancelled, what is left is cancelled too and WEIR_ECANCELED answered;
- * likewise WEIR_EDEADLK, if waiting for one could never end. Results are complete all the same. */
+ * likewise WEIR_EDEADLK, if waiting for one could never end. Results are complete all the same. WEIR_EINVAL: a
+ * NULL, or work without key or fn; WEIR_ECLOSED, WEIR_ENOMEM: then nothing was submitted. */
 int weir_execute_all(weir_result *result, weir_executor *ex, const weir_work *work,
                      size_t count) WEIR_PARKS;
 
 /* Waits for the task to settle. *out (may be NULL) gets the result; the caller set its size.
  * 0: settled, whatever the outcome. WEIR_EREJECTED: settled as rejected, under WEIR_ABORT.
  * WEIR_ETIMEDOUT: not yet; the task goes on. WEIR_ECANCELED: the waiting task is cancelled.
- * WEIR_EDEADLK: it could never settle, because it waits for permits that those who wait for it hold. */
+ * WEIR_EDEADLK: it could never settle, because it waits for permits that those who wait for it hold.
+ * WEIR_EINVAL: no task, or a result without its size. */
 int weir_task_wait(weir_result *out, weir_task *task, weir_time deadline) WEIR_PARKS;
 
 /* The same, and puts the circle of waits in words if there is one: *why (may be NULL) is "" otherwise. */
@@ -142,20 +151,20 @@ bool weir_task_done(const weir_task *task);
  * returns is dropped; its permits stay taken until it does return. True: this call settled it. */
 bool weir_task_cancel(weir_task *task);
 
-/* Settles a task whose body returned (or will return) WEIR_PENDING; from any thread. 0; WEIR_EINVAL if
+/* Settles a task whose body returned (or will return) WEIR_PENDING; from any thread. 0; WEIR_EINVAL: no task, or
  * `error` is WEIR_PENDING; WEIR_EALREADY if it has settled, or has not started: the value is then
  * dropped. */
 int weir_task_settle(weir_task *task, int error, void *value);
 
 /* Has done(task, result, arg) called once, when the task has settled and its permits are back (those of a
  * body that was cancelled while it ran return when it does): by the thread that settles it, or right here
- * if it has. Any number of times. What holds for a listener holds for `done`. WEIR_ENOMEM. */
+ * if it has. Any number of times. What holds for a listener holds for `done`. WEIR_EINVAL: NULL. WEIR_ENOMEM. */
 int weir_task_on_done(weir_task *task,
                       void (*done)(weir_task *task, const weir_result *result, void *arg),
                       void *arg);
 
 /* A descriptor for event loops: becomes readable (end of file) when the task has settled. It is the
- * caller's to close, at any time. Negative: WEIR_ENOMEM, or what the kernel said. */
+ * caller's to close, at any time. Negative: WEIR_EINVAL: no task; WEIR_ENOMEM; or what the kernel said. */
 int weir_task_fd(weir_task *task);
 
 /* Takes the value out of a settled task: the first who asks gets it, and it is his. NULL otherwise. */
@@ -186,6 +195,7 @@ typedef struct weir_why {
     weir_time earliest; /* when it can start at the earliest, if that is known; else 0       */
 } weir_why;
 
+/* WEIR_EINVAL: NULL, or no size. */
 int weir_task_why(weir_why *out, weir_task *task);
 
 /* The same as a sentence, at most `size` bytes with the final zero. Answers its length as snprintf. */

@@ -225,11 +225,11 @@ struct weir_group *wr_group_look_up(struct weir_executor *ex, const char *key)
 
 int wr_group_find(struct weir_group **out, struct weir_executor *ex, const char *key)
 {
-    size_t length = strnlen(key, WR_KEY_MAX + 1);
+    size_t length = strnlen(key, WEIR_KEY_MAX + 1);
     struct weir_group *group, *made;
     uint64_t hash;
 
-    if (length > WR_KEY_MAX)
+    if (length > WEIR_KEY_MAX)
         return WEIR_EINVAL;
     hash = wr_table_hash(&ex->table, key, length);
     wr_lock(&ex->table.lock);
@@ -573,7 +573,7 @@ int weir_group_set_weight(weir_group *handle, int64_t weight)
 {
     struct weir_group *group;
 
-    if (!handle || weight < 1 || weight > 1000)
+    if (!handle || weight < 1 || weight > WEIR_WEIGHT_MAX)
         return WEIR_EINVAL;
     group = wr_group_current(handle);
     if (!group)

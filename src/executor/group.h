@@ -14,7 +14,7 @@
 
 #include <weir/group.h>
 
-enum { WR_LEVELS = 4, WR_LEVEL_NORMAL = 1, WR_KEY_MAX = 4096 };
+enum { WR_LEVELS = 4, WR_LEVEL_NORMAL = 1 };
 
 /* What only groups pay for that were paused, cooled, paced or blocked on; under the group's lock,
  * except the timer, which is the clock's. */

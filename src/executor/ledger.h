@@ -11,8 +11,9 @@
 #include "executor/admit.h"
 
 #include <stddef.h>
+#include <weir/domain.h>
 
-enum { WR_DEFAULT = 0, WR_DOMAINS_MAX = 64 };
+enum { WR_DEFAULT = 0, WR_DOMAINS_MAX = WEIR_DOMAINS_MAX + 1 };
 
 /* Sets of domains are words, a bit for each. */
 static inline uint64_t wr_domain_bit(uint32_t d)

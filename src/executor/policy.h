@@ -8,11 +8,9 @@
 #include <weir/executor.h>
 
 enum {
-    WR_WEIGHT_MAX = 1000,
     WR_PACE_PERIOD_NS = 1000000000,
     WR_ENTRY_MAX = 1024, /* bytes of an entry as a newer program may know it */
 };
-#define WR_SPAN_MAX_MS INT64_C(31536000000) /* a year */
 
 struct wr_policy {
     weir_policy given;          /* with defaults filled in; `groups` points to our copy           */

@@ -19,14 +19,14 @@ static int64_t queue_in_range(int64_t queue_max)
 
 static int64_t weight_in_range(int64_t weight)
 {
-    return weight < 1 ? 1 : weight > WR_WEIGHT_MAX ? WR_WEIGHT_MAX : weight;
+    return weight < 1 ? 1 : weight > WEIR_WEIGHT_MAX ? WEIR_WEIGHT_MAX : weight;
 }
 
 static int64_t span_in_range(int64_t ms)
 {
     if (ms < 0)
         return 1;
-    return ms > WR_SPAN_MAX_MS && ms != WEIR_NO_LIMIT ? WR_SPAN_MAX_MS : ms;
+    return ms > WEIR_SPAN_MAX_MS && ms != WEIR_NO_LIMIT ? WEIR_SPAN_MAX_MS : ms;
 }
 
 static weir_pace pace_in_range(const weir_pace *pace)

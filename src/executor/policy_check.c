@@ -59,13 +59,13 @@ static void check_weight(struct check *check, const char *key, int64_t *weight)
 {
     if (!*weight)
         *weight = 1;
-    if (*weight < 1 || *weight > WR_WEIGHT_MAX)
+    if (*weight < 1 || *weight > WEIR_WEIGHT_MAX)
         complain(check, key, "weight", *weight, "use 1 to 1000");
 }
 
 static void check_span(struct check *check, const char *key, const char *field, int64_t ms)
 {
-    if (ms < 0 || (ms > WR_SPAN_MAX_MS && ms != WEIR_NO_LIMIT))
+    if (ms < 0 || (ms > WEIR_SPAN_MAX_MS && ms != WEIR_NO_LIMIT))
         complain(
             check, key, field, ms,
             "use 1 to 31536000000 (a year), WEIR_NO_LIMIT, or 0 for what the next one up says");
@@ -255,7 +255,7 @@ static void check_range(struct check *check, const char *field, int64_t *value, 
 
 static void check_lending(struct check *check, weir_lending *l)
 {
-    if (l->period_ms < 0 || l->period_ms > WR_SPAN_MAX_MS)
+    if (l->period_ms < 0 || l->period_ms > WEIR_SPAN_MAX_MS)
         complain(check, NULL, "lending.period_ms", l->period_ms,
                  "use 1 to 31536000000 (a year), or 0 for no lending");
     check_range(check, "lending.low_percent", &l->low_percent, 30, 100);
@@ -353,7 +353,7 @@ static void check_policy(struct check *check, struct wr_policy *policy)
     check_limit(check, NULL, "group_limit", &given->group_limit, 1);
     check_limit(check, NULL, "group_inflight_max", &given->group_inflight_max, WEIR_NO_LIMIT);
     check_queue(check, NULL, "group_queue_max", &given->group_queue_max, WEIR_NO_LIMIT);
-    if (given->idle_evict_ms < 0 || given->idle_evict_ms > WR_SPAN_MAX_MS)
+    if (given->idle_evict_ms < 0 || given->idle_evict_ms > WEIR_SPAN_MAX_MS)
         complain(check, NULL, "idle_evict_ms", given->idle_evict_ms,
                  "use 1 to 31536000000 (a year), or 0 for never");
     check_range(check, "totals_max", &given->totals_max, 1000, 10000000);

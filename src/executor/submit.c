@@ -12,7 +12,6 @@
 #include <weir/error.h>
 
 enum {
-    ID_MAX = 4096,
     RUN_MAX = 64, /* tasks that enter in one hold of their group's lock: a microsecond or so */
 };
 
@@ -33,7 +32,7 @@ struct entry {
 
 static bool is_span(int64_t ms)
 {
-    return ms >= 0 && (ms <= WR_SPAN_MAX_MS || ms == WEIR_NO_LIMIT);
+    return ms >= 0 && (ms <= WEIR_SPAN_MAX_MS || ms == WEIR_NO_LIMIT);
 }
 
 static bool needs_side(const weir_task_options *o)
@@ -73,8 +72,8 @@ static int entry_init(struct entry *entry, weir_task_options *options, struct we
     }
     if (!needs_side(entry->options) && !has_locals && !watched)
         return 0;
-    id_size = entry->options->id ? strnlen(entry->options->id, ID_MAX + 1) + 1 : 0;
-    if (id_size > ID_MAX + 1)
+    id_size = entry->options->id ? strnlen(entry->options->id, WEIR_ID_MAX + 1) + 1 : 0;
+    if (id_size > WEIR_ID_MAX + 1)
         return WEIR_EINVAL;
     entry->watched = watched;
     watch_size = watched ? sizeof(struct wr_watch) : 0;
