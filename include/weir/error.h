@@ -1,8 +1,9 @@
-/* What a call can answer when it does not succeed.
+/* Error codes.
  *
  * Every call that can fail returns an int: zero or positive is success, negative is one of the codes
- * below. Codes that mean what an errno means have that errno's number, negated, so -errno from the
- * kernel passes through unchanged; weir's own start at -4101. Numbers are ABI: added, never reused.
+ * below. A code that means the same as an errno has its number, negated, so that -errno from the
+ * kernel passes through unchanged. Codes of weir's own start at -4101. Numbers are ABI: added, never
+ * reused.
  * SPDX-License-Identifier: MIT */
 #ifndef WEIR_ERROR_H
 #define WEIR_ERROR_H
@@ -25,7 +26,7 @@ WEIR_BEGIN_DECLS
     X(DEADLK, -EDEADLK, "the wait could never end")                                       \
     X(CLOSED, -4101, "the runtime or executor is shutting down")                          \
     X(VERSION, -4102, "an option was set that this version of the library does not know") \
-    X(REJECTED, -4103, "the task was rejected; its result says by whom")                  \
+    X(REJECTED, -4103, "the task was rejected; its result has the reason")                \
     X(ALREADY, -EALREADY, "the task has settled already")                                 \
     X(NOGROUP, -4104, "there is no such group")                                           \
     X(NODOMAIN, -4105, "there is no such domain")
@@ -36,11 +37,11 @@ enum {
 #undef WEIR_ERROR_ENUM_
 };
 
-/* The meaning of a code in words. Other negative numbers are taken for a negated errno and described
- * as the system does. The text lives for ever; any thread may ask. */
+/* A code in words; "success" for zero and above. Other negative numbers are read as a negated errno and
+ * described as the system does. Static storage. */
 const char *weir_strerror(int error);
 
-/* The name of a code ("WEIR_ENOMEM"), or "WEIR_E?" for a number that is not in the table. */
+/* The name of a code ("WEIR_ENOMEM"); "WEIR_E?" for a number that is not in the table. Static storage. */
 const char *weir_errname(int error);
 
 WEIR_END_DECLS

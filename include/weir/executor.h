@@ -1,17 +1,17 @@
-/* An executor: runs tasks by group, each group under its own limits, all under common ones.
+/* An executor: runs tasks by group, each group under its own limits, all groups under common ones.
  *
- *     executor     in flight at most inflight_max, waiting for that at most queue_max
- *       domain     if there are any: so many of the executor's slots and places (weir/domain.h)
- *       group      running at most limit, in flight at most inflight_max, waiting at most queue_max
+ *     executor     at most inflight_max tasks in flight; at most queue_max that wait only for that
+ *       domain     if there are any: a share of the executor's slots and places (weir/domain.h)
+ *       group      at most `limit` tasks running, inflight_max in flight, queue_max waiting
  *         task     first in, first out within its group and priority
  *
- * A waiting task holds nothing: no thread, no stack, no permit. It is one record of 64 bytes in its
- * group's queue. When a worker is free it takes the next group's turn, takes the permits of the
- * whole path in one step, and runs the task. Groups take turns by weight, so a lone task of one group
- * waits for at most one turn of each other group that is ready, however long their queues are.
+ * A waiting task holds no thread, no stack and no permit: it is one record of 64 bytes in its group's queue, and
+ * what its options need. A free worker takes the group whose turn it is, takes all permits of that group's first
+ * task in one step, and runs it. Groups take turns by weight, so the first task of a group waits for at most one
+ * turn of each other group that is ready, however long their queues are.
  *
- * A body runs (its function executes, perhaps parked) or is pending (it returned WEIR_PENDING and is
- * settled later by weir_task_settle); both are in flight, only the former counts as concurrency.
+ * A task in flight runs (its body has started and not returned; it may be parked) or is pending (its body returned
+ * WEIR_PENDING; weir_task_settle ends it). A group's `limit` counts those that run.
  * SPDX-License-Identifier: MIT */
 #ifndef WEIR_EXECUTOR_H
 #define WEIR_EXECUTOR_H
@@ -23,14 +23,14 @@
 
 WEIR_BEGIN_DECLS
 
-#define WEIR_NO_LIMIT INT64_MAX /* in a limit: as many as there are                          */
-#define WEIR_NO_QUEUE INT64_MIN /* in a queue_max: never wait; what cannot start is rejected */
+#define WEIR_NO_LIMIT INT64_MAX /* in a limit: none                                          */
+#define WEIR_NO_QUEUE INT64_MIN /* in a queue_max: a task that cannot start at once is rejected */
 
 #define WEIR_LIMIT_MAX INT64_C(4294967294) /* the highest limit, queue_max or number of slots */
 
 enum { WEIR_WEIGHT_MAX = 1000 }; /* of a group or domain; the lowest is 1 */
 
-/* What to do with a task that finds no room. Whatever it is, permits and places are given back first. */
+/* What becomes of a task that finds no room. */
 typedef enum weir_rejection {
     WEIR_ABORT = 0,   /* the handle's wait answers WEIR_EREJECTED                            */
     WEIR_DISCARD,     /* the handle settles as WEIR_REJECTED, its wait answers 0             */
@@ -59,9 +59,9 @@ typedef struct weir_listener {
     void (*stalled)(const weir_stall *stall, void *arg);
 } weir_listener;
 
-/* How often a group starts tasks: evenly spread, after at most `burst` at once; as weir_group_pace. */
+/* How often a group starts tasks: at most `starts` per period, evenly spread, after at most `burst` at once. */
 typedef struct weir_pace {
-    int64_t starts;    /* 0: as fast as they come                                            */
+    int64_t starts;    /* 0: no pace                                                         */
     int64_t period_ns; /* default: a second                                                  */
     int64_t burst;     /* default 1                                                          */
 } weir_pace;
@@ -70,9 +70,9 @@ typedef struct weir_pace {
  * versions may add fields at the end: weir_policy.group_size tells the library which the program knows. */
 typedef struct weir_group_policy {
     const char *key;      /* up to WEIR_KEY_MAX                                               */
-    int64_t limit;        /* tasks (permits) running at once                                 */
-    int64_t inflight_max; /* running or pending                                              */
-    int64_t queue_max;    /* waiting; WEIR_NO_QUEUE                                          */
+    int64_t limit;        /* most tasks (permits) running                                    */
+    int64_t inflight_max; /* most running or pending                                         */
+    int64_t queue_max;    /* most waiting; WEIR_NO_QUEUE: none                               */
     int64_t weight;       /* share of turns, up to WEIR_WEIGHT_MAX; default 1                */
     const char *domain;   /* by name; default: domain_for is asked                           */
     weir_deadlines deadlines;
@@ -80,71 +80,71 @@ typedef struct weir_group_policy {
     weir_pace pace;
 } weir_group_policy;
 
-/* What becomes of the permits (and the slot) of a body that runs on beyond its deadline. */
+/* What becomes of the permits (and the slot) of a body that still runs after its deadline. */
 typedef enum weir_overdue {
-    WEIR_HOLD = 0, /* taken until it returns                                                      */
-    WEIR_RELEASE,  /* free at once; at most overdue_max such bodies at a time, others hold        */
-    WEIR_REPLACE,  /* the same, and if it runs on a thread, another thread may be started for it */
+    WEIR_HOLD = 0, /* they are held until the body returns                                        */
+    WEIR_RELEASE,  /* they are free at once, for at most overdue_max bodies at a time             */
+    WEIR_REPLACE,  /* as WEIR_RELEASE; if the body is on a thread, another one may be started     */
 } weir_overdue;
 
 /* What becomes of a group whose bodies block workers. */
 typedef enum weir_stall_policy {
-    WEIR_STALL_COUNT = 0,  /* it is counted; see weir_group_stats and the listener                */
-    WEIR_STALL_TO_THREADS, /* after stall_max of them its later tasks run on threads               */
+    WEIR_STALL_COUNT = 0,  /* stalls are counted; see weir_group_stats and the listener           */
+    WEIR_STALL_TO_THREADS, /* after stall_max stalls its later tasks run on threads               */
 } weir_stall_policy;
 
 /* Limits go up to WEIR_LIMIT_MAX, or are WEIR_NO_LIMIT; spans of time up to WEIR_SPAN_MAX_MS. */
 typedef struct weir_policy { /* zero in any field asks for its default; all of it is copied */
     size_t size;
     uint32_t workers;           /* 1 to 4096; default: weir_cpus(), one per CPU                 */
-    int64_t inflight_max;       /* over all groups; default WEIR_NO_LIMIT                       */
-    int64_t queue_max;          /* waiting only for inflight_max; default WEIR_NO_LIMIT         */
+    int64_t inflight_max;       /* most in flight over all groups; default WEIR_NO_LIMIT        */
+    int64_t queue_max;          /* most waiting only for inflight_max; default WEIR_NO_LIMIT    */
     int64_t group_limit;        /* default 1                                                    */
     int64_t group_inflight_max; /* default WEIR_NO_LIMIT                                     */
     int64_t group_queue_max;    /* default WEIR_NO_LIMIT: bound it, or a flood fills the memory */
-    const weir_group_policy *groups; /* by name; nobody is asked about what they set         */
+    const weir_group_policy *groups; /* groups by key; group_for is not called for these     */
     size_t group_count;
-    /* Asked once for each new group that is not among those, outside all locks: fills in what it likes of `out`,
-     * which comes with the key and zeros, and is at least group_size bytes. Zero asks for the default; for limit
-     * and domain, limit_for and domain_for are asked before that. A non-zero answer means no opinion: nothing of
-     * `out` counts. The domain's name need only live until the next call. It must not use the key it is asked
+    /* Called once for each new group that is not in `groups`, with no lock held. `out` comes with the key and zeros,
+     * and is at least group_size bytes; the function fills in any of its fields. A field left at zero has its default;
+     * limit and domain are asked of limit_for and domain_for first. If the function returns non-zero, `out` is
+     * ignored. The domain's name must be valid until the next call. The function must not use the group it is asked
      * about.
      *
-     * Nobody can be told that an answer makes no sense, so it is brought into range: what is below the least
-     * counts as the least (a limit of 1, WEIR_NO_QUEUE, a weight of 1, one start, one nanosecond or
-     * millisecond), what is above the most as the most; a run_on that there is not as none; a domain that
-     * there is not as with domain_for. */
+     * A value out of range cannot be refused, so the nearest one in range is taken: at least a limit of 1,
+     * WEIR_NO_QUEUE, a weight of 1, one start, one nanosecond or millisecond. An unknown run_on counts as
+     * WEIR_WORKERS; an unknown domain as unknown_domain_is_default says. */
     int (*group_for)(weir_group_policy *out, const char *key, void *arg);
     void *group_arg;
-    /* The same for the limit alone, of groups whose limit nobody has set by now. Below 1 counts as 1; a non-zero
-     * answer means no opinion, and group_limit is taken. */
+    /* Called once for each new group whose limit neither `groups` nor group_for sets. Below 1 counts as 1. If it
+     * returns non-zero, the limit is group_limit. */
     int (*limit_for)(int64_t *limit, const char *key, void *arg);
     void *limit_arg;
     weir_rejection rejection; /* default: WEIR_ABORT                                         */
-    weir_rejection_fn *rejection_fn; /* takes precedence over `rejection`                    */
+    weir_rejection_fn *rejection_fn; /* called instead of `rejection`                        */
     void *rejection_arg;
     weir_listener listener;
-    /* Forget a group that was idle for this long; default: never. But not while it is paused, cools down or has
-     * yet to earn its burst: a group that comes back starts no more than one that stayed. */
+    /* Evicts a group that was idle for this long; default: never. A group that is paused, cools down or has not earned
+     * its whole burst is not evicted, so that it does not start more by coming back. */
     int64_t idle_evict_ms;
 
-    /* Domains. Their sums must fit into slots and queue_places. */
+    /* Domains. Their slots and places must add up to no more than slots and queue_places. */
     const weir_domain_policy *domains; /* default: none, and no slots are counted            */
-    size_t domain_count;
-    int64_t slots;         /* in all; needed if there are domains                            */
-    int64_t queue_places;  /* in all; default WEIR_NO_LIMIT                                  */
-    int64_t default_floor; /* slots of the default domain that nobody may borrow; default 0  */
+    size_t domain_count;   /* at most WEIR_DOMAINS_MAX                                       */
+    int64_t slots;         /* of all domains together; required if there are domains         */
+    int64_t queue_places;  /* of all domains together; default WEIR_NO_LIMIT                 */
+    int64_t default_floor; /* slots of the default domain that cannot be borrowed; default 0 */
     weir_lending lending;
-    /* Asked once for each new group whose domain neither `groups` nor group_for says: stores a name, which
-     * need only live until the next call, or leaves NULL for the default domain. Non-zero: no opinion. */
+    /* Called once for each new group whose domain neither `groups` nor group_for sets. Stores the name of a domain,
+     * which must be valid until the next call; NULL, or a non-zero return value: the default domain. */
     int (*domain_for)(const char **domain, const char *key, void *arg);
     void *domain_arg;
-    /* If group_for or domain_for names one that there is not; else using the group is WEIR_ENODOMAIN. */
+    /* An unknown domain from group_for or domain_for is the default domain; else calls that need the group answer
+     * WEIR_ENODOMAIN. */
     bool unknown_domain_is_default;
 
     /* Time. */
-    weir_deadlines deadlines;     /* of all tasks that nothing nearer says otherwise of       */
-    weir_deadlines deadlines_max; /* forced: nobody may take longer, whatever they say        */
+    weir_deadlines deadlines;     /* of tasks whose group and domain have none                */
+    weir_deadlines deadlines_max; /* forced on every task: it has none longer than these      */
     weir_overdue overdue;
     int64_t overdue_max; /* default 64; at most 2147483647                                    */
 
@@ -169,12 +169,12 @@ typedef struct weir_policy { /* zero in any field asks for its default; all of i
                                   signal on to the handler that was there before. One that the
                                   program installs later takes its place                        */
 
-    /* The size of an entry of `groups`, and of the struct that group_for fills; and the size of an entry of
-     * `domains`. WEIR_POLICY sets both. 0: the size that the struct had in version 0.1. */
+    /* The size of an entry of `groups`, which is also that of the struct group_for fills, and the size of an entry of
+     * `domains`. WEIR_POLICY sets both. 0: the size in version 0.1. */
     size_t group_size, domain_size;
 
-    /* Keeps totals of evicted groups by key, for weir_group_totals_get: of at most totals_max keys (default 1000, at
-     * most 10,000,000). Beyond that, those whose group went first are added up under no key. */
+    /* Keeps the totals of evicted groups by key, for weir_group_totals_get: of at most totals_max keys (default 1000,
+     * at most 10,000,000). If there are more, those of the keys evicted first are added to one sum without a key. */
     bool keep_totals;
     int64_t totals_max;
 } weir_policy;
@@ -208,26 +208,27 @@ int weir_executor_drain(weir_executor *ex, weir_time deadline) WEIR_PARKS;
  * this executor. NULL is fine. */
 void weir_executor_free(weir_executor *ex) WEIR_PARKS;
 
-/* Changes the executor's own limits while it runs; 0 leaves one as it is. Lowering takes effect as tasks end;
- * a waiting task that costs more than the new limit waits until it is raised. WEIR_EINVAL: NULL, negative (but
- * WEIR_NO_QUEUE), or beyond WEIR_LIMIT_MAX. */
+/* Changes the executor's own limits while tasks run; 0 leaves a limit as it is. A lowered limit takes effect as tasks
+ * end; a waiting task that costs more than the new limit waits until the limit is raised. WEIR_EINVAL: NULL, negative
+ * (but WEIR_NO_QUEUE), or beyond WEIR_LIMIT_MAX. */
 int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_max);
 
 typedef struct weir_executor_stats { /* a snapshot; figures may be a moment apart */
     size_t size;
-    uint64_t groups;   /* that hold state                                              */
-    uint64_t running;  /* bodies executing, those of WEIR_CALLER_RUNS not counted      */
+    uint64_t groups;   /* that exist and were not evicted                              */
+    uint64_t running;  /* bodies that have started and not returned; without those that
+                          WEIR_CALLER_RUNS runs                                        */
     uint64_t inflight; /* running or pending                                           */
     uint64_t waiting;
     int64_t inflight_max, queue_max;
     uint64_t submitted, started, succeeded, failed, cancelled, rejected, evicted;
     uint64_t timed_out;
     uint64_t overdue; /* bodies that run beyond their deadline and hold no permits any more */
-    uint64_t threads; /* OS threads that carry bodies or wait for some                      */
+    uint64_t threads; /* OS threads of the pool, busy or idle                               */
     uint64_t stalls;
 } weir_executor_stats;
 
-/* WEIR_EINVAL: NULL, or no size. */
+/* Figures of the whole executor. WEIR_EINVAL: NULL, or no size. */
 int weir_executor_stats_get(weir_executor_stats *out, weir_executor *ex);
 
 /* Where a task is in its life. */
@@ -268,8 +269,8 @@ typedef struct weir_task_info {
 int weir_executor_tasks(weir_task_info ***out, size_t *count, weir_executor *ex,
                         const weir_tasks_query *query);
 
-/* The keys of all groups that hold state: an array of strings in one allocation, ended by NULL, to be
- * freed with free(3). *count may be NULL. WEIR_EINVAL: NULL. WEIR_ENOMEM. */
+/* Lists the keys of all groups that exist and were not evicted: an array of strings, ended by NULL, all in one
+ * allocation to be freed with free(3). *count (may be NULL) gets their number. WEIR_EINVAL: NULL. WEIR_ENOMEM. */
 int weir_executor_keys(char ***out, size_t *count, weir_executor *ex);
 
 WEIR_END_DECLS

@@ -1,9 +1,9 @@
-/* Groups: a key, its limits, and what waits for them.
+/* Groups: a key, its limits, and the tasks that wait for them.
  *
- * A group comes into being with its first use; its limits are resolved then, once. A handle is borrowed
- * from the executor: it is good until the executor is freed, also after the group was evicted, when it leads to
- * the new generation. Groups that somebody has a handle of are not evicted for being idle; those who use
- * keys without number submit by key.
+ * A group is made when its key is first used; the policy is asked for its limits then, once. A handle belongs to the
+ * executor and is good until the executor is freed. After an eviction the same handle leads to the next group of that
+ * key, the next generation. A group with a handle is never evicted for being idle: a program with an unbounded set of
+ * keys submits by key (weir_submit_key) and takes no handles.
  * SPDX-License-Identifier: MIT */
 #ifndef WEIR_GROUP_H
 #define WEIR_GROUP_H
@@ -12,40 +12,46 @@
 
 WEIR_BEGIN_DECLS
 
-/* The group of that key; made if need be. Keys are copied; "" is one. WEIR_EINVAL: NULL, or a key beyond
- * WEIR_KEY_MAX. WEIR_ENOMEM. WEIR_ECLOSED. WEIR_ENODOMAIN: it is to be in an unknown domain. */
+/* A handle of the key's group, which is made if there is none. The key is copied and may be "".
+ * WEIR_EINVAL: NULL, or a key beyond WEIR_KEY_MAX. WEIR_ENOMEM. WEIR_ECLOSED: the executor is closed.
+ * WEIR_ENODOMAIN: the policy puts the group into an unknown domain. */
 int weir_group_get(weir_group **out, weir_executor *ex, const char *key);
 
+/* The group's key; valid as long as the handle. */
 const char *weir_group_key(const weir_group *group);
 
-/* Changes limits while the group runs; 0 leaves one as it is. Raising starts waiting tasks at once,
- * lowering takes effect as tasks end; waiting tasks stay, also beyond a lowered queue_max.
+/* Changes limits while tasks run; 0 leaves a limit as it is. A raised limit starts waiting tasks at once. A lowered one
+ * takes effect as tasks end; tasks that wait stay in the queue, even if queue_max is now lower.
  * WEIR_EINVAL: NULL, negative (but WEIR_NO_QUEUE), beyond WEIR_LIMIT_MAX, or below the cost of a task that waits.
  * WEIR_ECLOSED: the executor is closed. */
 int weir_group_resize(weir_group *group, int64_t limit, int64_t inflight_max, int64_t queue_max);
 
-/* Its share of turns from now on, 1 to WEIR_WEIGHT_MAX. WEIR_EINVAL: NULL, or out of range. WEIR_ECLOSED. */
+/* Sets the group's share of turns, 1 to WEIR_WEIGHT_MAX. WEIR_EINVAL: NULL, or out of range. WEIR_ECLOSED. */
 int weir_group_set_weight(weir_group *group, int64_t weight);
 
-/* Where tasks that start from now on run. WEIR_EINVAL: NULL, or an unknown carrier. WEIR_ECLOSED. */
+/* Says where tasks of the group that start from now on run. WEIR_EINVAL: NULL, or an unknown carrier. WEIR_ECLOSED. */
 int weir_group_run_on(weir_group *group, weir_carrier carrier);
 
-/* Starts nothing more until resumed. Waiting tasks stay, new ones are accepted as limits allow. */
+/* Starts no task of the group until weir_group_resume. Waiting tasks stay, new ones are accepted as limits allow. */
 void weir_group_pause(weir_group *group);
+
+/* Ends a pause. */
 void weir_group_resume(weir_group *group);
 
-/* Starts nothing more until that time; the latest call counts, a time in the past ends it. */
+/* Starts no task of the group until that time. A later call replaces the time; one in the past ends the cool-down.
+ * WEIR_EINVAL: NULL. WEIR_ECLOSED. WEIR_ENOMEM, WEIR_EAGAIN: no memory, or no thread, for the clock. */
 int weir_group_cool_down(weir_group *group, weir_time until);
 
-/* The same for the group of a task, most often the caller's own: nobody needs a handle of the group, so it is
- * forgotten for being idle like any other, but not before its time. Both: WEIR_EINVAL: NULL. WEIR_ECLOSED.
- * WEIR_ENOMEM, WEIR_EAGAIN: no memory, or no thread, for the clock. */
+/* Cools down the group of a task, most often the caller's own. No handle is taken, so the group is still evicted when
+ * idle, but not before `until`. Errors as weir_group_cool_down. */
 int weir_task_cool_down(weir_task *task, weir_time until);
 
-/* Starts at most `starts` per `period_ns`, evenly spread, after at most `burst` at once (default 1).
- * 0 starts: no pace. Waiting tasks stay where they are. A group that has a pace keeps what is left of its burst, as far
- * as it fits into the new one: setting a pace again never lets a task start earlier than its rate does.
- * WEIR_EINVAL: NULL, negative values, no period, or a burst that would take longer than 292 years. Others as above. Groups without number get theirs by policy: weir_group_policy. */
+/* Starts at most `starts` tasks per `period_ns`, evenly spread, after at most `burst` at once (default 1). 0 starts: no
+ * pace. Waiting tasks stay in the queue. If the group has a pace already, what is left of its burst stays, as far as
+ * it fits into the new one, and the rest is earned at the new pace: a call never refills a burst.
+ * Programs with an unbounded set of keys set paces in the policy instead: weir_group_policy.
+ * WEIR_EINVAL: NULL, negative values, no period, or a burst that would take longer than 292 years. Others as
+ * weir_group_cool_down. */
 int weir_group_pace(weir_group *group, int64_t starts, int64_t period_ns, int64_t burst);
 
 /* Forgets the group at once: its waiting tasks become REJECTED (WEIR_REASON_EVICTED), running ones go on
@@ -56,14 +62,14 @@ int weir_group_pace(weir_group *group, int64_t starts, int64_t period_ns, int64_
 enum { WEIR_CARRY_OVER = 1, WEIR_CANCEL_RUNNING = 2 };
 int weir_group_evict(weir_executor *ex, const char *key, int flags);
 
-typedef struct weir_group_stats { /* a snapshot */
+typedef struct weir_group_stats { /* a snapshot, all figures of one moment */
     size_t size;
     uint64_t running, inflight, waiting;
     int64_t limit, inflight_max, queue_max; /* targets; running may be above limit for a while */
     uint64_t submitted, started, succeeded, failed, cancelled, rejected;
     uint64_t rejected_by[25];  /* for reasons below 25 only; use weir_group_rejections_get   */
     uint64_t peak;             /* most running at once                                       */
-    int64_t waited_ns, ran_ns; /* in all                                                     */
+    int64_t waited_ns, ran_ns; /* sums: of tasks that started, of bodies that have returned  */
     bool paused;
     uint64_t generation;
     uint64_t timed_out;
@@ -73,22 +79,23 @@ typedef struct weir_group_stats { /* a snapshot */
     const char *domain;  /* a loan from the executor                                        */
 } weir_group_stats;
 
-/* WEIR_ENOGROUP: no such group, or the executor is closed. WEIR_EINVAL: NULL. */
+/* Figures of the key's present group. WEIR_ENOGROUP: there is none, or the executor is closed. WEIR_EINVAL: NULL, or
+ * no size. */
 int weir_group_stats_get(weir_group_stats *out, weir_executor *ex, const char *key);
 
 typedef struct weir_group_totals { /* over all generations of a key */
     size_t size;
-    uint64_t generations; /* that the sum is over; those still there included */
+    uint64_t generations; /* groups that the sums are over, the present one included */
     uint64_t submitted, started, succeeded, failed, cancelled, rejected, timed_out;
     int64_t waited_ns, ran_ns;
 } weir_group_totals;
 
-/* What the tasks of a key came to, over all generations of its group that are there, and those that are gone if the
- * policy has keep_totals. `key` NULL: the sum of those keys that there was no room for. Good until the executor is
- * freed. WEIR_ENOGROUP: nothing is known of that key. WEIR_EINVAL: NULL. */
+/* Adds up the figures of all groups a key has had: those that still have tasks and, if the policy has keep_totals,
+ * those that are gone. `key` NULL: the sum over keys that were dropped because there were more than totals_max. Also
+ * works on a closed executor. WEIR_ENOGROUP: nothing is known of the key. WEIR_EINVAL: NULL, or no size. */
 int weir_group_totals_get(weir_group_totals *out, weir_executor *ex, const char *key);
 
-/* How many tasks of the group were rejected for that reason. WEIR_ENOGROUP, WEIR_EINVAL: as above. */
+/* Counts the tasks of the key's present group that were rejected for that reason. Errors as weir_group_stats_get. */
 int weir_group_rejections_get(uint64_t *count, weir_executor *ex, const char *key,
                               weir_reason reason);
 

@@ -1,8 +1,8 @@
-/* Task locals: values that travel with work, not with threads.
+/* Task locals: values that travel with tasks, not with threads.
  *
- * What is set in a thread or task is seen there and in every task submitted from there afterwards: a task
- * starts with what its submitter had, and what it sets itself ends with it. Thread-local storage cannot do
- * that, because workers carry many tasks.
+ * A value is seen by the thread or task that has set it, and by every task submitted from there afterwards. A task
+ * starts with the values of its submitter; values it sets itself end with it. (Thread-local storage cannot do that: a
+ * worker runs many tasks.)
  *
  *     static const weir_local trace_id = WEIR_LOCAL(NULL);
  *     weir_local_set(&trace_id, id);
@@ -15,10 +15,11 @@
 
 WEIR_BEGIN_DECLS
 
-/* A key: its address counts. It must outlive every value set under it. */
+/* A key. Its address is what counts; it must outlive every value set under it. */
 typedef struct weir_local {
-    void (*drop)(
-        void *value); /* called when nobody can see the value any more; NULL: nothing to do */
+    /* Called once for each value set, when no task and no thread sees it any more; may be NULL. It runs where the last
+     * of them ends or sets another value. */
+    void (*drop)(void *value);
 } weir_local;
 #define WEIR_LOCAL(drop_fn) \
     {                       \
@@ -28,13 +29,12 @@ typedef struct weir_local {
 /* The value the caller sees; NULL if none was set. */
 void *weir_local_get(const weir_local *key);
 
-/* Sets it for the caller and what the caller submits from now on. Replaces the value that the caller had set before;
- * tasks submitted before keep that one, and it is dropped when the last of them has ended. On failure the value
- * is the caller's. WEIR_EINVAL: no key. WEIR_ENOMEM. */
+/* Sets a value for the caller and the tasks it submits from now on. It replaces the value the caller saw before; tasks
+ * submitted before keep that one. On failure the caller still owns the value. WEIR_EINVAL: no key. WEIR_ENOMEM. */
 int weir_local_set(const weir_local *key, void *value);
 
-/* Forgets all that the calling thread has set. A plain thread that used weir_local_set does this before it
- * ends; tasks need not. */
+/* Removes all values the caller sees. A plain thread that has called weir_local_set calls this before it ends; tasks
+ * need not. */
 void weir_local_clear(void);
 
 WEIR_END_DECLS

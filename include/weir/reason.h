@@ -1,7 +1,7 @@
-/* Why a task waits, or what became of it: one vocabulary for waiting, rejection and cancellation.
+/* Reasons: why a task waits, or why it was rejected, cancelled or timed out. One table for all.
  *
- * A reason is decided once, where the task was refused, by the node of the tree that refused it.
- * SPDX-License-Identifier: MIT */
+ * The reason of a settled task is fixed when it settles. That of a waiting task is found out when weir_task_why asks,
+ * and may be another one a moment later. SPDX-License-Identifier: MIT */
 #ifndef WEIR_REASON_H
 #define WEIR_REASON_H
 

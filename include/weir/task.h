@@ -21,7 +21,7 @@ enum { WEIR_KEY_MAX = 4096, WEIR_ID_MAX = 4096 };
 
 #define WEIR_SPAN_MAX_MS INT64_C(31536000000) /* the longest span of time in milliseconds: a year */
 
-/* A sentence for people. */
+/* A sentence for a person to read, cut if it does not fit. */
 typedef struct weir_message {
     char text[512];
 } weir_message;
@@ -31,7 +31,7 @@ typedef struct weir_message {
  * failed, with that error. */
 typedef int weir_fn(void **value, void *arg);
 
-/* What became of a task; never an error code. */
+/* How a task ended. */
 typedef enum weir_outcome {
     WEIR_UNSETTLED = 0,
     WEIR_DONE,
@@ -41,25 +41,26 @@ typedef enum weir_outcome {
     WEIR_TIMED_OUT, /* a deadline of its own passed; the reason says which                      */
 } weir_outcome;
 
-#define WEIR_PENDING 1 /* what a body returns that is settled later */
+#define WEIR_PENDING 1 /* returned by a body: the task will be settled later, by weir_task_settle */
 
-/* How long a task may take: waiting for its start, running, and both together. 0: whatever the next one up
- * says: the task's group, its domain, the executor. WEIR_NO_LIMIT: as long as it likes; only the executor's
- * forced deadlines are stronger. Others: up to WEIR_SPAN_MAX_MS. A task whose time is up settles at once as WEIR_TIMED_OUT, with error
- * WEIR_ETIMEDOUT; if its body runs, it is asked to end, as by weir_task_cancel. */
+/* How long a task may wait for its start, how long it may run, and both together: 1 to WEIR_SPAN_MAX_MS. 0: the value
+ * of its group, else of its domain, else of the executor. WEIR_NO_LIMIT: no deadline but the executor's forced ones
+ * (weir_policy.deadlines_max). When a deadline passes, the task settles at once as WEIR_TIMED_OUT, with error
+ * WEIR_ETIMEDOUT; if its body runs, the body is asked to end, as by weir_task_cancel. */
 typedef struct weir_deadlines {
     int64_t wait_ms, run_ms, total_ms;
 } weir_deadlines;
 
+/* The result of a task. What it points to belongs to the task, and is valid until the task's last unref. */
 typedef struct weir_result {
     size_t size;
     weir_outcome outcome;
-    int error;           /* what the body returned, or why it never ran                       */
-    weir_reason reason;  /* of a rejection, cancellation or time-out; else WEIR_REASON_NONE   */
-    void *value;         /* a loan: the task's until its last unref; see weir_task_take       */
-    weir_time queued_at; /* submitted                                                         */
-    weir_time started_at, ended_at; /* around the body; equal if it never ran                 */
-    const char *key, *id;           /* as weir_task_key and weir_task_id: loans from the task */
+    int error;           /* what the body returned; if it never ran, a WEIR_E... that says why  */
+    weir_reason reason;  /* of a rejection, cancellation or time-out; else WEIR_REASON_NONE     */
+    void *value;         /* stored by the body; to keep it, see weir_task_take                  */
+    weir_time queued_at; /* when the task was submitted                                         */
+    weir_time started_at, ended_at; /* of the body; equal if it never ran                       */
+    const char *key, *id;           /* as weir_task_key and weir_task_id                        */
 } weir_result;
 #define WEIR_RESULT                 \
     {                               \
@@ -72,7 +73,7 @@ typedef struct weir_task_options { /* zero in any field asks for its default */
     uint32_t cost;    /* how many permits it takes, of its group and of the executor; default 1.
                          Above a limit of either: WEIR_EINVAL, it could never run             */
     uint8_t priority; /* WEIR_URGENT first, WEIR_IDLE last; default WEIR_NORMAL               */
-    void (*drop)(void *value); /* called for a value nobody took, when the task goes          */
+    void (*drop)(void *value); /* called for a value that was not taken, after the last unref */
     void (*on_done)(weir_task *task, const weir_result *result,
                     void *arg); /* as weir_task_on_done */
     void *on_done_arg;
@@ -88,7 +89,7 @@ enum {
     WEIR_IDLE = 4
 }; /* priorities; 0 asks for NORMAL */
 
-/* Submits fn(&value, arg) to a group. *out gets a handle; NULL: nobody will ask (detached). Never blocks,
+/* Submits fn(&value, arg) to a group. *out gets a handle; NULL: none is wanted (detached). Never blocks,
  * except as WEIR_CALLER_RUNS and WEIR_BLOCK say. A rejected task has a handle as well, and 0 is answered:
  * the handle tells. `opt` may be NULL.
  * WEIR_EINVAL: a NULL, a cost above a limit of the group or the executor, an id beyond WEIR_ID_MAX, an unknown
@@ -103,9 +104,9 @@ int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
 int weir_submit_key(weir_task **out, weir_executor *ex, const char *key, weir_fn *fn, void *arg,
                     const weir_task_options *opt) WEIR_PARKS;
 
-/* Submits `count` tasks in order, arg[i] each, for less than as many calls cost; handles go to out[i] (out may be
- * NULL). Answers how many were submitted, or the error that stopped the very first, as weir_submit; the other
- * handles are NULL. */
+/* Submits fn with each arg[i], in order; cheaper than `count` calls of weir_submit. out[i] gets the handle (`out` may
+ * be NULL). Answers how many tasks were submitted; handles beyond that are NULL. If the very first one failed: its
+ * error, as weir_submit. */
 int64_t weir_submit_many(weir_task **out, weir_group *group, weir_fn *fn, void *const *arg,
                          size_t count, const weir_task_options *opt) WEIR_PARKS;
 
@@ -118,32 +119,34 @@ typedef struct weir_work {
 } weir_work;
 
 /* Submits all, waits for all: result[i] belongs to work[i], whatever became of it. Values come to the
- * caller; key and id of a result are those of its work[i], not copies. If the calling task is cancelled, what is left is cancelled too and WEIR_ECANCELED answered;
- * likewise WEIR_EDEADLK, if waiting for one could never end. Results are complete all the same. WEIR_EINVAL: a
- * NULL, or work without key or fn; WEIR_ECLOSED, WEIR_ENOMEM: then nothing was submitted. */
+ * caller; key and id of a result are those of its work[i], not copies.
+ * If the calling task is cancelled, what is left is cancelled too and WEIR_ECANCELED answered; likewise WEIR_EDEADLK,
+ * if waiting for one could never end. Results are complete all the same. WEIR_EINVAL: a NULL, or work without key or
+ * fn; WEIR_ECLOSED, WEIR_ENOMEM: then nothing was submitted. */
 int weir_execute_all(weir_result *result, weir_executor *ex, const weir_work *work,
                      size_t count) WEIR_PARKS;
 
-/* Waits for the task to settle. *out (may be NULL) gets the result; the caller set its size.
- * 0: settled, whatever the outcome. WEIR_EREJECTED: settled as rejected, under WEIR_ABORT.
- * WEIR_ETIMEDOUT: not yet; the task goes on. WEIR_ECANCELED: the waiting task is cancelled.
- * WEIR_EDEADLK: it could never settle, because it waits for permits that those who wait for it hold.
- * WEIR_EINVAL: no task, or a result without its size. */
+/* Waits for the task to settle. *out (may be NULL; else the caller has set its size, see WEIR_RESULT) gets the result.
+ * 0: it has settled, whatever the outcome. WEIR_EREJECTED: it was rejected, under WEIR_ABORT. WEIR_ETIMEDOUT: it has
+ * not settled yet, and goes on. WEIR_ECANCELED: the calling task was cancelled. WEIR_EDEADLK: the wait could never
+ * end, because the task needs permits of tasks that wait for it. WEIR_EINVAL: no task, or *out has no size. */
 int weir_task_wait(weir_result *out, weir_task *task, weir_time deadline) WEIR_PARKS;
 
-/* The same, and puts the circle of waits in words if there is one: *why (may be NULL) is "" otherwise. */
+/* As weir_task_wait. With WEIR_EDEADLK *why (may be NULL) gets the circle of waits in words, else "". */
 int weir_task_wait_or_say(weir_message *why, weir_result *out, weir_task *task,
                           weir_time deadline) WEIR_PARKS;
 
-/* Waits until all `count` tasks have settled, or any one of them has; NULLs in the array are passed over. *index (may be NULL)
- * gets the place of a task that has settled, the first if there are several. The deadline is for the whole call.
- * 0: settled, whatever the outcomes. WEIR_ETIMEDOUT, WEIR_ECANCELED, WEIR_EDEADLK: as weir_task_wait.
- * WEIR_EINVAL: no array; of wait_any: no task. WEIR_ENOMEM: wait_any only. */
+/* Waits until all `count` tasks have settled, whatever the outcomes; NULLs in the array are passed over. The deadline
+ * is for the whole call. WEIR_ETIMEDOUT, WEIR_ECANCELED, WEIR_EDEADLK: as weir_task_wait. WEIR_EINVAL: no array. */
 int weir_task_wait_all(weir_task *const *task, size_t count, weir_time deadline) WEIR_PARKS;
+
+/* Waits until any of `count` tasks has settled, whatever the outcome; NULLs in the array are passed over. *index (may
+ * be NULL) gets its place in the array, the first if several have settled. Errors as weir_task_wait_all; WEIR_EINVAL
+ * also if there is no task in the array. WEIR_ENOMEM. */
 int weir_task_wait_any(size_t *index, weir_task *const *task, size_t count,
                        weir_time deadline) WEIR_PARKS;
 
-/* Whether it has settled. */
+/* Whether the task has settled. */
 bool weir_task_done(const weir_task *task);
 
 /* Asks it to end. A waiting task settles at once and never runs. A running one settles at once, too: its
@@ -163,42 +166,50 @@ int weir_task_on_done(weir_task *task,
                       void (*done)(weir_task *task, const weir_result *result, void *arg),
                       void *arg);
 
-/* A descriptor for event loops: becomes readable (end of file) when the task has settled. It is the
- * caller's to close, at any time. Negative: WEIR_EINVAL: no task; WEIR_ENOMEM; or what the kernel said. */
+/* Makes a descriptor for event loops, which becomes readable (end of file) when the task has settled. The caller
+ * closes it, at any time. Negative: WEIR_EINVAL: no task; WEIR_ENOMEM; or what the kernel said. */
 int weir_task_fd(weir_task *task);
 
-/* Takes the value out of a settled task: the first who asks gets it, and it is his. NULL otherwise. */
+/* Takes the value out of a settled task: the first caller owns it from now on. NULL: the task has not settled, has no
+ * value, or the value was taken before. */
 void *weir_task_take(weir_task *task);
 
 /* The task the caller runs in; NULL outside. A loan. */
 weir_task *weir_task_self(void);
 
-const char *weir_task_key(const weir_task *task); /* its group's, a loan    */
-const char *weir_task_id(const weir_task *task);  /* "" if it has none      */
+/* The key of the task's group; valid until the task's last unref. */
+const char *weir_task_key(const weir_task *task);
 
-/* The argument it was submitted with; NULL once the task has settled. */
+/* The id the task was submitted with; "" if it has none. Valid until the task's last unref. */
+const char *weir_task_id(const weir_task *task);
+
+/* The argument the task was submitted with; NULL once the task has settled. */
 void *weir_task_arg(const weir_task *task);
 
+/* Takes one more reference, and answers the task. */
 weir_task *weir_task_ref(weir_task *task);
-void weir_task_unref(weir_task *task); /* NULL is fine */
 
-/* Why it waits, or what became of it. */
+/* Gives a reference back; the handle must not be used after the last one. NULL is fine. */
+void weir_task_unref(weir_task *task);
+
+/* Why a task waits, or how it ended. */
 typedef struct weir_why {
     size_t size;
     weir_reason reason;
-    const char *node;   /* "executor", "domain" or "group": who refuses                      */
-    const char *key;    /* of the group, or the domain's name; a loan from the task          */
-    int64_t limit;      /* the limit that holds it back, if one does                         */
-    int64_t held;       /* how many permits of it are taken; those of an evicted generation
-                           that were carried over count                                      */
+    const char *node;   /* what holds the task back: "executor", "domain" or "group"; "" if it
+                           does not wait                                                     */
+    const char *key;    /* the group's key, or the domain's name; valid as weir_task_key     */
+    int64_t limit;      /* the limit that holds it back; 0: none does                        */
+    int64_t held;       /* permits of that limit in use, those included that an evicted group
+                           has carried over                                                  */
     uint64_t ahead;     /* tasks of its group that go first                                  */
-    weir_time earliest; /* when it can start at the earliest, if that is known; else 0       */
+    weir_time earliest; /* the earliest time at which it can start, if known; else 0         */
 } weir_why;
 
-/* WEIR_EINVAL: NULL, or no size. */
+/* Says why a task waits, or how it ended. WEIR_EINVAL: NULL, or no size. */
 int weir_task_why(weir_why *out, weir_task *task);
 
-/* The same as a sentence, at most `size` bytes with the final zero. Answers its length as snprintf. */
+/* Puts that into a sentence, at most `size` bytes with the final zero. Answers its length, as snprintf. */
 int weir_why_text(char *text, size_t size, const weir_why *why);
 
 WEIR_END_DECLS
