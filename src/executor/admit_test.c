@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "executor/admit.h"
 
+#include "support/soak.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -804,15 +806,16 @@ static void run_one(uint64_t seed, bool trace)
     end(&r);
 }
 
-enum { SCHEDULES = 100000 };
+enum { SCHEDULES = 50000 };
 
 static void test_random_schedules_agree_with_the_model(void **state)
 {
     const char *given = getenv("WEIR_SEED");
-    uint64_t seed = given ? strtoull(given, NULL, 10) : 1;
+    uint64_t seed = given ? strtoull(given, NULL, 10) : soak_seed(1);
+    uint64_t count = given ? 1 : soak_times(SCHEDULES);
     (void)state;
     print_message("seeds from %llu\n", (unsigned long long)seed);
-    for (uint64_t i = 0; i < (given ? 1 : SCHEDULES); i++)
+    for (uint64_t i = 0; i < count; i++)
         run_one(seed + i, given && getenv("WEIR_TRACE"));
 }
 

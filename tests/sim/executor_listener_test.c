@@ -47,9 +47,9 @@ static void note_rejected(weir_task *task, weir_reason reason, void *arg)
     note(arg, "rejected %s %d;", weir_task_id(task), (int)reason);
 }
 
-#define LISTENER(log)                                                    \
-    {                                                                    \
-        note_submitted, note_started, note_completed, note_rejected, log \
+#define LISTENER(log)                                                           \
+    {                                                                           \
+        note_submitted, note_started, note_completed, note_rejected, .arg = log \
     }
 
 static void expect(struct log *log, const char *format, ...)

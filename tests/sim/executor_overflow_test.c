@@ -41,7 +41,7 @@ SIM_TEST(test_the_listener_hears_of_each_step_once, 200)
     struct counts counts = { 0 };
     weir_executor *ex = new_executor(
         WEIR_POLICY(.workers = 2, .listener = { count_submitted, count_started, count_completed,
-                                                count_rejected, &counts }));
+                                                count_rejected, .arg = &counts }));
 
     check_done(submit(ex, "g", NULL));
     CHECK_EQ(counts.submitted, 1);
@@ -86,7 +86,7 @@ SIM_TEST(test_a_listener_that_fails_changes_nothing, 200)
     weir_executor *ex = new_executor(
         WEIR_POLICY(.workers = 2, .group_queue_max = WEIR_NO_QUEUE, .rejection = WEIR_DISCARD,
                     .listener = { fail_submitted, fail_submitted, fail_completed, fail_rejected,
-                                  NULL }));
+                                  .arg = NULL }));
     struct body body = { .ms = 10 };
     weir_task *first = submit(ex, "g", &body);
 

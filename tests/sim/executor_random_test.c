@@ -10,6 +10,7 @@
 #include "executor/executor.h"
 #include "executor/settle.h"
 #include "runtime/worker.h"
+#include "support/sanitized.h"
 #include "support/sim_support.h"
 
 #include <stdio.h>
@@ -910,10 +911,10 @@ static void with_slips(void *arg)
     play(false, true);
 }
 
-#ifdef __SANITIZE_ADDRESS__ /* several times slower, and there to look for other things */
-enum { ORDERLY = 14000, FAULTY = 3000, SLIPPED = 3000 };
+#if SANITIZED /* several times slower, and there to look for other things */
+enum { ORDERLY = 4000, FAULTY = 1000, SLIPPED = 1000 };
 #else
-enum { ORDERLY = 70000, FAULTY = 15000, SLIPPED = 15000 };
+enum { ORDERLY = 20000, FAULTY = 5000, SLIPPED = 5000 };
 #endif
 
 static void test_random_orders_keep_all_promises(void **state)
@@ -925,9 +926,10 @@ static void test_random_orders_keep_all_promises(void **state)
 static void test_random_orders_survive_any_failed_allocation(void **state)
 {
     const char *given = getenv("WEIR_SEED");
-    uint64_t first = given ? strtoull(given, NULL, 10) : 1;
+    uint64_t first = given ? strtoull(given, NULL, 10) : soak_seed(1);
+    uint64_t count = given ? 1 : soak_times(FAULTY);
     (void)state;
-    for (uint64_t seed = first; seed < first + (given ? 1 : FAULTY); seed++) {
+    for (uint64_t seed = first; seed < first + count; seed++) {
         weir_sim_report report = WEIR_SIM_REPORT;
         weir_sim_options opt = { .size = sizeof(opt),
                                  .seed = seed,

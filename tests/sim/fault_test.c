@@ -164,8 +164,9 @@ static void run_with(const struct kind *kind, uint64_t n, uint64_t seed, bool st
 static void count_down(bool sticky)
 {
     enum { SEEDS = 12 };
+    uint64_t first = soak_seed(1);
 
-    for (uint64_t seed = 1; seed <= SEEDS; seed++)
+    for (uint64_t seed = first; seed < first + soak_times(SEEDS); seed++)
         for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
             weir_sim_report calm = WEIR_SIM_REPORT;
             weir_sim_options opt = { .size = sizeof(opt), .seed = seed };

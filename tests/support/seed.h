@@ -3,6 +3,8 @@
 #ifndef WR_TESTS_SEED_H
 #define WR_TESTS_SEED_H
 
+#include "support/soak.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,6 +3,8 @@
 #ifndef WR_TESTS_SIM_SUPPORT_H
 #define WR_TESTS_SIM_SUPPORT_H
 
+#include "support/soak.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,13 +17,15 @@
 #define MS               ((int64_t)1000000)
 #define CHECK(condition) WEIR_SIM_CHECK(condition)
 
-/* Runs the scenario under `seeds` different schedules. The failing seed is printed; run the test
- * with WEIR_SEED set to it to see that schedule again. */
+/* Runs the scenario under `seeds` different schedules, or more (see support/soak.h). The failing seed
+ * is printed; run the test with WEIR_SEED set to it to see that schedule again. */
 static inline void explore(uint64_t seeds, const weir_sim_options *opt, void (*scenario)(void *))
 {
     weir_sim_report failure = WEIR_SIM_REPORT;
+    weir_sim_options moved = *opt;
 
-    if (weir_sim_explore(opt, seeds, scenario, NULL, &failure))
+    moved.seed = soak_seed(opt->seed);
+    if (weir_sim_explore(&moved, soak_times(seeds), scenario, NULL, &failure))
         fail_msg("%s", failure.message);
 }
 
