@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 SOURCES = find src include tests bench examples -name '*.[ch]' 2>/dev/null
 
-.PHONY: all run test bench check install format aarch64 models clean help
+.PHONY: all run test soak chaos bench check install format ports models clean help
 
 all:
 	@tools/deps build
@@ -16,6 +16,11 @@ run: all
 test:
 	@tools/deps test
 	@tools/test
+
+# SECONDS or COUNT from the environment or the command line.
+soak chaos:
+	@tools/deps test
+	@tools/$@ $(or $(SECONDS),600) $(COUNT)
 
 bench: all
 	@bench/peers/build
@@ -35,9 +40,9 @@ format:
 	@tools/deps check
 	@$(SOURCES) | xargs -r clang-format -i
 
-aarch64:
+ports:
 	@tools/deps test
-	@tools/aarch64
+	@tools/ports
 
 models:
 	@tools/deps test
@@ -50,11 +55,13 @@ help:
 	@echo 'make             build the libraries, examples and benchmark (build/release)'
 	@echo 'make run         watch weir map at work for twenty seconds'
 	@echo 'make test        every suite, also under sanitizers, valgrind, qemu and spin'
+	@echo 'make soak        random search with other seeds: SECONDS=600, or COUNT=rounds'
+	@echo 'make chaos       kills and stops of real processes: SECONDS=600, or COUNT=rounds'
 	@echo 'make bench       measure, next to the other systems that are installed (tools/deps bench gets them);'
 	@echo '                 ONLY=name for one workload'
 	@echo 'make check       format, static analysis, include arrows, headers, exports'
 	@echo 'make install     PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make format      rewrite sources as .clang-format says'
-	@echo 'make aarch64     smoke test on 64-bit ARM (qemu) and on the portable switch'
+	@echo 'make ports       smoke test on 64-bit ARM (qemu), on the portable switch, with clang, with musl'
 	@echo 'make models      check the models in tests/models with spin'
 	@echo 'make clean       remove build/'

@@ -6,7 +6,7 @@ add_executable(map-child tests/command/map_child.c)
 target_include_directories(map-child PRIVATE tests)
 target_compile_options(map-child PRIVATE -O2 -ffreestanding -fno-stack-protector -fno-pie
     -fno-sanitize=all)
-target_link_options(map-child PRIVATE -static -nostdlib -no-pie -fno-sanitize=all)
+target_link_options(map-child PRIVATE -static -nostdlib -fno-sanitize=all)
 set_target_properties(map-child PROPERTIES POSITION_INDEPENDENT_CODE OFF
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/command)
 

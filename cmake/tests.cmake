@@ -3,6 +3,7 @@
 #
 #   src/<room>/*_test.c        unit          beside what they test, see its private symbols
 #   src/sim/, tests/sim/       sim           linked with the simulator; one thread, so not under TSan
+#   tests/fuzz/*_test.c        fuzz          random calls of the API, on the simulator
 #   tests/stress/*_test.c      stress        real threads
 #   tests/integration/*_test.c integration   the library as users meet it
 #   tests/command/*_test.c     command       the built `weir`, in pipes and on terminals
@@ -13,7 +14,7 @@
 
 enable_testing()
 set(test_list "")
-set(test_properties TIMEOUT 120 ENVIRONMENT
+set(test_properties TIMEOUT 86400 ENVIRONMENT # tools/limit knows better when one is lost
     "CMOCKA_MESSAGE_OUTPUT=STDOUT;TSAN_OPTIONS=halt_on_error=1;UBSAN_OPTIONS=print_stacktrace=1")
 
 # weir_program(<suite> <target> <directory> <source> <library>...)
@@ -23,7 +24,8 @@ function(weir_program suite target directory source)
     target_link_libraries(${target} PRIVATE ${ARGN})
     set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name}
         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${directory})
-    add_test(NAME ${target} COMMAND ${target})
+    add_test(NAME ${target} COMMAND ${PROJECT_SOURCE_DIR}/tools/limit 300
+        ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:${target}>)
     set_tests_properties(${target} PROPERTIES LABELS ${suite} ${test_properties})
     set(test_list "${test_list}${suite} ${target} $<TARGET_FILE:${target}>\n" PARENT_SCOPE)
 endfunction()
@@ -60,6 +62,7 @@ if(CMOCKA_INCLUDE_DIR AND CMOCKA_LIBRARY)
     include(cmake/command_tests.cmake)
     if(NOT WEIR_SANITIZE MATCHES thread)
         weir_tests(sim weir-sim src/sim/*_test.c tests/sim/*_test.c)
+        weir_tests(fuzz weir-sim tests/fuzz/*_test.c)
     endif()
 else()
     message(STATUS "cmocka not found: only the smoke test and the examples will be built")
