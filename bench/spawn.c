@@ -4,11 +4,12 @@
 #include "base/os.h"
 #include "bench.h"
 
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+enum { FUTEX_WAIT_PRIVATE = 0 | 128, FUTEX_WAKE_PRIVATE = 1 | 128 }; /* Linux's */
 
 enum {
     BODIES = 1000000,

@@ -16,9 +16,17 @@
 #include <unistd.h>
 #include <weir/io.h>
 
+/* Linux's, by whatever the C library is. Its numbers of new system calls are the same everywhere. */
 #ifndef P_PIDFD
 #define P_PIDFD 3
 #endif
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+#ifndef RWF_NOWAIT
+#define RWF_NOWAIT 8
+#endif
+enum { CORE_DUMPED = 0x80 }; /* in a child's status, as wait(2) has it */
 
 /* What is left until `deadline`, and whether that is bounded at all. */
 static struct timespec time_left(weir_time deadline)
@@ -189,13 +197,20 @@ static int after_nowait(int fd, short wanted)
     return -errno;
 }
 
-int64_t wr_os_read(int fd, void *buffer, size_t size)
+/* preadv2 and pwritev2 at the file's own offset; not every C library has them. */
+static ssize_t without_waiting(long call, int fd, void *buffer, size_t size)
 {
     struct iovec part = { .iov_base = buffer, .iov_len = size };
+
+    return syscall(call, fd, &part, 1L, -1L, -1L, RWF_NOWAIT);
+}
+
+int64_t wr_os_read(int fd, void *buffer, size_t size)
+{
     ssize_t n = recv(fd, buffer, size, MSG_DONTWAIT);
 
     if (n < 0 && errno == ENOTSOCK) {
-        n = preadv2(fd, &part, 1, -1, RWF_NOWAIT);
+        n = without_waiting(SYS_preadv2, fd, buffer, size);
         if (n < 0) {
             int rc = after_nowait(fd, POLLIN);
             if (rc)
@@ -208,11 +223,10 @@ int64_t wr_os_read(int fd, void *buffer, size_t size)
 
 int64_t wr_os_write(int fd, const void *buffer, size_t size)
 {
-    struct iovec part = { .iov_base = (void *)(uintptr_t)buffer, .iov_len = size };
     ssize_t n = send(fd, buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 
     if (n < 0 && errno == ENOTSOCK) {
-        n = pwritev2(fd, &part, 1, -1, RWF_NOWAIT);
+        n = without_waiting(SYS_pwritev2, fd, (void *)(uintptr_t)buffer, size);
         if (n < 0) {
             int rc = after_nowait(fd, POLLOUT);
             if (rc)
@@ -289,8 +303,8 @@ int wr_os_child_reap(int *status, int child_fd)
     if (!info.si_pid)
         return -EAGAIN;
     if (info.si_code == CLD_EXITED)
-        *status = W_EXITCODE(info.si_status, 0);
+        *status = info.si_status << 8;
     else
-        *status = info.si_status | (info.si_code == CLD_DUMPED ? WCOREFLAG : 0);
+        *status = info.si_status | (info.si_code == CLD_DUMPED ? CORE_DUMPED : 0);
     return 0;
 }

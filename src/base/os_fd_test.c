@@ -42,7 +42,7 @@ static int close_both(void **state)
 
 static weir_time soon(void)
 {
-    return wr_os_now() + 10000000000;
+    return wr_os_now() + 300000000000;
 }
 
 /* ---- attempts -------------------------------------------------------------------------------- */

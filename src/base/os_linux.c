@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -26,6 +25,17 @@
 #ifndef PIDFD_SELF
 #define PIDFD_SELF (-10000) /* Linux 6.14 */
 #endif
+
+#ifndef SYS_process_madvise
+#define SYS_process_madvise 440 /* Linux 5.10; the same everywhere */
+#endif
+
+/* Linux's, whose headers not every C library comes with. */
+enum {
+    FUTEX_WAKE_PRIVATE = 1 | 128,
+    FUTEX_WAIT_BITSET_PRIVATE = 9 | 128,
+};
+#define FUTEX_ANY_BIT UINT32_MAX
 
 enum { GUARD_BATCH = 128 };
 
@@ -193,7 +203,7 @@ int wr_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, weir_time deadli
     struct timespec t = { .tv_sec = until / 1000000000, .tv_nsec = until % 1000000000 };
     /* FUTEX_WAIT_BITSET takes an absolute, monotonic time. */
     long rc = syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected,
-                      deadline == WEIR_FOREVER ? NULL : &t, NULL, FUTEX_BITSET_MATCH_ANY);
+                      deadline == WEIR_FOREVER ? NULL : &t, NULL, FUTEX_ANY_BIT);
 
     return rc && errno == ETIMEDOUT ? -ETIMEDOUT : 0;
 }

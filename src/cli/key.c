@@ -213,15 +213,30 @@ static int copy_key(char **out, const struct span *key, bool lower)
     return 0;
 }
 
+/* regexec on a text without a final zero. */
+static int match_text(const regex_t *regex, const char *text, size_t length, size_t count,
+                      regmatch_t *found)
+{
+#ifdef REG_STARTEND
+    found[0].rm_so = 0;
+    found[0].rm_eo = (regoff_t)length;
+    return regexec(regex, text, count, found, REG_STARTEND);
+#else
+    char *copy = strndup(text, length);
+    int rc = copy ? regexec(regex, copy, count, found, 0) : REG_ESPACE;
+
+    free(copy);
+    return rc;
+#endif
+}
+
 static struct span match(const struct key_rule *rule, const struct record *record)
 {
     regmatch_t found[1 + CAPTURES_MAX];
     size_t captures = rule->regex.re_nsub < CAPTURES_MAX ? rule->regex.re_nsub : CAPTURES_MAX;
     size_t which = captures ? 1 : 0;
 
-    found[0].rm_so = 0;
-    found[0].rm_eo = (regoff_t)record->length;
-    if (regexec(&rule->regex, record->text, 1 + captures, found, REG_STARTEND) != 0)
+    if (match_text(&rule->regex, record->text, record->length, 1 + captures, found) != 0)
         return (struct span){ "", 0 };
     while (which < captures && found[which].rm_so < 0)
         which++;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +29,21 @@ static size_t table_size(uint32_t count)
     return count * sizeof(struct slot);
 }
 
+#ifndef SYS_close_range
+#define SYS_close_range 436 /* Linux 5.9; the same everywhere */
+#endif
+
+static void close_from(int first)
+{
+    enum { MOST = 1 << 20 };
+    long end = sysconf(_SC_OPEN_MAX);
+
+    if (syscall(SYS_close_range, first, ~0U, 0) == 0)
+        return;
+    for (int fd = first; fd < (end > 0 && end < MOST ? (int)end : MOST); fd++)
+        close(fd);
+}
+
 /* Waits for our end, whatever it is, and cleans up. Nothing the terminal sends may end it before that. */
 static void guard(const struct slots *slots, int lifeline)
 {
@@ -38,7 +54,7 @@ static void guard(const struct slots *slots, int lifeline)
     for (int s = 1; s < NSIG; s++)
         signal(s, SIG_IGN);
     dup2(lifeline, 0);
-    close_range(1, ~0U, 0); /* readers of our output must not wait for the guardian */
+    close_from(1); /* readers of our output must not wait for the guardian */
     while (read(0, &byte, 1) < 0 && errno == EINTR)
         ;
     for (uint32_t i = 0; i < slots->count; i++) {

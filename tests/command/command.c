@@ -120,7 +120,7 @@ const char *scratch_read(const char *name)
 
 bool scratch_await(const char *name, const char *text)
 {
-    double limit = clock_now() + 20;
+    double limit = clock_now() + PATIENCE_S;
 
     for (;;) {
         const char *found = scratch_read(name);
@@ -142,7 +142,7 @@ static void become(const int fds[3])
 
     for (int i = 0; i < 3; i++)
         dup2(fds[i], i);
-    close_range(3, ~0U, 0);
+    syscall(SYS_close_range, 3, ~0U, 0);
     signal(SIGPIPE, SIG_DFL);
     setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
     if (chdir(c->directory ? c->directory : scratch("")) < 0)
@@ -184,7 +184,7 @@ void command_start(const struct command *command)
     fcntl(err[0], F_SETFL, O_NONBLOCK);
     fflush(NULL);
     now.began = clock_now();
-    now.limit = now.began + (command->seconds ? command->seconds : 30) * (SANITIZED ? 4 : 1);
+    now.limit = now.began + PATIENCE_S;
     now.late = false;
     now.pid = fork();
     must(now.pid >= 0, "fork");
@@ -250,6 +250,7 @@ static void take(struct flow *flow, bool keep)
         flow->text[flow->length + (size_t)n] = 0;
     }
     flow->length += (size_t)n;
+    now.limit = clock_now() + PATIENCE_S; /* it is late only if nothing comes */
 }
 
 /* One step; false: the command has ended, or is late. */
@@ -330,7 +331,7 @@ static int each_child(int signal)
 /* What was left is ours; it has a moment to end by itself. */
 static int count_left(void)
 {
-    double limit = clock_now() + (now.command.leaves || now.late ? 0 : 5);
+    double limit = clock_now() + (now.command.leaves || now.late ? 0 : PATIENCE_S);
     int left;
 
     while ((left = each_child(0)) && clock_now() < limit)

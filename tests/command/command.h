@@ -5,7 +5,7 @@
  *
  *     r = SCRIPT("a\nb\n", "weir map -- echo {} | head -1");               a line for /bin/sh
  *
- * A command that does not end in time, or leaves a process running, fails the test. What is lent (a result,
+ * A command from which nothing comes for PATIENCE_S, or that leaves a process running, fails the test. What is lent (a result,
  * a path, a text) is lent until the next command.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_TESTS_COMMAND_H
@@ -24,7 +24,6 @@ struct command {
     bool input_stays;       /* open after that, until command_end_input */
     const char *directory;  /* NULL: the scratch directory */
     const char *const *env; /* more NAME=VALUE, or NULL */
-    int seconds;            /* until it is late; 0: 30 */
     bool count_only;        /* output is counted, not kept */
     bool leaves;            /* processes that it leaves behind are ended, and counted in `left` */
 };

@@ -1,5 +1,6 @@
 /* weir map: what happens to each command, from its environment to its end.
  * SPDX-License-Identifier: MIT */
+#include "command/ample.h"
 #include "command/map_results.h"
 
 #include <signal.h>
@@ -229,32 +230,30 @@ static void test_a_script_without_a_first_line_is_run_by_a_shell(void)
 
 static void test_a_timeout_ends_the_command(void)
 {
-    const struct ran *r = MAP("100\n0\n", "--timeout", "300ms", "--", "sleep");
+    const struct ran *r = MAP("1000\n0\n", "--timeout", ample(), "--", "sleep");
 
     assert_ran(r, 1, "", "weir: 1 of 2 failed; the first: task 1 ran out of time\n");
-    assert_true(r->seconds < 20);
 }
 
 static void test_who_ignores_term_is_killed_after_the_grace_with_all_it_started(void)
 {
     const struct ran *r =
-        MAP("a\n", "--timeout", "200ms", "--grace", "100ms", "--results", "deaf", "--", "sh", "-c",
-            "trap '' TERM; sleep 100 & echo {}; sleep 100; wait");
+        MAP("a\n", "--timeout", ample(), "--grace", "100ms", "--results", "deaf", "--", "sh", "-c",
+            "trap '' TERM; sleep 1000 & echo {}; sleep 1000; wait");
     static struct results results;
 
     assert_status(r, 1);
-    assert_true(r->seconds < 20);
     read_results(&results, "deaf");
     assert_string_equal(text_of(&results, 1, "reason"), "timed_out");
     assert_number(&results, 1, "signal", SIGKILL);
-    assert_true(number(&results, 1, "ended") - number(&results, 1, "started") >= 0.3);
+    assert_true(number(&results, 1, "ended") - number(&results, 1, "started") >= 0.4);
     free(results.text);
 }
 
 static void test_what_a_command_wrote_before_its_timeout_is_printed(void)
 {
     const struct ran *r =
-        MAP("a\n", "--timeout", "300ms", "--", "sh", "-c", "echo {}; exec sleep 100");
+        MAP("a\n", "--timeout", ample(), "--", "sh", "-c", "echo {}; exec sleep 1000");
 
     assert_status(r, 1);
     assert_string_equal(r->out, "a\n");
@@ -262,12 +261,11 @@ static void test_what_a_command_wrote_before_its_timeout_is_printed(void)
 
 static void test_a_command_may_use_its_grace(void)
 {
-    const struct ran *r = MAP("a\n", "--timeout", "300ms", "--grace", "20s", "--", "sh", "-c",
+    const struct ran *r = MAP("a\n", "--timeout", ample(), "--grace", "1000s", "--", "sh", "-c",
                               "trap 'echo bye {}; exit' TERM; while :; do sleep 0.01; done");
 
     assert_status(r, 1);
     assert_string_equal(r->out, "bye a\n");
-    assert_true(r->seconds < 15);
 }
 
 static void test_delay_keeps_starts_apart(void)
@@ -348,8 +346,8 @@ static void test_others_run_while_one_waits_for_its_retry(void)
 
 static void test_an_attempt_that_ran_out_of_time_is_tried_again(void)
 {
-    assert_ran(MAP("a\n", "--timeout", "500ms", "--retries", "1", "--backoff", "1ms", "--", "sh",
-                   "-c", "[ $WEIR_ATTEMPT = 2 ] || exec sleep 100; echo {}"),
+    assert_ran(MAP("a\n", "--timeout", ample(), "--retries", "1", "--backoff", "1ms", "--", "sh",
+                   "-c", "[ $WEIR_ATTEMPT = 2 ] || exec sleep 1000; echo {}"),
                0, "a\n", "");
 }
 
@@ -449,13 +447,12 @@ static void test_halt_soon_lets_run_what_runs(void)
 static void test_halt_now_ends_what_runs(void)
 {
     const struct ran *r =
-        MAP("fail\n100\n", "-j2", "--halt", "now,fail=1", "--results", "now", "--", "sh", "-c",
+        MAP("fail\n1000\n", "-j2", "--halt", "now,fail=1", "--results", "now", "--", "sh", "-c",
             "if [ {} = fail ]; then until [ -e now.runs ]; do :; done; exit 1; fi; "
             "touch now.runs; exec sleep {}");
     static struct results results;
 
     assert_status(r, 1); /* the other did not fail: it was ended */
-    assert_true(r->seconds < 20);
     assert_string_equal(r->err, "weir: 1 of 2 failed; the first: task 1 exited with 1\n"
                                 "weir: stopped early: 1 was ended\n");
     read_results(&results, "now");
@@ -470,10 +467,9 @@ static void test_halt_now_kills_who_ignores_term(void)
     const struct ran *r =
         MAP("fail\nx\n", "-j2", "--grace", "200ms", "--halt", "now", "--", "sh", "-c",
             "if [ {} = fail ]; then until [ -e deaf.runs ]; do :; done; exit 1; fi; "
-            "trap '' TERM; sleep 100 & touch deaf.runs; sleep 100; wait");
+            "trap '' TERM; sleep 1000 & touch deaf.runs; sleep 1000; wait");
 
     assert_status(r, 1);
-    assert_true(r->seconds < 20);
 }
 
 /* Whoever takes the signal, tidies up and says so by its exit status has not failed either. */
@@ -535,14 +531,13 @@ static void test_what_was_read_but_not_run_is_in_the_results(void)
 static void test_a_background_process_that_holds_the_pipe_does_not_hold_us(void)
 {
     const struct ran *r = command_run(&(struct command){
-        .argv = WORDS(WEIR_COMMAND, "map", "--", "sh", "-c", "sleep 100 & echo {}"),
+        .argv = WORDS(WEIR_COMMAND, "map", "--", "sh", "-c", "sleep 1000 & echo {}"),
         .input = "a\nb\n",
         .leaves = true,
     });
 
     assert_false(r->late);
     assert_status(r, 0);
-    assert_true(r->seconds < 20);
     assert_true(r->out_length == 4);
 }
 
@@ -558,7 +553,7 @@ static void test_a_command_that_closes_its_output_runs_on(void)
 static void test_commands_do_not_outlive_a_weir_that_is_killed(void)
 {
     command_start(&(struct command){ .argv = WORDS(WEIR_COMMAND, "map", "-j2", "--", "sh", "-c",
-                                                   "sleep 100 & touch kill.{}; wait"),
+                                                   "sleep 1000 & touch kill.{}; wait"),
                                      .input = "1\n2\n" });
     assert_true(scratch_await("kill.1", "") && scratch_await("kill.2", ""));
     kill(command_pid(), SIGKILL);
@@ -570,13 +565,12 @@ static void test_term_ends_what_runs(void)
     const struct ran *r;
 
     command_start(&(struct command){ .argv = WORDS(WEIR_COMMAND, "map", "-j1", "--", "sh", "-c",
-                                                   "touch term.{}; exec sleep 100"),
+                                                   "touch term.{}; exec sleep 1000"),
                                      .input = "1\n2\n" });
     assert_true(scratch_await("term.1", ""));
     kill(command_pid(), SIGTERM);
     r = sound(command_finish());
     assert_status(r, 255); /* the second has not run */
-    assert_true(r->seconds < 20);
 }
 
 static void test_the_first_interrupt_waits_for_what_runs(void)

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MANY = SANITIZED ? 5000 : 100000, SOME = SANITIZED ? 2000 : 10000 };
+enum { MANY = SANITIZED ? 3000 : 30000, SOME = SANITIZED ? 1000 : 5000 };
 
 /* Numbers from 1, a line each, in a file. */
 static void write_numbers(const char *name, int count)
@@ -29,7 +29,6 @@ static void test_every_line_of_very_many_runs_exactly_once(void)
     write_numbers("many", MANY);
     r = sound(command_run(&(struct command){
         .argv = WORDS(WEIR_COMMAND, "map", "-j4", "-a", "many", "--", MAP_CHILD, "say", "{}"),
-        .seconds = 100,
     }));
     assert_status(r, 0);
     for (at = r->out; *at; lines++) {
@@ -78,7 +77,6 @@ static void test_limits_hold_whatever_happens(void)
         sound(command_run(&(struct command){
             .argv = WORDS(WEIR_COMMAND, "map", "-j12", "-J2", "-g1", "--limit", "7=1", "--limit",
                           "[89]=3", "-a", "groups", "--", MAP_CHILD, "overlap", "gauges", "{}"),
-            .seconds = 100,
         })),
         0);
     assert_int_equal(gauges[0].ran, SOME);
@@ -97,30 +95,29 @@ static void test_limits_hold_whatever_happens(void)
 
 /* ---- output -------------------------------------------------------------------------------------- */
 
-static const struct ran *gigabyte(const char *option, size_t more)
+static const struct ran *much(const char *option, size_t more)
 {
     const struct ran *r = sound(command_run(&(struct command){
         .argv = WORDS(WEIR_COMMAND, "map", option, "--", "head", "-c", "{}", "/dev/zero"),
-        .input = "1073741824\n",
+        .input = "268435456\n",
         .count_only = true,
-        .seconds = 100,
     }));
 
     assert_status(r, 0);
-    assert_int_equal(r->out_length, 1073741824 + more);
+    assert_int_equal(r->out_length, 268435456 + more);
     if (!SANITIZED)
         assert_true(r->peak_kb < 64 << 10);
     return r;
 }
 
-static void test_a_gigabyte_of_output_does_not_pile_up_in_memory(void)
+static void test_much_output_does_not_pile_up_in_memory(void)
 {
-    gigabyte("-j2", 0);
+    much("-j2", 0);
 }
 
-static void test_a_gigabyte_as_it_comes_does_not_pile_up_either(void)
+static void test_much_output_as_it_comes_does_not_pile_up_either(void)
 {
-    gigabyte("--line-buffer", 1); /* which ends the line */
+    much("--line-buffer", 1); /* which ends the line */
 }
 
 static void test_a_slow_reader_slows_the_commands_down(void)
@@ -145,7 +142,6 @@ static void test_many_records_ahead_are_bounded_in_memory(void)
             WORDS("/bin/sh", "-c",
                   "(echo first; yes \"$(head -c 100000 /dev/zero | tr '\\0' x)\" | head -n 2000) | "
                   "{ weir map -j1 --halt now -- sh -c 'sleep 1; exit 1' x; }"),
-        .seconds = 60,
     }));
     assert_true(r->peak_kb < 256 << 10);
 }
@@ -155,8 +151,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_every_line_of_very_many_runs_exactly_once),
         TEST(test_limits_hold_whatever_happens),
-        TEST(test_a_gigabyte_of_output_does_not_pile_up_in_memory),
-        TEST(test_a_gigabyte_as_it_comes_does_not_pile_up_either),
+        TEST(test_much_output_does_not_pile_up_in_memory),
+        TEST(test_much_output_as_it_comes_does_not_pile_up_either),
         TEST(test_a_slow_reader_slows_the_commands_down),
         TEST(test_many_records_ahead_are_bounded_in_memory),
     };

@@ -1,5 +1,6 @@
 /* weir map: what commands write, and what becomes of it.
  * SPDX-License-Identifier: MIT */
+#include "command/ample.h"
 #include "command/map_results.h"
 
 #include <fcntl.h>
@@ -185,12 +186,14 @@ static void test_line_buffer_ends_a_long_last_line_too(void)
 
 static void test_line_buffer_ends_with_its_last_line(void)
 {
+    double limit = 25 * (double)ample_ns() / 1e9;
+
     for (int i = 0; i < 30; i++) {
         const struct ran *r = MAP("a\n", "--line-buffer", "--", "sh", "-c",
                                   "head -c 200000 /dev/zero | tr '\\0' x; echo; : {}");
         assert_status(r, 0);
         assert_int_equal(r->out_length, 200001);
-        assert_true(r->seconds < 8);
+        assert_true(r->seconds < limit);
     }
 }
 
@@ -320,10 +323,9 @@ static void test_results_on_a_full_disk_are_an_error(void)
 static void test_a_full_disk_for_output_ends_the_run(void)
 {
     const struct ran *r = SCRIPT(
-        "1\n2\n", "weir map -j2 -- sh -c '[ {} = 1 ] || exec sleep 100; echo {}' >/dev/full");
+        "1\n2\n", "weir map -j2 -- sh -c '[ {} = 1 ] || exec sleep 1000; echo {}' >/dev/full");
 
     assert_status(r, 255);
-    assert_true(r->seconds < 20);
     assert_contains(r->err, "weir: standard output: No space left on device; ending\n");
 }
 
@@ -331,12 +333,11 @@ static void test_a_full_disk_for_output_ends_the_run(void)
 static void test_a_reader_that_goes_away_ends_the_run_without_a_word(void)
 {
     const struct ran *r =
-        SCRIPT("1\n2\n3\n", "weir map -j3 -- sh -c 'case {} in 3) exec sleep 100;; "
+        SCRIPT("1\n2\n3\n", "weir map -j3 -- sh -c 'case {} in 3) exec sleep 1000;; "
                             "2) until [ -e reader.gone ]; do :; done;; esac; echo {}' | "
                             "{ head -1; exec <&-; touch reader.gone; }");
 
     assert_ran(r, 0, "1\n", "");
-    assert_true(r->seconds < 20);
 }
 
 static void test_a_reader_that_goes_away_is_status_255(void)
@@ -397,7 +398,6 @@ static void test_a_command_that_ignores_term_is_killed_if_its_output_cannot_be_k
     const struct ran *r = map_without_room("trap '' TERM; [ {} = 2 ] || yes; echo {}");
 
     assert_status(r, 1);
-    assert_true(r->seconds < 20);
 }
 
 static void test_a_full_temporary_directory_ends_the_command_that_fills_it(void)

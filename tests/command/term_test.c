@@ -68,7 +68,7 @@ static void pty_resize(struct pty *pty, int cols, int rows)
 
 static void await_text(struct pty *pty, const char *text)
 {
-    weir_time limit = weir_in_s(10);
+    weir_time limit = patience();
 
     while (screen_find(pty->screen, text) < 0 && weir_now() < limit)
         pty_pump(pty, 100);
@@ -386,7 +386,7 @@ static void pty_end(struct pty *pty, pid_t pid)
 
 static int await_key(struct term *term)
 {
-    weir_time limit = weir_in_s(10);
+    weir_time limit = patience();
     int key = 0;
 
     while (key == 0 && weir_now() < limit) {

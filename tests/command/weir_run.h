@@ -26,11 +26,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATIENCE_S = 20 };
-
 /* Waits for what somebody else brings about, doing `step` (which should take a moment) meanwhile. */
 #define AWAIT_DOING(condition, step)                                       \
-    for (weir_time until_ = weir_in_s(PATIENCE_S); !(condition);) {        \
+    for (weir_time until_ = patience(); !(condition);) {                   \
         if (weir_now() >= until_) {                                        \
             check_that(false, "in time: " #condition, __FILE__, __LINE__); \
             break;                                                         \
@@ -209,7 +207,7 @@ static inline void tell_children(void)
 /* Nothing that descends from us is left. What was killed may take a moment to be gone. */
 static inline bool nothing_is_left(void)
 {
-    weir_time until = weir_in_s(10);
+    weir_time until = patience();
 
     while (!no_children()) {
         if (weir_now() >= until) {
@@ -261,7 +259,7 @@ static inline pid_t weir_start(const char *const *argv, const char *in, const ch
 /* The exit status, or 1000 and a signal's number; kills what takes too long. */
 static inline int weir_end(pid_t pid)
 {
-    weir_time until = weir_in_s(PATIENCE_S);
+    weir_time until = patience();
     int status = 0;
 
     while (waitpid(pid, &status, WNOHANG) == 0) {

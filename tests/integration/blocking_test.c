@@ -19,7 +19,7 @@ static int pass_gate(void *arg)
 
     while (now > most && !atomic_compare_exchange_weak(&gate->most, &most, now))
         ;
-    for (weir_time limit = weir_in_s(20); !atomic_load(&gate->open) && weir_now() < limit;)
+    for (weir_time limit = patience(); !atomic_load(&gate->open) && weir_now() < limit;)
         poll(NULL, 0, 1); /* as code that knows nothing of weir would */
     atomic_fetch_sub(&gate->inside, 1);
     return atomic_fetch_add(&gate->passed, 1);

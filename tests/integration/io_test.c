@@ -67,10 +67,10 @@ static void test_a_wait_answers_what_is_ready(struct crew *crew)
     int fd[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
-    struct wait write_only = WAIT(fd[0], WEIR_WRITE, weir_in_s(10), WEIR_WRITE);
-    struct wait either = WAIT(fd[0], WEIR_READ | WEIR_WRITE, weir_in_s(10), WEIR_WRITE);
-    struct wait both = WAIT(fd[0], WEIR_READ | WEIR_WRITE, weir_in_s(10), WEIR_READ | WEIR_WRITE);
-    struct wait read_only = WAIT(fd[0], WEIR_READ, weir_in_s(10), WEIR_READ);
+    struct wait write_only = WAIT(fd[0], WEIR_WRITE, patience(), WEIR_WRITE);
+    struct wait either = WAIT(fd[0], WEIR_READ | WEIR_WRITE, patience(), WEIR_WRITE);
+    struct wait both = WAIT(fd[0], WEIR_READ | WEIR_WRITE, patience(), WEIR_READ | WEIR_WRITE);
+    struct wait read_only = WAIT(fd[0], WEIR_READ, patience(), WEIR_READ);
     crew_play(crew, wait_for, &write_only);
     crew_play(crew, wait_for, &either);
     CHECK_EQUAL(write(fd[1], "x", 1), 1);
@@ -84,7 +84,7 @@ static void test_a_wait_ends_when_something_comes(struct crew *crew)
     int fd[2];
 
     assert_int_equal(pipe(fd), 0);
-    struct wait w = WAIT(fd[0], WEIR_READ, weir_in_s(10), WEIR_READ);
+    struct wait w = WAIT(fd[0], WEIR_READ, patience(), WEIR_READ);
     crew_go(crew, wait_for, &w);
     AWAIT(atomic_load(&w.begun));
     CHECK(!atomic_load(&w.done));
@@ -100,7 +100,7 @@ static void test_a_wait_ends_when_there_is_room(struct crew *crew)
 
     assert_int_equal(pipe(fd), 0);
     fill(fd[1]);
-    struct wait w = WAIT(fd[1], WEIR_WRITE, weir_in_s(10), WEIR_WRITE);
+    struct wait w = WAIT(fd[1], WEIR_WRITE, patience(), WEIR_WRITE);
     crew_go(crew, wait_for, &w);
     AWAIT(atomic_load(&w.begun));
     CHECK(!atomic_load(&w.done));
@@ -146,7 +146,7 @@ static void test_the_end_of_a_pipe_is_ready_to_read(struct crew *crew)
 
     assert_int_equal(pipe(fd), 0);
     close(fd[1]);
-    struct wait w = WAIT(fd[0], WEIR_READ, weir_in_s(10), WEIR_READ | WEIR_HANGUP);
+    struct wait w = WAIT(fd[0], WEIR_READ, patience(), WEIR_READ | WEIR_HANGUP);
     crew_play(crew, wait_for, &w);
     close(fd[0]);
 }
@@ -157,10 +157,10 @@ static void test_the_end_of_a_connection_is_ready_to_read(struct crew *crew)
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
     shutdown(fd[1], SHUT_WR);
-    struct wait half = WAIT(fd[0], WEIR_READ, weir_in_s(10), WEIR_READ);
+    struct wait half = WAIT(fd[0], WEIR_READ, patience(), WEIR_READ);
     crew_play(crew, wait_for, &half); /* it may still be written to */
     close(fd[1]);
-    struct wait whole = WAIT(fd[0], WEIR_READ, weir_in_s(10), WEIR_READ | WEIR_HANGUP);
+    struct wait whole = WAIT(fd[0], WEIR_READ, patience(), WEIR_READ | WEIR_HANGUP);
     crew_play(crew, wait_for, &whole);
     close(fd[0]);
 }
@@ -171,7 +171,7 @@ static void test_a_closed_reader_ends_a_wait_for_room(struct crew *crew)
 
     assert_int_equal(pipe(fd), 0);
     fill(fd[1]);
-    struct wait w = WAIT(fd[1], WEIR_WRITE, weir_in_s(10), WEIR_WRITE | WEIR_HANGUP);
+    struct wait w = WAIT(fd[1], WEIR_WRITE, patience(), WEIR_WRITE | WEIR_HANGUP);
     crew_go(crew, wait_for, &w);
     AWAIT(atomic_load(&w.begun));
     close(fd[0]);
@@ -188,8 +188,8 @@ static void test_a_reader_and_a_writer_share_a_descriptor(struct crew *crew)
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd), 0);
     for (int first = 0; first < 2; first++) {
         fill(fd[0]);
-        struct wait reader = WAIT(fd[0], WEIR_READ, weir_in_s(10), WEIR_READ);
-        struct wait writer = WAIT(fd[0], WEIR_WRITE, weir_in_s(10), WEIR_WRITE);
+        struct wait reader = WAIT(fd[0], WEIR_READ, patience(), WEIR_READ);
+        struct wait writer = WAIT(fd[0], WEIR_WRITE, patience(), WEIR_WRITE);
         crew_go(crew, wait_for, first ? &reader : &writer);
         crew_go(crew, wait_for, first ? &writer : &reader);
         AWAIT(atomic_load(&reader.begun) && atomic_load(&writer.begun));
@@ -219,7 +219,7 @@ static void test_everyone_who_waits_for_a_descriptor_is_woken(struct crew *crew)
 
     assert_int_equal(pipe(fd), 0);
     for (int i = 0; i < 8; i++) {
-        w[i] = (struct wait)WAIT(fd[0], WEIR_READ, weir_in_s(10), WEIR_READ);
+        w[i] = (struct wait)WAIT(fd[0], WEIR_READ, patience(), WEIR_READ);
         crew_go(crew, wait_for, &w[i]);
     }
     for (int i = 0; i < 8; i++)
@@ -235,7 +235,7 @@ static void test_one_of_two_waits_times_out(struct crew *crew)
     int fd[2];
 
     assert_int_equal(pipe(fd), 0);
-    struct wait patient = WAIT(fd[0], WEIR_READ, weir_in_s(10), WEIR_READ);
+    struct wait patient = WAIT(fd[0], WEIR_READ, patience(), WEIR_READ);
     struct wait hasty = WAIT(fd[0], WEIR_READ, weir_in_ms(5), WEIR_ETIMEDOUT);
     crew_go(crew, wait_for, &patient);
     crew_go(crew, wait_for, &hasty);
@@ -252,8 +252,8 @@ static void test_two_descriptors_of_one_file_are_told_apart(struct crew *crew)
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
     twin = dup(fd[0]);
-    struct wait a = WAIT(fd[0], WEIR_READ, weir_in_s(10), WEIR_READ);
-    struct wait b = WAIT(twin, WEIR_READ | WEIR_WRITE, weir_in_s(10), WEIR_WRITE);
+    struct wait a = WAIT(fd[0], WEIR_READ, patience(), WEIR_READ);
+    struct wait b = WAIT(twin, WEIR_READ | WEIR_WRITE, patience(), WEIR_WRITE);
     crew_go(crew, wait_for, &a);
     crew_go(crew, wait_for, &b);
     AWAIT(atomic_load(&b.done));
@@ -269,14 +269,14 @@ static void use_regular_file(void *arg)
     char text[] = "0123456789", back[32] = "";
     int fd = *(int *)arg;
 
-    CHECK_EQUAL(weir_fd_wait(fd, WEIR_READ, weir_in_s(10)), WEIR_READ);
+    CHECK_EQUAL(weir_fd_wait(fd, WEIR_READ, patience()), WEIR_READ);
     CHECK_EQUAL(weir_fd_wait(fd, WEIR_WRITE, WEIR_NOW_OR_NEVER), WEIR_WRITE);
-    CHECK_EQUAL(weir_fd_wait(fd, WEIR_READ | WEIR_WRITE, weir_in_s(10)), WEIR_READ | WEIR_WRITE);
-    CHECK_EQUAL(weir_write(fd, text, 10, weir_in_s(10)), 10);
+    CHECK_EQUAL(weir_fd_wait(fd, WEIR_READ | WEIR_WRITE, patience()), WEIR_READ | WEIR_WRITE);
+    CHECK_EQUAL(weir_write(fd, text, 10, patience()), 10);
     CHECK_EQUAL(lseek(fd, 0, SEEK_SET), 0);
     CHECK_EQUAL(weir_read(fd, back, sizeof(back), WEIR_NOW_OR_NEVER), 10);
     CHECK(strcmp(back, text) == 0);
-    CHECK_EQUAL(weir_read(fd, back, sizeof(back), weir_in_s(10)), 0);
+    CHECK_EQUAL(weir_read(fd, back, sizeof(back), patience()), 0);
     CHECK_EQUAL(lseek(fd, 0, SEEK_SET), 0);
     CHECK_EQUAL(ftruncate(fd, 0), 0);
 }
@@ -300,12 +300,12 @@ static void use_closed_descriptor(void *arg)
     char byte = 0;
     struct sockaddr_in address = { .sin_family = AF_INET };
 
-    CHECK_EQUAL(weir_fd_wait(fd, WEIR_READ, weir_in_s(10)), WEIR_EBADF);
+    CHECK_EQUAL(weir_fd_wait(fd, WEIR_READ, patience()), WEIR_EBADF);
     CHECK_EQUAL(weir_fd_wait(fd, WEIR_WRITE, WEIR_NOW_OR_NEVER), WEIR_EBADF);
-    CHECK_EQUAL(weir_read(fd, &byte, 1, weir_in_s(10)), WEIR_EBADF);
-    CHECK_EQUAL(weir_write(fd, &byte, 1, weir_in_s(10)), WEIR_EBADF);
-    CHECK_EQUAL(weir_accept(fd, NULL, NULL, weir_in_s(10)), WEIR_EBADF);
-    CHECK_EQUAL(weir_connect(fd, (struct sockaddr *)&address, sizeof(address), weir_in_s(10)),
+    CHECK_EQUAL(weir_read(fd, &byte, 1, patience()), WEIR_EBADF);
+    CHECK_EQUAL(weir_write(fd, &byte, 1, patience()), WEIR_EBADF);
+    CHECK_EQUAL(weir_accept(fd, NULL, NULL, patience()), WEIR_EBADF);
+    CHECK_EQUAL(weir_connect(fd, (struct sockaddr *)&address, sizeof(address), patience()),
                 WEIR_EBADF);
 }
 
@@ -348,18 +348,18 @@ static void pass_nonsense(void *arg)
     int fd = *(int *)arg;
     char byte;
 
-    CHECK_EQUAL(weir_fd_wait(fd, 0, weir_in_s(10)), WEIR_EINVAL);
-    CHECK_EQUAL(weir_fd_wait(fd, WEIR_HANGUP, weir_in_s(10)), WEIR_EINVAL);
-    CHECK_EQUAL(weir_fd_wait(fd, WEIR_READ | 8, weir_in_s(10)), WEIR_EINVAL);
-    CHECK_EQUAL(weir_fd_wait(fd, -1, weir_in_s(10)), WEIR_EINVAL);
-    CHECK_EQUAL(weir_read(fd, NULL, 1, weir_in_s(10)), WEIR_EINVAL);
-    CHECK_EQUAL(weir_read(fd, &byte, SIZE_MAX, weir_in_s(10)), WEIR_EINVAL);
-    CHECK_EQUAL(weir_write(fd, NULL, 1, weir_in_s(10)), WEIR_EINVAL);
-    CHECK_EQUAL(weir_write(fd, &byte, SIZE_MAX, weir_in_s(10)), WEIR_EINVAL);
-    CHECK_EQUAL(weir_connect(fd, NULL, 0, weir_in_s(10)), WEIR_EINVAL);
-    CHECK_EQUAL(weir_child_wait(NULL, 0, weir_in_s(10)), WEIR_EINVAL);
-    CHECK_EQUAL(weir_child_wait(NULL, -1, weir_in_s(10)), WEIR_EINVAL);
-    CHECK_EQUAL(weir_accept(fd, NULL, NULL, weir_in_s(10)), -ENOTSOCK);
+    CHECK_EQUAL(weir_fd_wait(fd, 0, patience()), WEIR_EINVAL);
+    CHECK_EQUAL(weir_fd_wait(fd, WEIR_HANGUP, patience()), WEIR_EINVAL);
+    CHECK_EQUAL(weir_fd_wait(fd, WEIR_READ | 8, patience()), WEIR_EINVAL);
+    CHECK_EQUAL(weir_fd_wait(fd, -1, patience()), WEIR_EINVAL);
+    CHECK_EQUAL(weir_read(fd, NULL, 1, patience()), WEIR_EINVAL);
+    CHECK_EQUAL(weir_read(fd, &byte, SIZE_MAX, patience()), WEIR_EINVAL);
+    CHECK_EQUAL(weir_write(fd, NULL, 1, patience()), WEIR_EINVAL);
+    CHECK_EQUAL(weir_write(fd, &byte, SIZE_MAX, patience()), WEIR_EINVAL);
+    CHECK_EQUAL(weir_connect(fd, NULL, 0, patience()), WEIR_EINVAL);
+    CHECK_EQUAL(weir_child_wait(NULL, 0, patience()), WEIR_EINVAL);
+    CHECK_EQUAL(weir_child_wait(NULL, -1, patience()), WEIR_EINVAL);
+    CHECK_EQUAL(weir_accept(fd, NULL, NULL, patience()), -ENOTSOCK);
 }
 
 static void test_nonsense_is_refused(struct crew *crew)
@@ -378,8 +378,8 @@ static void read_to_the_end(void *arg)
     int fd = *(int *)arg;
     char bytes[16];
 
-    CHECK_EQUAL(weir_read(fd, bytes, sizeof(bytes), weir_in_s(10)), 3);
-    CHECK_EQUAL(weir_read(fd, bytes, sizeof(bytes), weir_in_s(10)), 0);
+    CHECK_EQUAL(weir_read(fd, bytes, sizeof(bytes), patience()), 3);
+    CHECK_EQUAL(weir_read(fd, bytes, sizeof(bytes), patience()), 0);
     CHECK_EQUAL(weir_read(fd, bytes, sizeof(bytes), WEIR_NOW_OR_NEVER), 0);
 }
 
@@ -399,7 +399,7 @@ static void test_a_peer_that_closes_is_the_end_of_file(struct crew *crew)
 
 static void write_to_nobody(void *arg)
 {
-    CHECK_EQUAL(weir_write(*(int *)arg, "abc", 3, weir_in_s(10)), WEIR_EPIPE);
+    CHECK_EQUAL(weir_write(*(int *)arg, "abc", 3, patience()), WEIR_EPIPE);
 }
 
 static void test_a_reader_that_closes_is_a_broken_pipe(struct crew *crew)
@@ -479,7 +479,7 @@ static void write_large(void *arg)
 
     for (size_t i = 0; i < LARGE; i++)
         bytes[i] = large_byte(i);
-    CHECK_EQUAL(weir_write(*(int *)arg, bytes, LARGE, weir_in_s(30)), LARGE);
+    CHECK_EQUAL(weir_write(*(int *)arg, bytes, LARGE, patience()), LARGE);
     free(bytes);
     close(*(int *)arg);
 }
@@ -492,7 +492,7 @@ static void read_large(void *arg)
     bool same = true;
 
     for (int i = 0;; i++) {
-        int64_t n = weir_read(*(int *)arg, bytes, sizes[i % 5], weir_in_s(30));
+        int64_t n = weir_read(*(int *)arg, bytes, sizes[i % 5], patience());
         if (n <= 0) {
             CHECK_EQUAL(n, 0);
             break;
@@ -529,7 +529,7 @@ static void read_until_stopped(void *arg)
     char bytes[16];
 
     while (!atomic_load(&greed->stop))
-        if (!CHECK_EQUAL(weir_read(greed->fd, bytes, sizeof(bytes), weir_in_s(10)), sizeof(bytes)))
+        if (!CHECK_EQUAL(weir_read(greed->fd, bytes, sizeof(bytes), patience()), sizeof(bytes)))
             break;
 }
 
@@ -545,7 +545,7 @@ static void test_a_descriptor_that_is_always_ready_does_not_shut_out_others(void
 
     CHECK_EQUAL(weir_spawn(rt, read_until_stopped, &greed, NULL), 0);
     CHECK_EQUAL(weir_spawn(rt, stop_reader, &greed, NULL), 0);
-    CHECK_EQUAL(weir_runtime_drain(rt, weir_in_s(10)), 0);
+    CHECK_EQUAL(weir_runtime_drain(rt, patience()), 0);
     atomic_store(&greed.stop, 1);
     weir_runtime_free(rt);
     close(greed.fd);
@@ -563,7 +563,7 @@ static void read_one(void *arg)
 {
     char byte = 0;
 
-    CHECK_EQUAL(weir_read(*(int *)arg, &byte, 1, weir_in_s(20)), 1);
+    CHECK_EQUAL(weir_read(*(int *)arg, &byte, 1, patience()), 1);
     CHECK_EQUAL(byte, 'x');
 }
 
@@ -576,7 +576,7 @@ static void test_an_interrupted_wait_goes_on(void)
     sigaction(SIGUSR1, &action, &old);
     assert_int_equal(pipe(fd), 0);
     crew_go(&crew, read_one, &fd[0]);
-    for (weir_time limit = weir_in_s(10); atomic_load(&interrupts) < 20 && weir_now() < limit;) {
+    for (weir_time limit = patience(); atomic_load(&interrupts) < 20 && weir_now() < limit;) {
         pthread_kill(crew.actor[0].thread, SIGUSR1);
         weir_sleep(weir_in_us(100));
     }
@@ -629,7 +629,7 @@ static void greet(void *arg)
     struct connection *c = arg;
     struct sockaddr_storage peer;
     socklen_t length = sizeof(peer);
-    int fd = weir_accept(c->listener, (struct sockaddr *)&peer, &length, weir_in_s(10));
+    int fd = weir_accept(c->listener, (struct sockaddr *)&peer, &length, patience());
 
     if (!CHECK(fd >= 0))
         return;
@@ -637,7 +637,7 @@ static void greet(void *arg)
     CHECK(is_nonblocking(fd));
     CHECK(fcntl(fd, F_GETFD) & FD_CLOEXEC);
     CHECK(is_nonblocking(c->listener));
-    CHECK_EQUAL(weir_write(fd, "hello", 5, weir_in_s(10)), 5);
+    CHECK_EQUAL(weir_write(fd, "hello", 5, patience()), 5);
     close(fd);
 }
 
@@ -647,11 +647,11 @@ static void visit(void *arg)
     char word[8] = "";
     int fd = socket(c->address->sa_family, SOCK_STREAM | c->type, 0);
 
-    CHECK_EQUAL(weir_connect(fd, c->address, c->length, weir_in_s(10)), 0);
+    CHECK_EQUAL(weir_connect(fd, c->address, c->length, patience()), 0);
     CHECK_EQUAL(is_nonblocking(fd), c->type == SOCK_NONBLOCK); /* as it was */
-    CHECK_EQUAL(weir_read(fd, word, 5, weir_in_s(10)), 5);
+    CHECK_EQUAL(weir_read(fd, word, 5, patience()), 5);
     CHECK(strcmp(word, "hello") == 0);
-    CHECK_EQUAL(weir_read(fd, word, 5, weir_in_s(10)), 0);
+    CHECK_EQUAL(weir_read(fd, word, 5, patience()), 0);
     close(fd);
 }
 
@@ -707,7 +707,7 @@ static void test_nobody_listens(struct crew *crew)
     struct connection c = { .address = (struct sockaddr *)&internet, .length = sizeof(internet) };
 
     close(listen_at_loopback(&internet, 8));
-    c.deadline = weir_in_s(10);
+    c.deadline = patience();
     c.answer = -ECONNREFUSED;
     crew_play(crew, connect_to, &c);
     c.type = SOCK_NONBLOCK;
@@ -756,7 +756,7 @@ static void test_a_place_in_a_full_queue_becomes_free(struct crew *crew)
     struct connection c = { .address = (struct sockaddr *)&local, .length = length };
 
     queue_up(&c, waiting, 2);
-    c.deadline = weir_in_s(10);
+    c.deadline = patience();
     crew_go(crew, connect_to, &c);
     served = accept(listener, NULL, NULL);
     CHECK(served >= 0);
@@ -819,7 +819,7 @@ static void test_a_child_exits(struct crew *crew)
 {
     for (int status = 0; status < 256; status += 51) {
         int fd[2];
-        struct parent p = { child_that_exits(status, fd), weir_in_s(10), 0, status << 8 };
+        struct parent p = { child_that_exits(status, fd), patience(), 0, status << 8 };
         crew_go(crew, await_child, &p);
         close(fd[1]);
         crew_join(crew);
@@ -832,7 +832,7 @@ static void test_a_child_dies_of_a_signal(struct crew *crew)
     int signals[] = { SIGKILL, SIGTERM };
 
     for (int i = 0; i < 2; i++) {
-        struct parent p = { child_that_dies_of(signals[i]), weir_in_s(10), 0, signals[i] };
+        struct parent p = { child_that_dies_of(signals[i]), patience(), 0, signals[i] };
         crew_play(crew, await_child, &p);
     }
 }
@@ -843,7 +843,7 @@ static void test_a_child_outlives_the_deadline(struct crew *crew)
     pid_t pid = child_that_exits(3, fd);
     struct parent later = { pid, weir_in_ms(3), WEIR_ETIMEDOUT, 0 };
     struct parent now = { pid, WEIR_NOW_OR_NEVER, WEIR_ETIMEDOUT, 0 };
-    struct parent end = { pid, weir_in_s(10), 0, 3 << 8 };
+    struct parent end = { pid, patience(), 0, 3 << 8 };
 
     crew_play(crew, await_child, &later);
     crew_play(crew, await_child, &now);
@@ -857,7 +857,7 @@ static void test_several_children_end_in_any_order(struct crew *crew)
     int fd[6][2];
 
     for (int i = 0; i < 6; i++) {
-        p[i] = (struct parent){ child_that_exits(10 + i, fd[i]), weir_in_s(10), 0, (10 + i) << 8 };
+        p[i] = (struct parent){ child_that_exits(10 + i, fd[i]), patience(), 0, (10 + i) << 8 };
         crew_go(crew, await_child, &p[i]);
     }
     for (int i = 6; i-- > 0;) /* later ones inherited the pipes of those before */
@@ -867,9 +867,9 @@ static void test_several_children_end_in_any_order(struct crew *crew)
 
 static void test_processes_that_are_not_our_children_are_refused(struct crew *crew)
 {
-    struct parent foreign = { getppid(), weir_in_s(10), WEIR_ECHILD, 0 };
-    struct parent self = { getpid(), weir_in_s(10), WEIR_ECHILD, 0 };
-    struct parent reaped = { child_that_dies_of(SIGKILL), weir_in_s(10), WEIR_ECHILD, 0 };
+    struct parent foreign = { getppid(), patience(), WEIR_ECHILD, 0 };
+    struct parent self = { getpid(), patience(), WEIR_ECHILD, 0 };
+    struct parent reaped = { child_that_dies_of(SIGKILL), patience(), WEIR_ECHILD, 0 };
 
     CHECK_EQUAL(waitpid(reaped.pid, NULL, 0), reaped.pid);
     crew_play(crew, await_child, &foreign);
@@ -879,7 +879,7 @@ static void test_processes_that_are_not_our_children_are_refused(struct crew *cr
 
 static void await_child_without_asking(void *arg)
 {
-    CHECK_EQUAL(weir_child_wait(NULL, *(pid_t *)arg, weir_in_s(10)), 0);
+    CHECK_EQUAL(weir_child_wait(NULL, *(pid_t *)arg, patience()), 0);
 }
 
 static void test_nobody_asks_for_the_status(struct crew *crew)
@@ -895,8 +895,8 @@ static void test_waits_leave_no_descriptor_behind(void)
     pid_t pid = child_that_dies_of(SIGKILL);
 
     await_child_without_asking(&pid);
-    CHECK_EQUAL(weir_child_wait(NULL, pid, weir_in_s(10)), WEIR_ECHILD);
-    CHECK_EQUAL(weir_child_wait(NULL, getppid(), weir_in_s(10)), WEIR_ECHILD);
+    CHECK_EQUAL(weir_child_wait(NULL, pid, patience()), WEIR_ECHILD);
+    CHECK_EQUAL(weir_child_wait(NULL, getppid(), patience()), WEIR_ECHILD);
     CHECK_EQUAL(descriptor_count(), before);
 }
 

@@ -59,7 +59,7 @@ static int try_runtime(const weir_runtime_options *opt, int failure, int other_f
     } else {
         rc = weir_spawn(rt, count_me, &ran, NULL);
         CHECK(rc == 0 || rc == WEIR_ENOMEM);
-        CHECK_EQUAL(weir_runtime_drain(rt, weir_in_s(10)), 0);
+        CHECK_EQUAL(weir_runtime_drain(rt, patience()), 0);
         CHECK_EQUAL(atomic_load(&ran), rc == 0);
         weir_runtime_free(rt);
         rc = 0;
@@ -132,7 +132,7 @@ static int no_work(void *arg)
 static void call_in_vain(void *arg)
 {
     for (int i = 0; i < 3000 && !atomic_load(&checks_failed); i++)
-        CHECK_EQUAL(weir_blocking(NULL, no_work, NULL, weir_in_s(5)), WEIR_EAGAIN);
+        CHECK_EQUAL(weir_blocking(NULL, no_work, NULL, patience()), WEIR_EAGAIN);
     atomic_fetch_add((_Atomic int *)arg, 1);
 }
 
@@ -188,7 +188,7 @@ static int wait_in_crowd(void *arg)
     struct crowd *crowd = arg;
 
     atomic_fetch_add(&crowd->begun, 1);
-    for (weir_time limit = weir_in_s(10); !atomic_load(&crowd->open) && weir_now() < limit;)
+    for (weir_time limit = patience(); !atomic_load(&crowd->open) && weir_now() < limit;)
         usleep(1000);
     return 0;
 }

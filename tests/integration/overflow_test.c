@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-#if defined(__GNUC__) && !defined(__clang__)
+#if defined(__clang__) || __GNUC__ >= 12
 #pragma GCC diagnostic ignored "-Winfinite-recursion"
 #endif
 static int run_off(int depth)
@@ -142,7 +142,7 @@ static int crowd_main(const char *mode)
     weir_spawn(rt, body, &sink, WEIR_SPAWN(.name = "greedy body"));
     if (strcmp(how, "later") == 0)
         gather(rt, LATECOMERS);
-    weir_runtime_drain(rt, weir_in_s(10));
+    weir_runtime_drain(rt, patience());
     return 99;
 }
 
@@ -293,7 +293,7 @@ static int child_main(const char *mode)
         kill(getpid(), SIGSEGV);
     else if (weir_spawn(rt, body, &sink, spawn))
         return 98;
-    weir_runtime_drain(rt, weir_in_s(20));
+    weir_runtime_drain(rt, patience());
     return 99;
 }
 

@@ -372,7 +372,7 @@ static void test_those_who_yield_do_not_shut_out_newcomers(void)
     for (int i = 0; i < 10; i++)
         CHECK_EQUAL(weir_spawn(rt, yield_until, &flag, NULL), 0);
     CHECK_EQUAL(weir_spawn(rt, set_flag, &flag, NULL), 0);
-    CHECK_EQUAL(weir_runtime_drain(rt, weir_in_s(10)), 0);
+    CHECK_EQUAL(weir_runtime_drain(rt, patience()), 0);
     atomic_store(&flag, 1);
     weir_runtime_free(rt);
 }
@@ -391,7 +391,7 @@ static void test_those_who_yield_do_not_shut_out_deadlines(void)
     CHECK_EQUAL(weir_spawn(rt, sleep_then_set, &flag, NULL), 0);
     for (int i = 0; i < 3; i++)
         CHECK_EQUAL(weir_spawn(rt, yield_until, &flag, NULL), 0);
-    CHECK_EQUAL(weir_runtime_drain(rt, weir_in_s(10)), 0);
+    CHECK_EQUAL(weir_runtime_drain(rt, patience()), 0);
     atomic_store(&flag, 1);
     weir_runtime_free(rt);
 }
@@ -480,7 +480,7 @@ static void drain_own(void *arg)
 {
     struct two_runtimes *two = arg;
 
-    CHECK_EQUAL(weir_runtime_drain(two->own, weir_in_s(10)), WEIR_EDEADLK);
+    CHECK_EQUAL(weir_runtime_drain(two->own, patience()), WEIR_EDEADLK);
     atomic_fetch_add(&two->flag, 1);
 }
 
@@ -499,7 +499,7 @@ static void drain_other(void *arg)
 {
     struct two_runtimes *two = arg;
 
-    CHECK_EQUAL(weir_runtime_drain(two->other, weir_in_s(30)), 0);
+    CHECK_EQUAL(weir_runtime_drain(two->other, patience()), 0);
     CHECK_EQUAL(atomic_load(&two->flag), 1);
 }
 
@@ -630,13 +630,12 @@ static void begin_and_read(void *arg)
 
     atomic_fetch_add(&f->begun, 1);
     CHECK_EQUAL(weir_fd_wait(f->fd[0], WEIR_READ, WEIR_FOREVER), WEIR_ECANCELED);
-    CHECK_EQUAL(weir_fd_wait(f->fd[0], WEIR_READ, weir_in_s(10)), WEIR_ECANCELED);
-    CHECK_EQUAL(weir_read(f->fd[0], &byte, 1, weir_in_s(10)), WEIR_ECANCELED);
-    CHECK_EQUAL(weir_write(f->fd[1], &byte, 1, weir_in_s(10)), WEIR_ECANCELED);
-    CHECK_EQUAL(weir_accept(f->fd[0], NULL, NULL, weir_in_s(10)), WEIR_ECANCELED);
-    CHECK_EQUAL(
-        weir_connect(f->fd[0], &(struct sockaddr){ .sa_family = AF_UNIX }, 2, weir_in_s(10)),
-        WEIR_ECANCELED);
+    CHECK_EQUAL(weir_fd_wait(f->fd[0], WEIR_READ, patience()), WEIR_ECANCELED);
+    CHECK_EQUAL(weir_read(f->fd[0], &byte, 1, patience()), WEIR_ECANCELED);
+    CHECK_EQUAL(weir_write(f->fd[1], &byte, 1, patience()), WEIR_ECANCELED);
+    CHECK_EQUAL(weir_accept(f->fd[0], NULL, NULL, patience()), WEIR_ECANCELED);
+    CHECK_EQUAL(weir_connect(f->fd[0], &(struct sockaddr){ .sa_family = AF_UNIX }, 2, patience()),
+                WEIR_ECANCELED);
     atomic_fetch_add(&f->other, 1);
 }
 

@@ -48,7 +48,7 @@ static weir_runtime *new_runtime(uint32_t workers)
 
 static void drain_and_free(weir_runtime *rt)
 {
-    CHECK(weir_runtime_drain(rt, weir_in_s(30)) == 0);
+    CHECK(weir_runtime_drain(rt, weir_in_s(300)) == 0);
     weir_runtime_free(rt);
 }
 
@@ -105,7 +105,7 @@ static void every_body_runs_once(void)
     atomic_store(&ran, 0);
     for (int i = 0; i < FIBERS; i++)
         CHECK(weir_spawn(rt, count_me, NULL, NULL) == 0);
-    CHECK(weir_runtime_drain(rt, weir_in_s(30)) == 0);
+    CHECK(weir_runtime_drain(rt, weir_in_s(300)) == 0);
     CHECK(atomic_load(&ran) == FIBERS);
     weir_runtime_free(rt);
 }
@@ -137,7 +137,7 @@ static void bodies_spawn_bodies(void)
     atomic_store(&ran, 0);
     *first = (struct spawner){ rt, 4 };
     CHECK(weir_spawn(rt, spawn_two, first, NULL) == 0);
-    CHECK(weir_runtime_drain(rt, weir_in_s(30)) == 0);
+    CHECK(weir_runtime_drain(rt, weir_in_s(300)) == 0);
     CHECK(atomic_load(&ran) == 31);
     weir_runtime_free(rt);
 }
@@ -226,7 +226,7 @@ static void many_sleep_at_once(void)
     atomic_store(&ran, 0);
     for (int i = 0; i < FIBERS; i++)
         CHECK(weir_spawn(rt, sleep_in_small_steps, NULL, NULL) == 0);
-    CHECK(weir_runtime_drain(rt, weir_in_s(60)) == 0);
+    CHECK(weir_runtime_drain(rt, weir_in_s(300)) == 0);
     CHECK(atomic_load(&ran) == FIBERS);
     weir_runtime_free(rt);
 }
@@ -260,7 +260,7 @@ static void stacks_keep_what_bodies_put_there(void)
     atomic_store(&ran, 0);
     for (int i = 0; i < FIBERS; i++)
         CHECK(weir_spawn(rt, recurse, NULL, NULL) == 0);
-    CHECK(weir_runtime_drain(rt, weir_in_s(60)) == 0);
+    CHECK(weir_runtime_drain(rt, weir_in_s(300)) == 0);
     CHECK(atomic_load(&ran) == FIBERS);
     weir_runtime_free(rt);
 }
@@ -292,7 +292,7 @@ static void await_then_read(void *arg)
     (void)arg;
     CHECK(weir_fd_wait(fds[0], WEIR_READ, WEIR_NOW_OR_NEVER) == WEIR_ETIMEDOUT);
     count_me(NULL);
-    CHECK(weir_fd_wait(fds[0], WEIR_READ, weir_in_s(30)) & WEIR_READ);
+    CHECK(weir_fd_wait(fds[0], WEIR_READ, weir_in_s(300)) & WEIR_READ);
     CHECK(weir_read(fds[0], buffer, sizeof(buffer), WEIR_NOW_OR_NEVER) == 5);
     CHECK(strcmp(buffer, "hello") == 0);
 }
@@ -304,9 +304,9 @@ static void a_body_waits_for_a_pipe(void)
     atomic_store(&ran, 0);
     CHECK(pipe(fds) == 0);
     CHECK(weir_spawn(rt, await_then_read, NULL, NULL) == 0);
-    for (weir_time limit = weir_in_s(30); !atomic_load(&ran) && weir_now() < limit;)
+    for (weir_time limit = weir_in_s(300); !atomic_load(&ran) && weir_now() < limit;)
         weir_sleep(weir_in_us(200));
-    CHECK(weir_write(fds[1], "hello", 5, weir_in_s(30)) == 5);
+    CHECK(weir_write(fds[1], "hello", 5, weir_in_s(300)) == 5);
     drain_and_free(rt);
     close_fds();
 }
@@ -316,9 +316,9 @@ static void echo(void *arg)
     char byte;
 
     for (int i = 0; i < ROUNDS; i++) {
-        CHECK(weir_read(fds[1], &byte, 1, weir_in_s(30)) == 1);
+        CHECK(weir_read(fds[1], &byte, 1, weir_in_s(300)) == 1);
         byte++;
-        CHECK(weir_write(fds[1], &byte, 1, weir_in_s(30)) == 1);
+        CHECK(weir_write(fds[1], &byte, 1, weir_in_s(300)) == 1);
     }
     (void)arg;
 }
@@ -328,8 +328,8 @@ static void ask(void *arg)
     char byte = 0;
 
     for (int i = 0; i < ROUNDS; i++) {
-        CHECK(weir_write(fds[0], &byte, 1, weir_in_s(30)) == 1);
-        CHECK(weir_read(fds[0], &byte, 1, weir_in_s(30)) == 1);
+        CHECK(weir_write(fds[0], &byte, 1, weir_in_s(300)) == 1);
+        CHECK(weir_read(fds[0], &byte, 1, weir_in_s(300)) == 1);
     }
     CHECK(byte == ROUNDS);
     (void)arg;
@@ -358,7 +358,7 @@ static void call_blocking(void *arg)
     int result = 0, argument = 21;
 
     (void)arg;
-    CHECK(weir_blocking(&result, double_it, &argument, weir_in_s(30)) == 0);
+    CHECK(weir_blocking(&result, double_it, &argument, weir_in_s(300)) == 0);
     CHECK(result == 42);
     count_me(NULL);
 }
@@ -372,14 +372,14 @@ static void blocking_calls_answer(void)
         CHECK(weir_spawn(rt, call_blocking, NULL, NULL) == 0);
     CHECK(weir_spawn(rt, call_blocking, NULL, WEIR_SPAWN(.run_on = WEIR_THREADS)) == 0);
     call_blocking(NULL);
-    CHECK(weir_runtime_drain(rt, weir_in_s(60)) == 0);
+    CHECK(weir_runtime_drain(rt, weir_in_s(300)) == 0);
     CHECK(atomic_load(&ran) == 10);
     weir_runtime_free(rt);
 }
 
 static void wait_for_child(void *arg)
 {
-    int status = 0, rc = weir_child_wait(&status, *(pid_t *)arg, weir_in_s(30));
+    int status = 0, rc = weir_child_wait(&status, *(pid_t *)arg, weir_in_s(300));
 
     if (rc == -ENOSYS || rc == -EINVAL) { /* an emulator without pidfds */
         printf("     (children cannot be awaited here: skipped)\n");
@@ -445,7 +445,7 @@ static void statistics_add_up(void)
 
     for (int i = 0; i < FIBERS; i++)
         CHECK(weir_spawn(rt, count_me, NULL, NULL) == 0);
-    CHECK(weir_runtime_drain(rt, weir_in_s(30)) == 0);
+    CHECK(weir_runtime_drain(rt, weir_in_s(300)) == 0);
     CHECK(weir_runtime_stats_get(&s, rt) == 0);
     CHECK(s.workers == 2 && s.accepted == FIBERS && s.ended == FIBERS);
     weir_runtime_free(rt);

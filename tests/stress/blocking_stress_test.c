@@ -54,7 +54,7 @@ static void call_many(void *arg)
         struct call call = { .luck = { luck_next(&luck) }, .runs = 41 };
         int result = 0;
         weir_time deadline =
-            luck_below(&luck, 3) ? weir_in_s(60) : weir_in_us((int64_t)luck_below(&luck, 500));
+            luck_below(&luck, 3) ? patience() : weir_in_us((int64_t)luck_below(&luck, 500));
         int rc = weir_blocking(&result, block, &call, deadline);
         if (rc == 0) {
             CHECK(call.runs == 42 && result == 42);

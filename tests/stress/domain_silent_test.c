@@ -107,7 +107,7 @@ static void test_tasks_that_nobody_holds(void **state)
         pthread_join(thread[i], NULL);
     weir_domain_restore(ex, "A", NULL);
     weir_domain_restore(ex, "B", NULL);
-    CHECK(weir_executor_drain(ex, weir_in_ms(20000)) == 0);
+    CHECK(weir_executor_drain(ex, patience()) == 0);
     weir_executor_free(ex);
 }
 

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <weir.h>
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if SANITIZED
 enum { TASKS = 3000 };
 #else
 enum { TASKS = 30000 };
@@ -142,7 +142,7 @@ static void check_ledgers(weir_executor *ex)
 {
     for (int d = 0; d < DOMAINS; d++) {
         weir_domain_stats s = { .size = sizeof(s) };
-        weir_time deadline = weir_in_s(10);
+        weir_time deadline = patience();
         do { /* a worker may have a slot in its hands for a moment */
             CHECK(weir_domain_stats_get(&s, ex, names[d]) == 0);
         } while (s.used && weir_now() < deadline);
@@ -187,7 +187,7 @@ static void live(unsigned luck, weir_overdue overdue)
     for (int d = 1; d < DOMAINS; d++) /* the default domain may have been left without slots */
         while (weir_domain_resize(load.ex, names[d], 1, 0, NULL)) /* until its restore is over */
             weir_sleep(weir_in_ms(1));
-    CHECK(weir_executor_drain(load.ex, weir_in_s(60)) == 0);
+    CHECK(weir_executor_drain(load.ex, patience()) == 0);
     CHECK(atomic_load(&load.settled) + atomic_load(&load.detached) == atomic_load(&load.submitted));
     CHECK(weir_executor_stats_get(&s, load.ex) == 0);
     CHECK(s.submitted == s.succeeded + s.failed + s.cancelled + s.rejected + s.timed_out);

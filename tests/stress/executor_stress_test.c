@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <weir.h>
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if SANITIZED
 enum { TASKS = 4000, ROUNDS = 20 };
 #else
 enum { TASKS = 40000, ROUNDS = 100 };
@@ -145,7 +145,7 @@ static void test_limits_hold_and_nothing_is_lost_while_everything_changes(void)
     assert_int_equal(pthread_create(&thread[SUBMITTERS], NULL, meddler, &load), 0);
     for (int i = 0; i <= SUBMITTERS; i++)
         pthread_join(thread[i], NULL);
-    assert_int_equal(weir_executor_drain(load.ex, weir_in_s(60)), 0);
+    assert_int_equal(weir_executor_drain(load.ex, patience()), 0);
     assert_int_equal(load.settled, load.submitted);
     assert_int_equal(weir_executor_stats_get(&stats, load.ex), 0);
     assert_int_equal(stats.submitted, load.submitted);
@@ -205,8 +205,7 @@ static void test_a_body_asks_whether_it_is_cancelled_while_it_is_being_cancelled
         while (!atomic_load(&begun))
             weir_yield();
         assert_true(weir_task_cancel(task));
-        assert_int_equal(weir_executor_drain(ex, weir_in_s(60)),
-                         0); /* `begun` is ours until then */
+        assert_int_equal(weir_executor_drain(ex, patience()), 0); /* `begun` is ours until then */
         weir_task_unref(task);
     }
     weir_executor_free(ex);
@@ -278,7 +277,7 @@ static void test_paced_groups_come_and_go_and_nothing_is_lost(void)
     }
     for (int i = 0; i < PASSERS; i++)
         pthread_join(thread[i], NULL);
-    CHECK_EQUAL(weir_executor_drain(ex, weir_in_s(60)), 0);
+    CHECK_EQUAL(weir_executor_drain(ex, patience()), 0);
     CHECK_EQUAL(atomic_load(&ran), PASSERS * PASSING);
     AWAIT(weir_executor_stats_get(&stats, ex) == 0 && stats.groups == 0 &&
           stats.evicted == (uint64_t)atomic_load(&asked)); /* each was forgotten, in the end */

@@ -30,7 +30,7 @@ static weir_time soon(struct luck *luck)
 static bool read_all(int fd, char *buffer, size_t size, struct luck *luck)
 {
     for (size_t done = 0; done < size;) {
-        weir_time deadline = luck_below(luck, 4) ? weir_in_s(30) : soon(luck);
+        weir_time deadline = luck_below(luck, 4) ? patience() : soon(luck);
         int64_t n = weir_read(fd, buffer + done, size - done, deadline);
         if (n == WEIR_ETIMEDOUT && weir_now() >= deadline)
             continue;
@@ -44,7 +44,7 @@ static bool read_all(int fd, char *buffer, size_t size, struct luck *luck)
 static bool write_all(int fd, const char *buffer, size_t size, struct luck *luck)
 {
     for (size_t done = 0; done < size;) {
-        weir_time deadline = luck_below(luck, 4) ? weir_in_s(30) : soon(luck);
+        weir_time deadline = luck_below(luck, 4) ? patience() : soon(luck);
         int64_t n = weir_write(fd, buffer + done, size - done, deadline);
         if (n == WEIR_ETIMEDOUT && weir_now() >= deadline)
             continue;
@@ -70,7 +70,7 @@ static void echo(void *arg)
     char buffer[512];
 
     for (;;) {
-        int64_t n = weir_read(pair->fd[1], buffer, sizeof(buffer), weir_in_s(30));
+        int64_t n = weir_read(pair->fd[1], buffer, sizeof(buffer), patience());
         if (n == 0)
             return;
         if (!CHECK(n > 0) || !write_all(pair->fd[1], buffer, (size_t)n, &luck))
@@ -94,7 +94,7 @@ static void ask(void *arg)
         atomic_fetch_add(&pair->rounds, 1);
     }
     shutdown(pair->fd[0], SHUT_WR);
-    CHECK_EQUAL(weir_read(pair->fd[0], back, 1, weir_in_s(30)), 0);
+    CHECK_EQUAL(weir_read(pair->fd[0], back, 1, patience()), 0);
 }
 
 static void hang_up(void *arg)
@@ -153,7 +153,7 @@ static void drink(void *arg)
 
     for (;;) {
         int64_t n =
-            weir_read(stream->fd[0], bytes, 1 + luck_below(&luck, sizeof(bytes)), weir_in_s(30));
+            weir_read(stream->fd[0], bytes, 1 + luck_below(&luck, sizeof(bytes)), patience());
         if (n <= 0) {
             CHECK_EQUAL(n, 0);
             break;
@@ -197,7 +197,7 @@ static void share(void *arg)
     char bytes[16];
 
     for (;;) {
-        weir_time deadline = luck_below(&luck, 4) ? weir_in_s(30) : soon(&luck);
+        weir_time deadline = luck_below(&luck, 4) ? patience() : soon(&luck);
         int64_t n = weir_read(shared->fd[0], bytes, 1 + luck_below(&luck, 15), deadline);
         if (n == WEIR_ETIMEDOUT && weir_now() >= deadline)
             continue;
@@ -288,13 +288,13 @@ static void churn(void *arg)
         weir_time deadline = soon(&luck);
         CHECK_EQUAL(weir_fd_wait(fd[0], WEIR_READ, deadline), WEIR_ETIMEDOUT);
         CHECK(weir_now() >= deadline);
-        CHECK(weir_fd_wait(fd[1], WEIR_WRITE, weir_in_s(30)) == WEIR_WRITE);
-        CHECK_EQUAL(weir_write(fd[1], &byte, 1, weir_in_s(30)), 1);
-        CHECK_EQUAL(weir_fd_wait(fd[0], WEIR_READ, weir_in_s(30)), WEIR_READ);
-        CHECK_EQUAL(weir_read(fd[0], &back, 1, weir_in_s(30)), 1);
+        CHECK(weir_fd_wait(fd[1], WEIR_WRITE, patience()) == WEIR_WRITE);
+        CHECK_EQUAL(weir_write(fd[1], &byte, 1, patience()), 1);
+        CHECK_EQUAL(weir_fd_wait(fd[0], WEIR_READ, patience()), WEIR_READ);
+        CHECK_EQUAL(weir_read(fd[0], &back, 1, patience()), 1);
         CHECK_EQUAL(back, byte);
         close(fd[1]);
-        CHECK_EQUAL(weir_read(fd[0], &back, 1, weir_in_s(30)), 0);
+        CHECK_EQUAL(weir_read(fd[0], &back, 1, patience()), 0);
         close(fd[0]);
     }
 }

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <weir.h>
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if SANITIZED
 enum { TASKS = 3000 };
 #else
 enum { TASKS = 30000 };
@@ -122,7 +122,7 @@ static void run_load(const weir_policy *policy)
     CHECK(pthread_create(&thread[SUBMITTERS], NULL, meddler, &load) == 0);
     for (int i = 0; i <= SUBMITTERS; i++)
         CHECK(pthread_join(thread[i], NULL) == 0);
-    CHECK(weir_executor_drain(load.ex, weir_in_s(60)) == 0);
+    CHECK(weir_executor_drain(load.ex, patience()) == 0);
     CHECK(weir_executor_stats_get(&s, load.ex) == 0);
     CHECK(s.submitted == TASKS / SUBMITTERS * SUBMITTERS);
     CHECK(s.submitted == s.succeeded + s.failed + s.cancelled + s.rejected + s.timed_out);

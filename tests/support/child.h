@@ -15,12 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CHILD_SECONDS = 20 };
-
 /* Waits for a child; kills it when it takes too long, so that it dies of SIGKILL then. */
 static inline int child_end(pid_t pid)
 {
-    weir_time limit = weir_in_s(CHILD_SECONDS);
+    weir_time limit = patience();
     int status = 0;
 
     while (waitpid(pid, &status, WNOHANG) == 0) {
