@@ -305,9 +305,9 @@ static void reenter_rejected(weir_task *task, weir_reason reason, void *arg)
 SIM_TEST(test_a_listener_may_submit_read_and_evict, 300)
 {
     struct reentrant r = { .more = 20 };
-    weir_executor *ex = new_executor(
-        WEIR_POLICY(.workers = 2, .group_limit = 1, .inflight_max = 2,
-                    .listener = { reenter, reenter, reenter_completed, reenter_rejected, &r }));
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 1, .inflight_max = 2,
+                                                 .listener = { reenter, reenter, reenter_completed,
+                                                               reenter_rejected, .arg = &r }));
 
     r.ex = ex;
     for (int i = 0; i < 4; i++)
@@ -329,8 +329,8 @@ SIM_TEST(test_a_listener_may_cancel_what_is_being_submitted, 100)
 {
     struct log log = { 0 };
     weir_executor *ex = new_executor(
-        WEIR_POLICY(.workers = 2,
-                    .listener = { cancel_it, note_started, note_completed, note_rejected, &log }));
+        WEIR_POLICY(.workers = 2, .listener = { cancel_it, note_started, note_completed,
+                                                note_rejected, .arg = &log }));
     weir_task *task = submit_as(ex, "a", NULL);
 
     check_cancelled(task);

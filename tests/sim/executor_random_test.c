@@ -10,7 +10,6 @@
 #include "executor/executor.h"
 #include "executor/settle.h"
 #include "runtime/worker.h"
-#include "support/sanitized.h"
 #include "support/sim_support.h"
 
 #include <stdio.h>
@@ -911,11 +910,7 @@ static void with_slips(void *arg)
     play(false, true);
 }
 
-#if SANITIZED /* several times slower, and there to look for other things */
-enum { ORDERLY = 4000, FAULTY = 1000, SLIPPED = 1000 };
-#else
-enum { ORDERLY = 20000, FAULTY = 5000, SLIPPED = 5000 };
-#endif
+enum { ORDERLY = 20000, FAULTY = SANITIZED ? 1000 : 5000, SLIPPED = 5000 };
 
 static void test_random_orders_keep_all_promises(void **state)
 {
