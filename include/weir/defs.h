@@ -27,6 +27,22 @@
 #endif
 /* clang-format on */
 
+/* A pointer to a struct whose `size` is set, and of whose other fields those that are named: what
+ * WEIR_POLICY(.workers = 2) and its like are made of. In C it is good until the end of the enclosing
+ * block; in C++ until the end of the full expression, which is long enough for a call, and fields are
+ * to be named in the order of their declaration. */
+#ifdef __cplusplus
+#pragma GCC system_header /* for -Wmissing-field-initializers: fields left out are the point */
+extern "C++" template <typename T> inline const T *weir_temporary(T &&value)
+{
+    return &value;
+}
+#define WEIR_SIZED(type, ...) \
+    (__extension__ weir_temporary(type{ .size = sizeof(type), __VA_ARGS__ }))
+#else
+#define WEIR_SIZED(type, ...) (&(type){ .size = sizeof(type), __VA_ARGS__ })
+#endif
+
 WEIR_BEGIN_DECLS
 
 /* The version of the library that was linked, as "major.minor.patch". Static storage. */

@@ -178,11 +178,19 @@ typedef struct weir_policy { /* zero in any field asks for its default; all of i
     bool keep_totals;
     int64_t totals_max;
 } weir_policy;
-#define WEIR_POLICY(...)                                        \
-    (&(weir_policy){ .size = sizeof(weir_policy),               \
-                     .group_size = sizeof(weir_group_policy),   \
-                     .domain_size = sizeof(weir_domain_policy), \
-                     __VA_ARGS__ })
+#ifdef __cplusplus /* where designated fields cannot stand out of order */
+extern "C++" inline const weir_policy *weir_temporary(weir_policy &&policy)
+{
+    policy.group_size = sizeof(weir_group_policy);
+    policy.domain_size = sizeof(weir_domain_policy);
+    return &policy;
+}
+#define WEIR_POLICY(...) WEIR_SIZED(weir_policy, __VA_ARGS__)
+#else
+#define WEIR_POLICY(...)                                             \
+    WEIR_SIZED(weir_policy, .group_size = sizeof(weir_group_policy), \
+               .domain_size = sizeof(weir_domain_policy), __VA_ARGS__)
+#endif
 
 /* `policy` may be NULL for all defaults. On WEIR_EINVAL `message` (may be NULL) says which field is
  * wrong, its value, and what would be right; on any other failure, why; on success it is empty. Errors

@@ -72,8 +72,7 @@ typedef struct weir_runtime_options { /* zero in any field asks for its default 
                                                              free the runtime                    */
     void *on_stall_arg;
 } weir_runtime_options;
-#define WEIR_RUNTIME(...) \
-    (&(weir_runtime_options){ .size = sizeof(weir_runtime_options), __VA_ARGS__ })
+#define WEIR_RUNTIME(...) WEIR_SIZED(weir_runtime_options, __VA_ARGS__)
 
 /* Starts the workers. `opt` may be NULL for all defaults.
  * WEIR_EINVAL: a field is out of range. WEIR_EVERSION: the caller set a field this library does not
@@ -98,7 +97,7 @@ typedef struct weir_spawn_options { /* zero in any field asks for its default */
     const char *name;    /* for stall and overflow reports; copied, cut after 31 bytes       */
     uint64_t tag;        /* anything; handed back in reports                                 */
 } weir_spawn_options;
-#define WEIR_SPAWN(...) (&(weir_spawn_options){ .size = sizeof(weir_spawn_options), __VA_ARGS__ })
+#define WEIR_SPAWN(...) WEIR_SIZED(weir_spawn_options, __VA_ARGS__)
 
 /* Runs body(arg) once, as soon as a worker (or thread) is free. First come, first served. `opt` may
  * be NULL. WEIR_ENOMEM, or for WEIR_THREADS also WEIR_EAGAIN: not accepted. WEIR_ECLOSED: the runtime is

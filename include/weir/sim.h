@@ -61,7 +61,7 @@ typedef struct weir_sim_options { /* zero in any field asks for its default */
     uint32_t slip_per_65536;
     bool busy_computes; /* weir_sim_busy() uses the CPU; default: it blocks, as in a system call */
 } weir_sim_options;
-#define WEIR_SIM_OPTIONS(...) (&(weir_sim_options){ .size = sizeof(weir_sim_options), __VA_ARGS__ })
+#define WEIR_SIM_OPTIONS(...) WEIR_SIZED(weir_sim_options, __VA_ARGS__)
 
 typedef struct weir_sim_report { /* the caller sets `size`; see WEIR_SIM_REPORT */
     size_t size;
@@ -81,10 +81,14 @@ typedef struct weir_sim_report { /* the caller sets `size`; see WEIR_SIM_REPORT 
     uint64_t interrupts; /* calls that were interrupted or woke for no reason           */
     uint64_t shorts;     /* reads and writes cut short                                  */
 } weir_sim_report;
+#ifdef __cplusplus
+#define WEIR_SIM_REPORT (*WEIR_SIZED(weir_sim_report, ))
+#else
 #define WEIR_SIM_REPORT                 \
     {                                   \
         .size = sizeof(weir_sim_report) \
     }
+#endif
 
 /* Runs scenario(arg) once on a simulated thread named "main". `opt` may be NULL; so may `report`: a failure
  * is then printed to stderr.

@@ -80,7 +80,7 @@ typedef struct weir_task_options { /* zero in any field asks for its default */
     weir_time deadline; /* with WEIR_BLOCK: when submit stops waiting for room; default never */
     weir_deadlines deadlines;
 } weir_task_options;
-#define WEIR_TASK(...) (&(weir_task_options){ .size = sizeof(weir_task_options), __VA_ARGS__ })
+#define WEIR_TASK(...) WEIR_SIZED(weir_task_options, __VA_ARGS__)
 
 enum {
     WEIR_URGENT = 1,
