@@ -549,7 +549,7 @@ static void put_escape(struct sink *sink, char c)
 size_t wr_json_quote(char *out, size_t size, const char *text, size_t length)
 {
     struct sink sink = { out, size, 0 };
-    const char *at = text, *end = text + length;
+    const char *at = text ? text : "", *end = at + length; /* NULL is as good as "" */
 
     put(&sink, "\"", 1);
     while (at < end) {
