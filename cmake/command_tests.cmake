@@ -6,7 +6,8 @@ add_executable(map-child tests/command/map_child.c)
 target_include_directories(map-child PRIVATE tests)
 target_compile_options(map-child PRIVATE -O2 -ffreestanding -fno-stack-protector -fno-pie
     -fno-sanitize=all)
-target_link_options(map-child PRIVATE -static -nostdlib -fno-sanitize=all)
+target_link_options(map-child PRIVATE -static -nostdlib -fno-sanitize=all
+    $<$<C_COMPILER_ID:Clang>:-Qunused-arguments>) # of -no-pie, which CMake adds
 set_target_properties(map-child PROPERTIES POSITION_INDEPENDENT_CODE OFF
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/command)
 

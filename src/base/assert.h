@@ -13,7 +13,7 @@ _Noreturn void wr_assert_failed(const char *what, const char *file, int line);
 #ifdef WEIR_SLOW_ASSERTS
 #define WR_ASSERT_SLOW(condition) WR_ASSERT(condition)
 #else
-#define WR_ASSERT_SLOW(condition) ((void)sizeof(!!(condition)))
+#define WR_ASSERT_SLOW(condition) ((void)(0 && (condition)))
 #endif
 
 #define WR_LIKELY(condition)   __builtin_expect(!!(condition), 1)
