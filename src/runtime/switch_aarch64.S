@@ -8,6 +8,7 @@
     .p2align 4
 wr_switch:                          /* (x0: void **from, x1: void *to) */
     .cfi_startproc
+    hint    #34                     /* bti c */
     sub     sp, sp, #176
     stp     x19, x20, [sp, #0]
     stp     x21, x22, [sp, #16]
@@ -37,7 +38,7 @@ wr_switch:                          /* (x0: void **from, x1: void *to) */
     ldp     x21, x22, [sp, #16]
     ldp     x19, x20, [sp, #0]
     add     sp, sp, #176
-    br      x30
+    ret
     .cfi_endproc
     .size   wr_switch, . - wr_switch
 
@@ -49,6 +50,7 @@ wr_switch:                          /* (x0: void **from, x1: void *to) */
 wr_switch_start:
     .cfi_startproc
     .cfi_undefined x30              /* backtraces end here */
+    hint    #34
     mov     x0, x20
     blr     x19
     brk     #1                      /* entries never return */
@@ -56,3 +58,16 @@ wr_switch_start:
     .size   wr_switch_start, . - wr_switch_start
 
     .section .note.GNU-stack, "", %progbits
+
+/* Indirect branches land on bti. Return addresses are not signed here: the first one of a stack is
+ * written by C code. */
+    .section .note.gnu.property, "a"
+    .p2align 3
+    .word   4                       /* length of the name                        */
+    .word   16                      /* length of what follows it                 */
+    .word   5                       /* NT_GNU_PROPERTY_TYPE_0                    */
+    .asciz  "GNU"
+    .word   0xc0000000              /* GNU_PROPERTY_AARCH64_FEATURE_1_AND        */
+    .word   4
+    .word   1                       /* BTI; PAC would be 2                       */
+    .word   0

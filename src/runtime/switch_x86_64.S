@@ -53,3 +53,16 @@ wr_switch_start:
     .size   wr_switch_start, . - wr_switch_start
 
     .section .note.GNU-stack, "", @progbits
+
+/* Indirect branches land on endbr64 (IBT). A shadow stack would have to be switched as well, so that
+ * is not claimed, and no program that contains this file has one. */
+    .section .note.gnu.property, "a"
+    .p2align 3
+    .long   4                       /* length of the name                        */
+    .long   16                      /* length of what follows it                 */
+    .long   5                       /* NT_GNU_PROPERTY_TYPE_0                    */
+    .asciz  "GNU"
+    .long   0xc0000002              /* GNU_PROPERTY_X86_FEATURE_1_AND            */
+    .long   4
+    .long   1                       /* IBT; SHSTK would be 2                     */
+    .long   0
