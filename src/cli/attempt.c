@@ -143,16 +143,17 @@ static char **make_environment(const struct attempt *a)
     const struct map *map = a->map;
     const char *key = weir_task_key(weir_task_self());
     size_t count = map->environment_count, text = strlen(key) + 160;
-    char **env = malloc((count + OUR_VARIABLES + 1) * sizeof(*env) + text), *at;
+    char **env = malloc((count + OUR_VARIABLES + 1) * sizeof(*env) + text), *at, *end;
 
     if (!env)
         return NULL;
     at = (char *)(env + count + OUR_VARIABLES + 1);
+    end = at + text;
     memcpy(env, map->environment, count * sizeof(*env));
-#define SET(...)                                   \
-    do {                                           \
-        env[count++] = at;                         \
-        at += snprintf(at, text, __VA_ARGS__) + 1; \
+#define SET(...)                                                 \
+    do {                                                         \
+        env[count++] = at;                                       \
+        at += snprintf(at, (size_t)(end - at), __VA_ARGS__) + 1; \
     } while (0)
     SET("WEIR_KEY=%s", key);
     SET("WEIR_SEQ=%llu", (unsigned long long)a->job->seq);

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "command/command.h"
 
-enum { MANY = SANITIZED ? 3000 : 30000 };
+enum { MANY = SANITIZED ? 3000 : 60000 };
 
 /* Numbers from 1, a line each, in a file: each will be a group. */
 static void write_numbers(const char *name, int count)
