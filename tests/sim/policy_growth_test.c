@@ -82,10 +82,10 @@ SIM_TEST(test_a_field_of_an_entry_that_is_not_known_is_refused_if_set, 1)
 
     refused(
         NEWER_POLICY(.groups = &groups[0].known, .group_count = 2, .group_size = sizeof(groups[0])),
-        WEIR_EVERSION, "");
+        WEIR_EVERSION, weir_strerror(WEIR_EVERSION));
     refused(NEWER_POLICY(.domains = &domains[0].known, .domain_count = 2,
                          .domain_size = sizeof(domains[0]), .slots = 9),
-            WEIR_EVERSION, "");
+            WEIR_EVERSION, weir_strerror(WEIR_EVERSION));
 }
 
 SIM_TEST(test_a_size_that_no_entry_has_is_refused_by_name_and_value, 1)
