@@ -43,7 +43,8 @@ WEIR_BEGIN_DECLS
     X(RUN_DEADLINE, 22, "run_deadline", "its deadline for running passed")        \
     X(TOTAL_DEADLINE, 23, "total_deadline", "its total deadline passed")          \
     /* cancelled */                                                               \
-    X(CANCELLED, 24, "cancelled", "it was cancelled")
+    X(CANCELLED, 24, "cancelled", "it was cancelled")                             \
+    X(GAVE_UP, 25, "gave_up", "it gave up without being asked to")
 
 typedef enum weir_reason {
 #define WEIR_REASON_ENUM_(name, number, label, text) WEIR_REASON_##name = (number),

@@ -79,6 +79,7 @@ typedef struct weir_task_options { /* zero in any field asks for its default */
     void *on_done_arg;
     weir_time deadline; /* with WEIR_BLOCK: when submit stops waiting for room; default never */
     weir_deadlines deadlines;
+    void (*drop_arg)(void *arg);
 } weir_task_options;
 #define WEIR_TASK(...) WEIR_SIZED(weir_task_options, __VA_ARGS__)
 

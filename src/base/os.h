@@ -62,9 +62,10 @@ void wr_os_thread_join(struct wr_os_thread *thread);
 uint32_t wr_os_thread_number(void);
 bool wr_os_thread_computes(uint32_t number);
 
-/* A few pointers per thread, NULL at first: [0] is the runtime's, [1] the context of a plain thread. The
- * compiler may not keep their address across a switch of stacks, but bodies never change threads. */
-enum { WR_OS_LOCALS = 2 };
+/* A few pointers per thread, NULL at first: [0] is the runtime's, [1] the context and [2] the frames of a thread
+ * that carries no fibers. The compiler may not keep their address across a switch of stacks, but bodies never
+ * change threads. */
+enum { WR_OS_LOCALS = 3 };
 #ifdef WEIR_SIM
 void **wr_os_local(void);
 #else

@@ -201,7 +201,8 @@ static void look_at_task(struct wr_outlook *outlook, struct weir_task *task)
         ; /* it is being told */
     else if (phase == WR_PHASE_QUEUED)
         look_at_path(outlook, group, needed_before(group, task));
-    else if (phase == WR_PHASE_RUNNING && task->runner && task->runner->wait)
+    else if ((phase == WR_PHASE_RUNNING || phase == WR_PHASE_GUEST) && task->runner &&
+             task->runner->wait)
         outlook->other = task->runner->wait;
     wr_unlock(&group->lock);
 }
@@ -238,13 +239,23 @@ static bool awaits_deadline(const struct wr_nested_wait *nested)
     return false;
 }
 
+/* One of the bodies on the stack was asked to end, or, if deadlines count, will be. */
+static bool body_ends_by_itself(const struct wr_nested_wait *nested)
+{
+    bool timed = nested->wait.begun;
+
+    for (const struct wr_frame *frame = nested->frame; frame; frame = frame->outer)
+        if (frame->item && (wr_task_is_asked(frame->item) || (timed && has_deadline(frame->item))))
+            return true;
+    return wr_task_is_asked(nested->waiter) || (timed && has_deadline(nested->waiter));
+}
+
 /* Its waiter was asked to end, or will not wait for ever, or an awaited task will not live for ever. Of the wait that is
  * about to begin deadlines do not count: if nothing else would end it, better to say so at once. */
 static bool will_end_by_itself(const struct wr_nested_wait *nested)
 {
-    return wr_task_is_asked(nested->waiter) ||
-           (nested->wait.begun &&
-            (nested->bounded || has_deadline(nested->waiter) || awaits_deadline(nested)));
+    return body_ends_by_itself(nested) ||
+           (nested->wait.begun && (nested->bounded || awaits_deadline(nested)));
 }
 
 static void look(struct wr_wait *wait)
@@ -373,12 +384,12 @@ static void hold_all(struct wr_nested_wait *nested)
 {
     struct weir_task *waiter = nested->waiter;
     struct weir_executor *ex = waiter->group->executor;
-    uint32_t cost = wr_task_cost(waiter);
+    uint32_t cost = nested->keeps ? wr_task_cost(waiter) : 0;
 
     wr_wait_hold(&nested->wait, &charged_group(waiter->group)->waits, cost);
-    if (ex->hall)
+    if (ex->hall && nested->keeps)
         wr_wait_hold(&nested->wait, &ex->hall->domain[waiter->group->domain].node, 1);
-    if (wr_on_pool_thread())
+    if (wr_on_pool_thread() && nested->keeps)
         wr_wait_hold(&nested->wait, &ex->nested.threads, 1);
     count_in_domain(waiter->group, 1);
     hold_executor(&nested->wait, ex, cost);
@@ -448,13 +459,25 @@ static void wait_begun(struct weir_executor *ex)
         wr_executor_wake(ex);
 }
 
+/* Of those whose bodies are on the calling stack: all others are guests, and keep nothing. */
+static struct weir_task *outermost_task(void)
+{
+    struct weir_task *task = weir_task_self(), *outer;
+
+    while (task && (outer = wr_task_outer(task)))
+        task = outer;
+    return task;
+}
+
 int wr_nested_wait_enter(struct wr_nested_wait *nested, weir_time deadline, weir_message *message)
 {
     bool stuck;
 
-    nested->waiter = wr_current_item();
+    nested->waiter = outermost_task();
     if (!nested->waiter)
         return 0;
+    nested->keeps = (wr_task_word(nested->waiter) & WR_PHASE_MASK) != WR_PHASE_GUEST;
+    nested->frame = wr_frame_innermost();
     nested->parker = wr_parker_self(NULL);
     nested->bounded = deadline != WEIR_FOREVER;
     nested->message = message;

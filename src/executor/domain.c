@@ -174,8 +174,10 @@ int weir_domain_release(weir_executor *ex, const char *name, const char *receive
             message, WEIR_EINVAL, name,
             "it or its receiver is part of a release that is not over; restore first");
     wr_executor_wake(ex);
-    if (flags & WEIR_CANCEL_RUNNING)
+    if (flags & WEIR_CANCEL_RUNNING) {
         wr_executor_sweep(ex); /* its bodies on threads are in everyone's pool */
+        wr_executor_end_pending(ex, d, WEIR_REASON_DOMAIN_RELEASED);
+    }
     empty_groups(ex, (uint32_t)d);
     wr_room_made(ex);
     return 0;

@@ -4,6 +4,7 @@
 #include "base/os.h"
 #include "executor/executor.h"
 #include "executor/settle.h"
+#include "executor/tell.h"
 
 #include <string.h>
 #include <weir/error.h>
@@ -29,10 +30,14 @@ void wr_group_detach(struct weir_group *group)
 void wr_group_retire(struct weir_group *group, weir_reason reason, int flags)
 {
     struct weir_executor *ex = group->executor;
+    struct wr_telling telling;
 
     if (flags & WEIR_CANCEL_RUNNING) {
         wr_store(&group->cancel_all, true, release);
         wr_executor_sweep(ex);
+        wr_telling_open(&telling);
+        wr_group_end_pending(group, reason);
+        wr_telling_close(&telling);
     }
     /* It may have been owed permits, and kept others waiting. */
     if (wr_executor_has_ready(ex))
@@ -52,6 +57,7 @@ static int carry_over(struct weir_executor *ex, const char *key, int flags)
     size_t length = strlen(key);
     uint64_t hash = wr_table_hash(&ex->table, key, length);
     struct weir_group *heir = wr_group_new(ex, key, length, hash), *old;
+    struct wr_telling telling;
     bool memory = true;
 
     if (!heir)
@@ -86,9 +92,10 @@ static int carry_over(struct weir_executor *ex, const char *key, int flags)
     wr_table_put(&ex->table, heir);
     wr_unlock(&ex->table.lock);
     wr_waits_unlock();
-    wr_group_retire(old, WEIR_REASON_EVICTED,
-                    flags); /* before the user is asked, who may take long */
+    wr_telling_open(&telling); /* callbacks may use the key: not before it is resolved */
+    wr_group_retire(old, WEIR_REASON_EVICTED, flags); /* now: who is asked may take long */
     wr_group_resolve(heir);
+    wr_telling_close(&telling);
     wr_group_unpin(heir);
     return 0;
 }

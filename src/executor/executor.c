@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/os.h"
 #include "executor/settle.h"
+#include "executor/tell.h"
 
 #include <weir/error.h>
 
@@ -73,6 +74,7 @@ void wr_executor_sweep(struct weir_executor *ex)
 {
     struct wr_hall *hall = ex->hall;
 
+    wr_waitq_wake_all(&ex->guests);
     wr_runtime_sweep(ex->intake.runtime);
     for (uint32_t d = 0; hall && d < hall->ledger.count; d++)
         if (hall->domain[d].own.runtime)
@@ -98,6 +100,8 @@ int weir_executor_new(weir_executor **out, const weir_policy *given, weir_messag
     wr_ring_init(&ex->ring);
     wr_waitq_init(&ex->quiet);
     wr_waitq_init(&ex->room);
+    wr_waitq_init(&ex->guests);
+    wr_waitq_init(&ex->returned);
     wr_waitq_init(&ex->resolved);
     wr_list_init(&ex->retired);
     wr_list_init(&ex->untold.jobs);
@@ -213,11 +217,42 @@ static void retire_all(struct weir_executor *ex, weir_reason reason)
     }
 }
 
+/* Negative: any domain will do. */
+static bool is_of(struct weir_group *group, int domain)
+{
+    bool is;
+
+    wr_lock(&group->lock);
+    is = domain < 0 || group->domain == domain;
+    wr_unlock(&group->lock);
+    return is;
+}
+
+void wr_executor_end_pending(struct weir_executor *ex, int domain, weir_reason reason)
+{
+    struct weir_group *group = NULL;
+    struct wr_telling telling;
+
+    wr_telling_open(&telling);
+    wr_lock(&ex->table.lock);
+    while ((group = wr_table_next(&ex->table, group)))
+        if (is_of(group, domain))
+            wr_group_end_pending(group, reason);
+    wr_list_each(node, &ex->retired) {
+        group = WR_CONTAINER(node, struct weir_group, ring_link);
+        if (is_of(group, domain))
+            wr_group_end_pending(group, reason);
+    }
+    wr_unlock(&ex->table.lock);
+    wr_telling_close(&telling);
+}
+
 void weir_executor_close(weir_executor *ex, int flags)
 {
     if (!ex)
         return;
     wr_store(&ex->closed, true, seq_cst);
+    wr_store(&ex->finishing, (flags & WEIR_FINISH_WAITING) != 0, relaxed);
     /* Who waits is turned away first: a running body that gives up would let the next one start. */
     if (!(flags & WEIR_FINISH_WAITING))
         retire_all(ex, WEIR_REASON_SHUT_DOWN);
@@ -227,6 +262,7 @@ void weir_executor_close(weir_executor *ex, int flags)
         else
             wr_store(&ex->cancel_all, true, seq_cst);
         wr_executor_sweep(ex);
+        wr_executor_end_pending(ex, -1, WEIR_REASON_SHUT_DOWN);
     }
     wr_room_made(ex); /* who waits for room finds the executor closed */
 }
@@ -238,16 +274,28 @@ static bool called_by_own_task(const struct weir_executor *ex)
     return self && self->group->executor == ex;
 }
 
-static int wait_quiet(struct weir_executor *ex, weir_time deadline, bool may_cancel)
+/* What to wait for, and whether the caller may give up because it is cancelled. */
+enum { NO_TASK = 0, NO_BODY = 1, WHATEVER_HAPPENS = 2 };
+
+/* No task is left; with NO_BODY, no overdue body without permits either. Such a one that returns is a task first (see
+ * wr_task_end_locked), so they are looked at in this order. */
+static bool is_quiet(struct weir_executor *ex, int what)
+{
+    return (!(what & NO_BODY) || wr_load(&ex->freed, seq_cst) == 0) &&
+           wr_load(&ex->live, seq_cst) == 0;
+}
+
+static int wait_quiet(struct weir_executor *ex, weir_time deadline, int what)
 {
     struct wr_parker storage, *self = wr_parker_self(&storage);
     struct wr_waiter waiter;
     int rc = 0;
 
     wr_waitq_enter(&ex->quiet, &waiter, self);
-    while (wr_load(&ex->live, seq_cst) != 0 && !rc)
-        rc = may_cancel && weir_cancelled() ? WEIR_ECANCELED : wr_park(self, deadline);
-    if (wr_load(&ex->live, seq_cst) == 0)
+    while (!is_quiet(ex, what) && !rc)
+        rc = !(what & WHATEVER_HAPPENS) && weir_cancelled() ? WEIR_ECANCELED
+                                                            : wr_park(self, deadline);
+    if (is_quiet(ex, what))
         rc = 0;
     wr_waitq_leave(&ex->quiet, &waiter);
     return rc;
@@ -257,7 +305,7 @@ int weir_executor_drain(weir_executor *ex, weir_time deadline)
 {
     if (!ex)
         return WEIR_EINVAL;
-    return called_by_own_task(ex) ? WEIR_EDEADLK : wait_quiet(ex, deadline, true);
+    return called_by_own_task(ex) ? WEIR_EDEADLK : wait_quiet(ex, deadline, NO_TASK);
 }
 
 /* Passes through every group's lock: whoever found the executor open under one is through with it. */
@@ -284,9 +332,45 @@ int weir_executor_shutdown(weir_executor *ex, weir_time deadline)
     wr_store(&ex->closed, true, seq_cst);
     wr_room_made(ex);
     wait_for_submits(ex);
-    rc = wait_quiet(ex, deadline, true);
+    rc = wait_quiet(ex, deadline, NO_BODY);
     weir_executor_close(ex, 0);
     return rc;
+}
+
+/* Whether nothing will ever start in it: its handles are no good any more, so it is not resumed. Under the table's
+ * lock. */
+static bool is_paused(struct weir_group *group)
+{
+    bool paused;
+
+    wr_lock(&group->lock);
+    paused = (group->sums.closed & WR_PAUSED) != 0;
+    wr_unlock(&group->lock);
+    return paused;
+}
+
+/* What was accepted runs, but for what cannot. */
+static void finish_waiting(struct weir_executor *ex)
+{
+    struct weir_group *group, *next, *paused = NULL;
+
+    wr_lock(&ex->table.lock);
+    for (group = wr_table_next(&ex->table, NULL); group; group = next) {
+        next = wr_table_next(&ex->table, group);
+        if (!is_paused(group))
+            continue;
+        wr_group_detach(group);
+        group->table_next = paused; /* free to use: it is not in the table any more */
+        paused = group;
+    }
+    wr_unlock(&ex->table.lock);
+    for (group = paused; group; group = next) {
+        next = group->table_next;
+        wr_group_retire(group, WEIR_REASON_SHUT_DOWN, 0);
+    }
+    wr_executor_end_pending(ex, -1, WEIR_REASON_SHUT_DOWN);
+    wait_quiet(ex, WEIR_FOREVER, NO_BODY | WHATEVER_HAPPENS);
+    weir_executor_close(ex, WEIR_LEAVE_RUNNING);
 }
 
 void weir_executor_free(weir_executor *ex)
@@ -294,8 +378,12 @@ void weir_executor_free(weir_executor *ex)
     if (!ex)
         return;
     WR_ASSERT(!called_by_own_task(ex));
-    weir_executor_close(ex, 0);
-    wait_quiet(ex, WEIR_FOREVER, false);
+    wr_store(&ex->freeing, true, seq_cst);
+    if (wr_load(&ex->finishing, relaxed))
+        finish_waiting(ex);
+    else
+        weir_executor_close(ex, 0);
+    wait_quiet(ex, WEIR_FOREVER, NO_BODY | WHATEVER_HAPPENS);
     stop(ex);
     wr_group_forget_kept(ex);
     wr_executor_unref(ex);

@@ -25,6 +25,8 @@ struct weir_executor {
     struct wr_policy policy;
     struct wr_hall *hall;     /* NULL: there are no domains                               */
     _Atomic bool closed;      /* no submissions                                           */
+    _Atomic bool finishing;   /* closed with WEIR_FINISH_WAITING                          */
+    _Atomic bool freeing;     /* no body goes pending any more                            */
     _Atomic uint32_t chores;  /* for workers, before they pull: berths.to_call + length of untold */
     _Atomic bool cancel_all;  /* all bodies are asked to end, whenever they start         */
     _Atomic uint32_t cancels; /* how often those that ran were asked to end               */
@@ -44,9 +46,12 @@ struct weir_executor {
     struct wr_untold untold;
     struct wr_clock clock;
     struct wr_nested_waits nested; /* tasks that wait                                      */
-    struct wr_waitq quiet;         /* those who wait for live == 0                             */
-    struct wr_waitq resolved;      /* those who wait for somebody else to ask for a limit      */
-    struct wr_waitq room;          /* those whom WEIR_BLOCK made wait for room                 */
+    struct wr_waitq quiet;         /* those who wait for live == 0, or freed == 0, too         */
+    struct wr_waitq guests;        /* bodies that WEIR_CALLER_RUNS has others run              */
+    struct wr_waitq returned;      /* those who wait for bodies that were settled to return    */
+    _Atomic uint32_t return_waiters;
+    struct wr_waitq resolved; /* those who wait for somebody else to ask for a limit      */
+    struct wr_waitq room;     /* those whom WEIR_BLOCK made wait for room                 */
     _Atomic uint32_t room_waiters;
     _Atomic uint64_t evicted;
     _Atomic uint32_t freed; /* overdue bodies that run on without their permits */
@@ -73,6 +78,11 @@ static inline uint32_t wr_asked(const struct weir_group *group)
 
 /* Whether a task whose body runs is asked to end, or is settled. */
 bool wr_task_is_asked(const struct weir_task *task);
+
+/* The task in whose body `task` is run by WEIR_CALLER_RUNS; NULL: in none's. So all tasks whose bodies are on the calling
+ * stack are: weir_task_self(), and on from each with this until NULL. Only on that stack; the inner ones hold no
+ * permits. */
+struct weir_task *wr_task_outer(const struct weir_task *task);
 
 /* Whose ring it stands in when it is ready. */
 static inline struct wr_ring *wr_group_ring(const struct weir_group *group)
@@ -111,8 +121,11 @@ bool wr_permits_are_owed(struct weir_group *group);
  * for ever; 0: none. */
 uint32_t wr_permits_owed_first(struct weir_group *group);
 
-/* Wakes every parked body, to look whether it is cancelled. */
+/* Wakes every parked body, to look whether it is cancelled; also those that are run elsewhere. */
 void wr_executor_sweep(struct weir_executor *ex);
+
+/* Ends all pending tasks as cancelled; of one domain only, if `domain` is not negative. */
+void wr_executor_end_pending(struct weir_executor *ex, int domain, weir_reason reason);
 
 /* Drops a reference; the last one frees the record. Everything else is gone by then. */
 void wr_executor_unref(struct weir_executor *ex);

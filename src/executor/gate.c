@@ -52,6 +52,13 @@ bool wr_gate_is_at_rest(const struct weir_group *group, weir_time now)
     return !gate || (gate->cool_until <= now && (!gate->pace.interval || gate->pace_next <= now));
 }
 
+bool wr_gate_is_paced(const struct weir_group *group)
+{
+    const struct wr_gate *gate = wr_group_gate(group);
+
+    return gate && gate->pace.interval;
+}
+
 int wr_gate_pace(struct weir_group *group, const struct wr_pace *pace)
 {
     struct wr_gate *gate = gate_of(group);

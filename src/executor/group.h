@@ -42,6 +42,8 @@ enum wr_resolution {
  *     queued > 0 and nothing of its own in the way  =>  in_ring     (at rest)
  *     closed has WR_NO_THREAD  <=>  berth is WR_BERTH_AWAITED  =>  not in_ring
  *     records == tasks that point here: queued, running, pending, or held by a handle
+ *     pending == tasks of pending_first that are PENDING
+ *     telling == ends that are being told + guests + tasks that are ASIDE
  *     lives while it is in the table, or kept, or records + pins > 0                              */
 struct weir_group {
     struct wr_lock lock;
@@ -74,6 +76,7 @@ struct weir_group {
     int64_t waited_ns, ran_ns;
     weir_time idle_since; /* when its last task left; 0: it has some                        */
     struct wr_rare *rare; /* NULL until needed                                              */
+    struct weir_task *pending_first; /* tasks that are PENDING or ASIDE, newest first       */
     struct weir_group *table_next;
     uint32_t hash, generation;
     struct wr_node waits; /* of its tasks, and those of generations that it is charged for; see
@@ -194,6 +197,9 @@ weir_time wr_gate_opens_at(const struct weir_group *group);
 /* Whether it would be the same if the group were forgotten and made anew: not paused, nor cooling down, and its
  * burst is whole. Under the lock. */
 bool wr_gate_is_at_rest(const struct weir_group *group, weir_time now);
+
+/* Whether its starts are paced. Under the lock. */
+bool wr_gate_is_paced(const struct weir_group *group);
 
 /* Gives a group that nobody has started anything in its pace. WEIR_ENOMEM. Under the lock; the clock runs. */
 int wr_gate_pace(struct weir_group *group, const struct wr_pace *pace);

@@ -3,6 +3,7 @@
 #include "base/os.h"
 #include "executor/executor.h"
 #include "executor/settle.h"
+#include "executor/tell.h"
 
 #include <weir/error.h>
 
@@ -12,22 +13,15 @@ int weir_task_on_done(weir_task *task,
                       void (*done)(weir_task *task, const weir_result *result, void *arg),
                       void *arg)
 {
-    weir_result result;
-    bool told;
-    int rc = 0;
+    struct wr_watcher *watcher;
 
     if (!task || !done)
         return WEIR_EINVAL;
-    wr_lock(&task->group->lock);
-    told = weir_task_done(task);
-    if (!told)
-        rc = wr_task_watch(task, done, arg);
-    wr_unlock(&task->group->lock);
-    if (told) {
-        wr_task_result(&result, task);
-        done(task, &result, arg);
-    }
-    return rc;
+    watcher = wr_watcher_new(done, arg);
+    if (!watcher)
+        return WEIR_ENOMEM;
+    wr_watcher_attach(watcher, task);
+    return 0;
 }
 
 /* The writing end closes, and the reading end tells. */
@@ -57,126 +51,54 @@ int weir_task_fd(weir_task *task)
 
 /* ---- ending it ------------------------------------------------------------------------------- */
 
-/* Decides a task as cancelled. Under the lock. */
-static bool decide_cancelled(struct weir_task *task, weir_time started_at, weir_time now)
-{
-    if (!wr_task_decide(task, WEIR_CANCELLED, WEIR_ECANCELED, WEIR_REASON_CANCELLED, started_at,
-                        now))
-        return false;
-    task->group->cancelled++;
-    task->group->telling++;
-    return true;
-}
-
 bool weir_task_cancel(weir_task *task)
 {
+    struct wr_end end = wr_end_cancelled(WEIR_REASON_CANCELLED);
     struct weir_group *group;
-    struct weir_executor *ex;
-    weir_time now = wr_os_now();
-    bool won = false, wake = false, over = false;
+    bool won;
 
     if (!task)
         return false;
     group = task->group;
-    ex = group->executor;
-    weir_task_ref(task); /* for the telling */
     wr_lock(&group->lock);
-    if (wr_task_outcome(task) == WEIR_UNSETTLED) {
-        switch (wr_task_word(task) & WR_PHASE_MASK) {
-        case WR_PHASE_QUEUED:
-            wr_group_withdraw(group, task);
-            won = decide_cancelled(task, now, now);
-            over = true;
-            break;
-        case WR_PHASE_RUNNING: {
-            struct wr_parker *runner = task->runner;
-            weir_time started_at = task->started_at;
-            won = decide_cancelled(task, started_at, now);
-            if (runner)            /* not where the caller runs it */
-                wr_unpark(runner); /* it cannot end before we let go of the lock */
-            break;
-        }
-        case WR_PHASE_PENDING:
-            group->pending--;
-            wr_watch_over(task);
-            wr_group_settle_pending(group, wr_task_cost(task));
-            won = decide_cancelled(task, task->started_at, now);
-            over = true;
-            break;
-        case WR_PHASE_REFUSED:
-            break;
-        case WR_PHASE_NEW: /* whoever brings it in will find it settled */
-            won = decide_cancelled(task, now, now);
-            break;
-        default: /* a caller-run body that is pending holds nothing */
-            won = decide_cancelled(task, task->started_at, now);
-            over = true;
-            break;
-        }
-        if (over)
-            wr_task_set_phase(task, WR_PHASE_OVER);
-        wake = wr_group_refresh(group) || (over && wr_executor_has_ready(ex));
-    }
+    won =
+        (wr_task_word(task) & WR_PHASE_MASK) != WR_PHASE_REFUSED && wr_task_end_locked(task, &end);
     wr_unlock(&group->lock);
-    if (wake)
-        wr_executor_wake(ex);
-    if (!won) {
-        weir_task_unref(task);
-        return false;
-    }
-    wr_room_made(ex);
-    wr_task_publish(task, true);
-    if (over)
-        weir_task_unref(task); /* the queue's, or the pending body's */
-    wr_task_told(task);
-    return true;
+    if (won)
+        wr_task_tell_end(task, &end, true);
+    return won;
+}
+
+/* Whether its body has begun. Under the lock. */
+static bool has_begun(const struct weir_task *task)
+{
+    uint32_t phase = wr_task_word(task) & WR_PHASE_MASK;
+
+    return phase != WR_PHASE_QUEUED && phase != WR_PHASE_NEW && phase != WR_PHASE_REFUSED;
 }
 
 int weir_task_settle(weir_task *task, int error, void *value)
 {
+    struct wr_end end = { .outcome = wr_outcome_of(error),
+                          .error = error,
+                          .reason =
+                              error == WEIR_ECANCELED ? WEIR_REASON_GAVE_UP : WEIR_REASON_NONE,
+                          .value = value,
+                          .at = wr_os_now() };
     struct weir_group *group;
-    struct weir_executor *ex;
-    weir_time now = wr_os_now();
-    bool won, wake = false, over = false;
-    uint32_t phase;
+    bool won;
 
     if (!task || error == WEIR_PENDING)
         return WEIR_EINVAL;
     group = task->group;
-    ex = group->executor;
-    weir_task_ref(task);
     wr_lock(&group->lock);
-    phase = wr_task_word(task) & WR_PHASE_MASK;
-    won =
-        phase != WR_PHASE_QUEUED && phase != WR_PHASE_NEW && phase != WR_PHASE_REFUSED &&
-        wr_task_decide(task, wr_outcome_of(error), error, WEIR_REASON_NONE, task->started_at, now);
-    if (won) {
-        wr_task_set_value(task, value);
-        wr_count_outcome(group, wr_outcome_of(error));
-        group->telling++;
-        over = phase != WR_PHASE_RUNNING; /* else its body returns later, and ends it */
-        if (phase == WR_PHASE_PENDING) {
-            group->pending--;
-            wr_watch_over(task);
-            wr_group_settle_pending(group, wr_task_cost(task));
-            wr_task_set_phase(task, WR_PHASE_OVER);
-            wake = wr_group_refresh(group) || wr_executor_has_ready(ex);
-        }
-    }
+    won = has_begun(task) && wr_task_end_locked(task, &end);
     wr_unlock(&group->lock);
-    if (wake)
-        wr_executor_wake(ex);
-    if (!won) {
+    if (won)
+        wr_task_tell_end(task, &end, true);
+    else
         wr_task_drop_value(task, value);
-        weir_task_unref(task);
-        return WEIR_EALREADY;
-    }
-    wr_room_made(ex);
-    wr_task_publish(task, true);
-    if (over)
-        weir_task_unref(task);
-    wr_task_told(task);
-    return 0;
+    return won ? 0 : WEIR_EALREADY;
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */
@@ -195,11 +117,6 @@ void *weir_task_take(weir_task *task)
     }
     wr_unlock(&task->group->lock);
     return value;
-}
-
-weir_task *weir_task_self(void)
-{
-    return wr_current_item();
 }
 
 const char *weir_task_key(const weir_task *task)

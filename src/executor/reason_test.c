@@ -37,6 +37,7 @@ static void test_numbers_of_reasons_stay(void **state)
     assert_int_equal(WEIR_REASON_RUN_DEADLINE, 22);
     assert_int_equal(WEIR_REASON_TOTAL_DEADLINE, 23);
     assert_int_equal(WEIR_REASON_CANCELLED, 24);
+    assert_int_equal(WEIR_REASON_GAVE_UP, 25);
 }
 
 static void test_every_reason_has_its_name_and_sentence(void **state)

@@ -18,13 +18,14 @@ enum {
 /* A worker's present turn; lives in its scratch words, or, on a thread, on its stack. */
 struct turn {
     struct weir_group *group;
-    uint64_t tasks;
     weir_time began;
     weir_time clock; /* the latest reading: a task starts when the one before it ended */
-    void *arg; /* of the task that starts: by the time it is called, it may have been settled */
-    bool to_thread; /* its first task is to run on a thread */
-    bool on_thread;
-    bool tells;     /* what was pulled is a task to be told of, not to be run; see watch.h */
+    weir_fn *fn; /* of the task that starts: by the time it is called, it may have been settled */
+    void *arg;
+    uint16_t tasks;     /* at most CHAIN_MAX + 1                    */
+    bool to_thread : 1; /* its first task is to run on a thread    */
+    bool on_thread : 1;
+    bool tells : 1; /* what was pulled is a task to be told of, not to be run; see watch.h */
     uint32_t asked; /* wr_asked before it was found that the task may start: a release in between
                        means it, too */
 };
@@ -50,6 +51,7 @@ static void begin(struct weir_group *group, struct weir_task *task, struct turn 
 {
     weir_time now = turn->clock;
 
+    turn->fn = task->fn;
     turn->arg = wr_task_arg(task);
     if (now < task->queued_at) /* read on another CPU */
         now = task->queued_at;
@@ -235,6 +237,31 @@ static bool cancelled(struct wr_source *source, void *item)
     return wr_task_is_asked(item);
 }
 
+weir_task *weir_task_self(void)
+{
+    struct wr_source *source;
+    void *item = wr_current_item(&source);
+
+    return item && source->pull == pull ? item : NULL; /* else a body of weir_spawn */
+}
+
+struct weir_task *wr_task_outer(const struct weir_task *task)
+{
+    struct wr_frame *frame = wr_frame_innermost();
+    struct wr_source *source;
+    void *item;
+
+    while (frame && frame->item != task)
+        frame = frame->outer;
+    if (!frame)
+        return NULL; /* the stack is its own */
+    for (frame = frame->outer; frame; frame = frame->outer)
+        if (frame->item)
+            return frame->item;
+    item = wr_carried_item(&source);
+    return item && source->pull == pull ? item : NULL;
+}
+
 /* ---- after the body ---------------------------------------------------------------------------- */
 
 weir_outcome wr_outcome_of(int error)
@@ -288,7 +315,7 @@ static struct weir_task *pass_on(struct weir_group *group, struct turn *turn, ui
 {
     struct weir_task *next = group->sums.queued && !group->evicted ? wr_group_first(group) : NULL;
 
-    if (next && !wr_group_gate(group) && wr_task_cost(next) == cost &&
+    if (next && !wr_gate_is_paced(group) && wr_task_cost(next) == cost &&
         turn_lasts(turn, group, chain) && hand_over(group, turn, cost)) {
         turn->tasks++;
         /* While its turn lasts a group that may run several stands first in the ring. */
@@ -317,24 +344,13 @@ static bool is_silent(const struct weir_group *group, const struct weir_task *ta
            !wr_load(&task->watchers, relaxed) && !group->executor->policy.given.listener.completed;
 }
 
-/* The permits of a body that has returned, unless the watchdog has given them back. Under the lock. */
-static void give_back(struct weir_group *group, struct weir_task *task)
-{
-    wr_watch_over(task);
-    if (wr_watch_returned(task))
-        return;
-    group->bodies--;
-    wr_group_finish(group, wr_task_cost(task));
-}
-
 /* A body has returned; answers the task to run next on this stack, if any. */
 static struct weir_task *finish(struct weir_task *task, int error, void *value, struct turn *turn,
                                 unsigned chain)
 {
     struct weir_group *group = task->group;
     struct weir_task *next = NULL;
-    weir_outcome outcome = wr_outcome_of(error);
-    uint32_t cost = wr_task_cost(task);
+    struct wr_end end;
     bool silent, decided = false;
 
     turn->clock = wr_os_now();
@@ -343,76 +359,62 @@ static struct weir_task *finish(struct weir_task *task, int error, void *value, 
     silent = is_silent(group, task);
     if (silent) {
         group->bodies--;
-        next = pass_on(group, turn, cost, chain);
-        wr_count_outcome(group, outcome);
+        next = pass_on(group, turn, 1, chain); /* what costs more has a side record */
+        wr_count_outcome(group, wr_outcome_of(error));
         wr_task_recycle(group, task);
+        wr_room_made(group->executor);
+        wr_group_left(group);
     } else {
         /* Callbacks may take their time, so nothing is handed to us while they run. */
-        give_back(group, task);
-        decided =
-            wr_task_decide(task, outcome, error, WEIR_REASON_NONE, task->started_at, turn->clock);
-        if (decided) {
-            wr_task_set_value(task, value);
-            wr_count_outcome(group, outcome);
-        }
-        wr_task_set_phase(task, WR_PHASE_OVER);
-        group->telling++;
-        if (wr_group_refresh(group) || wr_executor_has_ready(group->executor))
-            wr_executor_wake(group->executor);
+        end = wr_end_of_body(task, error, value, turn->clock);
+        decided = wr_task_end_locked(task, &end);
     }
-    wr_room_made(group->executor);
-    if (silent)
-        wr_group_left(group);
     wr_group_unlock_and_reap(group);
-    if (silent)
-        return next;
-    if (decided)
-        wr_task_publish(task, true);
-    else
-        wr_task_drop_value(task, value);
-    wr_task_told(task);
-    return NULL;
+    if (!silent)
+        wr_task_tell_end(task, &end, decided);
+    return next;
 }
 
-/* The body will be settled from outside, or was already. */
+/* The body will be settled from outside; or was already, or never will be. */
 static void pend(struct weir_task *task)
 {
     struct weir_group *group = task->group;
     struct weir_executor *ex = group->executor; /* once it is pending, anybody may end it */
-    bool settled, wake;
+    struct wr_end end;
+    bool over, decided = false, wake = false;
 
     wr_lock(&group->lock);
-    settled = wr_task_outcome(task) != WEIR_UNSETTLED;
-    if (settled) {
-        give_back(group, task);
-        wr_task_set_phase(task, WR_PHASE_OVER);
-        group->telling++;
+    over = wr_task_must_not_pend(task);
+    if (over) {
+        end = wr_end_of_body(task, WEIR_ECANCELED, NULL, wr_os_now());
+        decided = wr_task_end_locked(task, &end);
     } else {
         group->bodies--;
-        wr_pend(&group->sums, &group->executor->root, wr_task_cost(task));
-        wr_task_set_phase(task, WR_PHASE_PENDING);
         group->pending++;
+        wr_pend(&group->sums, &ex->root, wr_task_cost(task));
+        wr_task_pend(task, WR_PHASE_PENDING);
+        wake = wr_group_refresh(group);
     }
-    wake = wr_group_refresh(group);
     wr_unlock(&group->lock);
     if (wake)
         wr_executor_wake(ex);
-    wr_room_made(ex);
-    if (settled)
-        wr_task_told(task);
+    if (over)
+        wr_task_tell_end(task, &end, decided);
+    else
+        wr_room_made(ex);
 }
 
-int wr_task_call(struct weir_task *task, void *arg, void **value)
+int wr_task_call(struct weir_task *task, weir_fn *fn, void *arg, void **value)
 {
     struct wr_side *side = wr_task_side(task);
     struct wr_locals *former;
     int error;
 
     if (!side)
-        return task->fn(value, arg);
+        return fn(value, arg);
     former = wr_locals_install(side->locals);
     side->locals = NULL;
-    error = task->fn(value, arg);
+    error = fn(value, arg);
     wr_locals_release(wr_locals_install(former)); /* with what the body has set itself */
     return error;
 }
@@ -428,6 +430,7 @@ static void run_chain(struct weir_executor *ex, struct weir_task *task, struct t
 
     for (unsigned chain = 0; task; chain++) {
         void *value = NULL, *arg = turn->arg;
+        weir_fn *fn = turn->fn;
         int error;
 
         if (on_thread)
@@ -439,7 +442,7 @@ static void run_chain(struct weir_executor *ex, struct weir_task *task, struct t
         } else {
             if (listener->started)
                 listener->started(task, listener->arg);
-            error = wr_task_call(task, arg, &value);
+            error = wr_task_call(task, fn, arg, &value);
         }
         settled = false;
         if (on_thread)

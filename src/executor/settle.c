@@ -1,122 +1,12 @@
-/* Records, results, and telling the world; see settle.h.
+/* Results, and the one way in which tasks end; see settle.h.
  * SPDX-License-Identifier: MIT */
 #include "executor/settle.h"
 
 #include "base/assert.h"
-#include "base/options.h"
 #include "base/os.h"
-#include "executor/local.h"
+#include "executor/tell.h"
 
-#include <string.h>
 #include <weir/error.h>
-
-enum {
-    BATCH_MAX = 32,
-    UNUSED_MAX = 64,
-    LENT_FREELY = 16384, /* a megabyte of records; beyond that, idle groups keep none */
-};
-
-/* ---- records --------------------------------------------------------------------------------- */
-
-struct weir_task *wr_task_alloc(struct weir_group *group, uint32_t references)
-{
-    struct weir_task *task = group->unused;
-
-    if (!task && group->freed) { /* apart, so that they have left the caches of who freed them */
-        task = group->unused = group->freed;
-        group->freed = NULL;
-    }
-    if (!task) { /* many groups get few at a time, unless they are busy */
-        bool few = wr_load(&group->executor->tasks.lent, relaxed) > LENT_FREELY;
-        uint32_t want = few && group->sums.queued < BATCH_MAX ? group->sums.queued + 1 : BATCH_MAX;
-        group->unused = wr_task_pool_take(&group->executor->tasks, want, &group->unused_count);
-        task = group->unused;
-        if (!task)
-            return NULL;
-    }
-    group->unused = *wr_task_next_unused(task);
-    __builtin_prefetch(group->unused, 1); /* the next submit to this group writes there */
-    group->unused_count--;
-    group->records++;
-    __atomic_store_n(&task->group, group, __ATOMIC_RELEASE); /* the monitor may look; see run.c */
-    atomic_init(&task->error, 0);
-    atomic_init(&task->watchers, NULL);
-    /* Release: whoever finds the record in use finds its group; see tasks.c. */
-    wr_store(&task->word, WR_PHASE_NEW | references * WR_REF, release);
-    return task;
-}
-
-/* Cuts up to `count` records off a list, for the pool. */
-static uint32_t give_from(struct weir_group *group, struct weir_task **list, uint32_t count)
-{
-    struct weir_task *first = *list, *last = first;
-    uint32_t given = 1;
-
-    if (!first || !count)
-        return 0;
-    for (; given < count && *wr_task_next_unused(last); given++)
-        last = *wr_task_next_unused(last);
-    *list = *wr_task_next_unused(last);
-    wr_task_pool_give(&group->executor->tasks, first, last, given);
-    return given;
-}
-
-void wr_task_unused_return(struct weir_group *group, uint32_t keep)
-{
-    uint32_t surplus = group->unused_count > keep ? group->unused_count - keep : 0;
-
-    surplus -= give_from(group, &group->freed, surplus);
-    give_from(group, &group->unused, surplus);
-    if (group->unused_count > keep)
-        group->unused_count = keep;
-}
-
-void wr_task_recycle(struct weir_group *group, struct weir_task *task)
-{
-    wr_store(&task->word, WR_PHASE_OVER, relaxed); /* no references: not in use */
-    *wr_task_next_unused(task) = group->freed;
-    group->freed = task;
-    group->unused_count++;
-    group->records--;
-    if (group->unused_count > UNUSED_MAX)
-        wr_task_unused_return(group, UNUSED_MAX / 2);
-}
-
-weir_task *weir_task_ref(weir_task *task)
-{
-    uint32_t before = wr_add(&task->word, WR_REF, relaxed);
-
-    WR_ASSERT(before / WR_REF < UINT16_MAX); /* 65,535 references are a leak */
-    return task;
-}
-
-/* What the record owns, apart from itself. */
-static void release_side(struct weir_task *task)
-{
-    struct wr_side *side = wr_task_side(task);
-
-    if (!side)
-        return;
-    if (side->drop && side->value && !(wr_task_word(task) & WR_TAKEN))
-        side->drop(side->value);
-    wr_locals_release(side->locals); /* of a body that never ran */
-    wr_os_free(side);
-}
-
-void weir_task_unref(weir_task *task)
-{
-    struct weir_group *group;
-
-    if (!task)
-        return;
-    group = task->group;
-    if (wr_sub(&task->word, WR_REF, acq_rel) / WR_REF > 1)
-        return;
-    release_side(task);
-    wr_lock(&group->lock);
-    wr_task_recycle(group, task);
-    wr_group_unlock_and_reap(group);
-}
 
 /* ---- the result ------------------------------------------------------------------------------ */
 
@@ -127,26 +17,26 @@ void wr_task_set_phase(struct weir_task *task, uint32_t phase)
     wr_add(&task->word, phase - now, relaxed); /* references may change at any time, phases not */
 }
 
-bool wr_task_decide(struct weir_task *task, weir_outcome outcome, int error, weir_reason reason,
-                    weir_time started_at, weir_time ended_at)
+/* Fixes the result, which is not fixed yet; the phase is not changed. Under the lock. */
+static void fix_result(struct weir_task *task, const struct wr_end *end, weir_time started_at)
 {
-    if (wr_task_outcome(task) != WEIR_UNSETTLED)
-        return false;
+    weir_time ended_at = end->at;
+
     /* Readings of different threads' clocks, or from before a lock, may stand in the wrong order. */
     if (started_at < task->queued_at)
         started_at = task->queued_at;
     if (ended_at < started_at)
         ended_at = started_at;
-    wr_store(&task->error, error, relaxed);
+    wr_store(&task->error, end->error, relaxed);
     if (task->started_at != started_at) /* a begun body may be reading its own (run.c, cancelled) */
         task->started_at = started_at;
     task->ended_at = ended_at;
-    wr_add(&task->word, (uint32_t)outcome << WR_OUTCOME_SHIFT | (uint32_t)reason << WR_REASON_SHIFT,
+    wr_add(&task->word,
+           (uint32_t)end->outcome << WR_OUTCOME_SHIFT | (uint32_t)end->reason << WR_REASON_SHIFT,
            release);
-    return true;
 }
 
-void wr_task_set_value(struct weir_task *task, void *value)
+static void set_value(struct weir_task *task, void *value)
 {
     struct wr_side *side = wr_task_side(task);
 
@@ -184,118 +74,30 @@ void wr_task_result(weir_result *result, const struct weir_task *task)
         result->value = side ? side->value : task->u.value;
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
-
-struct wr_watcher *wr_task_close_watchers(struct weir_task *task)
-{
-    struct wr_watcher *watcher, *next, *callbacks = NULL;
-
-    watcher = wr_swap(&task->watchers, WR_TOLD, acq_rel); /* pairs with weir_task_done */
-    for (; watcher; watcher = next) {
-        next = watcher->next;
-        if (watcher->waiter) {
-            wr_unpark(watcher->waiter);
-        } else {
-            watcher->next = callbacks;
-            callbacks = watcher;
-        }
-    }
-    return callbacks;
-}
-
-void wr_task_publish(struct weir_task *task, bool completed)
-{
-    const weir_listener *listener = &task->group->executor->policy.given.listener;
-    struct wr_watcher *watcher, *next;
-    weir_result result;
-
-    wr_task_result(&result, task);
-    if (completed && listener->completed)
-        listener->completed(task, &result, listener->arg);
-    wr_lock(&task->group->lock);
-    watcher = wr_task_close_watchers(task);
-    wr_unlock(&task->group->lock);
-    for (; watcher; watcher = next) {
-        next = watcher->next;
-        watcher->done(task, &result, watcher->arg);
-        wr_os_free(watcher);
-    }
-}
-
-static void pin(struct weir_group *group)
-{
-    wr_lock(&group->lock);
-    group->pins++;
-    wr_unlock(&group->lock);
-}
-
-static void told_and_unpin(struct weir_group *group)
-{
-    wr_lock(&group->lock);
-    group->telling--;
-    wr_group_left(group);
-    wr_unlock(&group->lock);
-    wr_group_unpin(group);
-}
-
-void wr_task_told(struct weir_task *task)
-{
-    struct weir_group *group = task->group;
-
-    pin(group);            /* until we are through */
-    weir_task_unref(task); /* whoever waits for quiet finds unwanted values dropped */
-    told_and_unpin(group);
-}
-
-/* Drops a reference, unless that would run code of the user's. */
-static bool unref_quietly(struct weir_task *task)
-{
-    uint32_t word = wr_load(&task->word, acquire);
-    const struct wr_side *side;
-
-    while (word / WR_REF > 1)
-        if (wr_cas(&task->word, &word, word - WR_REF, acq_rel))
-            return true;
-    side = wr_task_side(task); /* ours is the last one: nobody else changes anything */
-    if (side && (side->locals || (side->drop && side->value && !(word & WR_TAKEN))))
-        return false;
-    weir_task_unref(task);
-    return true;
-}
-
-bool wr_task_told_quietly(struct weir_task *task)
-{
-    struct weir_group *group = task->group;
-
-    pin(group);
-    if (unref_quietly(task)) {
-        told_and_unpin(group);
-        return true;
-    }
-    wr_group_unpin(group);
-    return false;
-}
-
-int wr_task_watch(struct weir_task *task,
-                  void (*done)(weir_task *task, const weir_result *result, void *arg), void *arg)
-{
-    struct wr_watcher *watcher = wr_os_alloc(sizeof(*watcher));
-
-    if (!watcher)
-        return WEIR_ENOMEM;
-    watcher->done = done;
-    watcher->arg = arg;
-    watcher->next = wr_load(&task->watchers, relaxed);
-    wr_store(&task->watchers, watcher, relaxed);
-    return 0;
-}
-
 bool weir_task_done(const weir_task *task)
 {
-    return wr_load(&task->watchers, acquire) == WR_TOLD;
+    return wr_load(&task->word, acquire) & WR_DONE; /* pairs with wr_task_publish */
 }
 
-void wr_group_withdraw(struct weir_group *group, struct weir_task *task)
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void count(struct weir_group *group, const struct wr_end *end)
+{
+    struct wr_hall *hall = group->executor->hall;
+
+    wr_count_outcome(group, end->outcome);
+    if (end->outcome == WEIR_REJECTED)
+        wr_group_refuse_count(group, end->reason);
+    if (end->outcome != WEIR_TIMED_OUT)
+        return;
+    if (wr_group_rare(group)) /* without memory one is not counted; it is told all the same */
+        group->rare->timed_out++;
+    if (hall)
+        wr_add(&hall->domain[group->domain].timed_out, 1, relaxed);
+}
+
+/* Takes a task out of its queue, with its place; it will not start. */
+static void withdraw(struct weir_group *group, struct weir_task *task)
 {
     wr_list_remove(&task->link);
     wr_withdraw(&group->sums, &group->executor->root, wr_task_cost(task));
@@ -304,35 +106,250 @@ void wr_group_withdraw(struct weir_group *group, struct weir_task *task)
     wr_watch_over(task);
 }
 
+/* Permits of a body that has returned, unless the watchdog has given them back. */
+static void give_back(struct weir_group *group, struct weir_task *task)
+{
+    wr_watch_over(task);
+    if (wr_watch_returned(task))
+        return;
+    group->bodies--;
+    wr_group_finish(group, wr_task_cost(task));
+}
+
+void wr_task_pend(struct weir_task *task, uint32_t phase)
+{
+    struct weir_group *group = task->group;
+    struct wr_side *side = wr_task_side(task);
+
+    if (side)
+        side->arg_holds++; /* the last reference's: whoever settles it may use the argument */
+    wr_task_set_phase(task, phase);
+    task->prev = NULL;
+    task->next = group->pending_first;
+    if (task->next)
+        task->next->prev = task;
+    group->pending_first = task;
+}
+
+static void unpend(struct weir_group *group, struct weir_task *task)
+{
+    if (task->prev)
+        task->prev->next = task->next;
+    else
+        group->pending_first = task->next;
+    if (task->next)
+        task->next->prev = task->prev;
+    wr_watch_over(task);
+}
+
+/* Takes a task from where it stands, with what it holds there. False: it stays: its body runs on, or it is on its way
+ * in. */
+static bool take_out(struct weir_group *group, struct weir_task *task, bool body_over)
+{
+    switch (wr_task_word(task) & WR_PHASE_MASK) {
+    case WR_PHASE_QUEUED:
+        withdraw(group, task);
+        return true;
+    case WR_PHASE_RUNNING:
+        if (body_over)
+            give_back(group, task);
+        return body_over;
+    case WR_PHASE_GUEST:
+        if (body_over) {
+            wr_watch_over(task);
+            wr_watch_returned(task);
+            group->telling--;
+        }
+        return body_over;
+    case WR_PHASE_PENDING:
+        unpend(group, task);
+        group->pending--;
+        wr_group_settle_pending(group, wr_task_cost(task));
+        return true;
+    case WR_PHASE_ASIDE:
+        unpend(group, task);
+        group->telling--;
+        return true;
+    default:
+        return body_over;
+    }
+}
+
+static bool has_started(const struct weir_task *task)
+{
+    uint32_t phase = wr_task_word(task) & WR_PHASE_MASK;
+
+    return phase == WR_PHASE_RUNNING || phase == WR_PHASE_PENDING || phase == WR_PHASE_GUEST ||
+           phase == WR_PHASE_ASIDE;
+}
+
+static bool has_body(const struct weir_task *task)
+{
+    uint32_t phase = wr_task_word(task) & WR_PHASE_MASK;
+
+    return phase == WR_PHASE_RUNNING || phase == WR_PHASE_GUEST;
+}
+
+/* What there is to be known of its end, and whose it is. */
+static void decide(struct weir_group *group, struct weir_task *task, const struct wr_end *end,
+                   weir_time started_at)
+{
+    set_value(task, end->value);
+    fix_result(task, end, started_at);
+    if (!end->uncounted)
+        count(group, end);
+    if (end->outcome == WEIR_REJECTED && !end->handled &&
+        group->executor->policy.given.rejection == WEIR_ABORT)
+        wr_add(&task->word, WR_ABORTED, relaxed);
+}
+
+/* The telling has a reference of its own if the body, or the submit, keeps the one it has. */
+static void hold_for_telling(struct weir_task *task, bool over)
+{
+    struct wr_side *side = wr_task_side(task);
+
+    if (over)
+        return;
+    wr_add(&task->word, WR_REF, relaxed);
+    if (side)
+        side->arg_holds++;
+}
+
+bool wr_task_end_locked(struct weir_task *task, const struct wr_end *end)
+{
+    struct weir_group *group = task->group;
+    struct weir_executor *ex = group->executor;
+    bool decides = wr_task_outcome(task) == WEIR_UNSETTLED, over;
+    struct wr_parker *runner = decides && has_body(task) && !end->body_over ? task->runner : NULL;
+    weir_time started_at = has_started(task) ? task->started_at : end->at;
+
+    if (!decides && !end->body_over)
+        return false;
+    wr_group_entered(group); /* first: what quiet waits for is never nowhere */
+    group->telling++;
+    over = take_out(group, task, end->body_over);
+    if (decides) {
+        decide(group, task, end, end->started_at ? end->started_at : started_at);
+        hold_for_telling(task, over);
+    } else if (wr_task_outcome(task) != WEIR_DONE && !wr_task_drops_values(task)) {
+        set_value(task, end->value); /* for weir_execute_all; else it is dropped */
+    }
+    if (over && !end->handled)
+        wr_task_set_phase(task, WR_PHASE_OVER);
+    if (runner)
+        wr_unpark(runner); /* it cannot end before we let go of the lock */
+    if (wr_group_refresh(group) || wr_executor_has_ready(ex))
+        wr_executor_wake(ex);
+    wr_room_made(ex);
+    return decides;
+}
+
+void wr_task_tell_end(struct weir_task *task, const struct wr_end *end, bool decided)
+{
+    struct weir_executor *ex = task->group->executor;
+
+    if (decided) {
+        wr_tell(task);
+        return;
+    }
+    wr_task_drop_value(task, end->value);
+    if (wr_load(&ex->return_waiters, seq_cst)) /* pairs with wr_task_wait_returned */
+        wr_waitq_wake_all(&ex->returned);
+    wr_task_told(task);
+}
+
+void wr_task_found_ended(struct weir_task *task)
+{
+    wr_lock(&task->group->lock);
+    wr_group_entered(task->group);
+    task->group->telling++;
+    wr_unlock(&task->group->lock);
+    wr_task_told(task);
+}
+
+bool wr_task_end(struct weir_task *task, const struct wr_end *end)
+{
+    struct weir_group *group = task->group;
+    bool decided;
+
+    wr_lock(&group->lock);
+    decided = wr_task_end_locked(task, end);
+    wr_unlock(&group->lock);
+    if (decided || end->body_over)
+        wr_task_tell_end(task, end, decided);
+    return decided;
+}
+
+/* Who has asked a body to end; GAVE_UP: its end was its own idea. */
+static weir_reason asked_by(const struct weir_task *task)
+{
+    const struct weir_group *group = task->group;
+    struct weir_executor *ex = group->executor;
+    bool asked = wr_load(&task->error, relaxed) != (int32_t)wr_asked(group);
+
+    if (wr_load(&ex->cancel_all, acquire) || wr_load(&ex->freeing, acquire) ||
+        (asked && wr_load(&ex->closed, acquire)))
+        return WEIR_REASON_SHUT_DOWN;
+    if (wr_load(&group->cancel_all, acquire))
+        return WEIR_REASON_EVICTED;
+    return asked ? WEIR_REASON_DOMAIN_RELEASED : WEIR_REASON_GAVE_UP;
+}
+
+struct wr_end wr_end_of_body(const struct weir_task *task, int error, void *value, weir_time now)
+{
+    return (struct wr_end){ .outcome = wr_outcome_of(error),
+                            .error = error,
+                            .reason =
+                                error == WEIR_ECANCELED && wr_task_outcome(task) == WEIR_UNSETTLED
+                                    ? asked_by(task)
+                                    : WEIR_REASON_NONE,
+                            .value = value,
+                            .at = now,
+                            .body_over = true };
+}
+
+struct wr_end wr_end_cancelled(weir_reason reason)
+{
+    return (struct wr_end){
+        .outcome = WEIR_CANCELLED, .error = WEIR_ECANCELED, .reason = reason, .at = wr_os_now()
+    };
+}
+
+bool wr_task_must_not_pend(const struct weir_task *task)
+{
+    return wr_task_is_asked(task) || wr_load(&task->group->executor->freeing, acquire);
+}
+
+void wr_group_end_pending(struct weir_group *group, weir_reason reason)
+{
+    struct wr_end end = wr_end_cancelled(reason);
+
+    wr_lock(&group->lock);
+    while (group->pending_first) {
+        struct weir_task *task = group->pending_first;
+        wr_task_end_locked(task, &end);
+        wr_tell_locked(task);
+    }
+    wr_unlock(&group->lock);
+}
+
 bool wr_reject_first(struct weir_group *group, weir_reason reason)
 {
-    const weir_policy *policy = &group->executor->policy.given;
-    weir_time now = wr_os_now();
+    struct wr_end end = {
+        .outcome = WEIR_REJECTED, .error = WEIR_EREJECTED, .reason = reason, .at = wr_os_now()
+    };
     struct weir_task *task;
 
     wr_lock(&group->lock);
     task = wr_group_first(group);
     if (reason == WEIR_REASON_DOMAIN_RELEASED && !wr_domain_is_released(group))
         task = NULL; /* it was restored, and this one may have come since */
-    if (task) {
-        wr_group_withdraw(group, task);
-        wr_task_decide(task, WEIR_REJECTED, WEIR_EREJECTED, reason, now, now);
-        wr_task_set_phase(task, WR_PHASE_OVER);
-        if (policy->rejection == WEIR_ABORT)
-            wr_add(&task->word, WR_ABORTED, relaxed);
-        wr_group_refuse_count(group, reason);
-        group->telling++;
-        if (!group->evicted)
-            wr_group_refresh(group);
-    }
+    if (task)
+        wr_task_end_locked(task, &end);
     wr_unlock(&group->lock);
-    if (!task)
-        return false;
-    if (policy->listener.rejected)
-        policy->listener.rejected(task, reason, policy->listener.arg);
-    wr_task_publish(task, false);
-    wr_task_told(task);
-    return true;
+    if (task)
+        wr_task_tell_end(task, &end, true);
+    return task != NULL;
 }
 
 /* ---- presence -------------------------------------------------------------------------------- */
@@ -352,7 +369,7 @@ void wr_group_left(struct weir_group *group)
     if (group->idle_since || group->sums.queued || group->sums.inflight || group->telling)
         return;
     group->idle_since = wr_os_now_coarse();
-    if (wr_load(&ex->tasks.lent, relaxed) > LENT_FREELY)
+    if (wr_load(&ex->tasks.lent, relaxed) > WR_LENT_FREELY)
         wr_task_unused_return(group, 0);
     if (wr_sub(&ex->live, 1, seq_cst) == 1)
         wr_waitq_wake_all(&ex->quiet);

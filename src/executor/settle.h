@@ -1,8 +1,9 @@
-/* A task's record from allocation to its last reference, and the one moment at which it settles.
+/* A task's record from allocation to its last reference, and the one way in which tasks end.
  *
- * Settling is two steps. wr_task_decide fixes the result, once, under the group's lock; permits go back
- * under the same hold. wr_task_publish then tells the listener, wakes who waits, and runs callbacks,
- * without any lock; from then on the task is done for everyone to see.
+ * Whatever ends a task (its body, weir_task_settle, a cancel, a deadline, a refusal) comes to wr_task_end_locked:
+ * the result is decided, once; it is counted; permits and places go back; all under one hold of the group's lock.
+ * Then the end is published, so that waits end, and told to the listener and to callbacks, without any lock; see
+ * tell.h. A task that is decided while its body runs comes here once more when the body has returned.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_SETTLE_H
 #define WR_EXECUTOR_SETTLE_H
@@ -32,6 +33,14 @@ static inline uint32_t wr_task_cost(const struct weir_task *task)
     return side ? side->cost : 1;
 }
 
+/* Whether a value that nothing takes is given to a function of the user's. */
+static inline bool wr_task_drops_values(const struct weir_task *task)
+{
+    const struct wr_side *side = wr_task_side(task);
+
+    return side && side->drop;
+}
+
 /* What its body is given. Not once somebody may have settled it: the value takes the same place. */
 static inline void *wr_task_arg(const struct weir_task *task)
 {
@@ -51,25 +60,65 @@ static inline bool wr_task_watched(const struct weir_task *task)
 /* A record with one reference per holder, counted in group->records; NULL without memory. */
 struct weir_task *wr_task_alloc(struct weir_group *group, uint32_t references);
 
-/* Nobody holds it any more. */
+/* The last reference is gone, or there never was another. */
 void wr_task_recycle(struct weir_group *group, struct weir_task *task);
 
 /* Gives records at hand back to the executor's pool, but for `keep`. */
 void wr_task_unused_return(struct weir_group *group, uint32_t keep);
 
+/* ---- records without references; without any lock ----------------------------------------------- */
+
+/* Whether deleting it runs no code of the user's, as the drop of a value does. */
+bool wr_task_goes_quietly(const struct weir_task *task);
+void wr_task_delete(struct weir_task *task);
+
 /* ---- phases; under the group's lock ------------------------------------------------------------ */
 
 void wr_task_set_phase(struct weir_task *task, uint32_t phase);
 
-/* Fixes the result unless it is fixed already. The phase is not changed. */
-bool wr_task_decide(struct weir_task *task, weir_outcome outcome, int error, weir_reason reason,
-                    weir_time started_at, weir_time ended_at);
+/* The body returned WEIR_PENDING: PENDING or ASIDE. It is found in group->pending_first from now on. */
+void wr_task_pend(struct weir_task *task, uint32_t phase);
 
-/* ---- without any lock -------------------------------------------------------------------------- */
+/* Whether a body that returns WEIR_PENDING settles as cancelled at once: it was asked to end, or its executor is being
+ * freed. */
+bool wr_task_must_not_pend(const struct weir_task *task);
 
-/* Makes a decided task known. The caller holds a reference; `completed` says whether the listener hears
- * of completion (it has heard of a rejection already, otherwise). */
-void wr_task_publish(struct weir_task *task, bool completed);
+/* ---- ends -------------------------------------------------------------------------------------- */
+
+struct wr_end {
+    weir_outcome outcome;
+    int error;
+    weir_reason reason;
+    void *value; /* the task's if this decides the end; else it is dropped                     */
+    weir_time started_at; /* 0: when its body started; if it never did, `at`                   */
+    weir_time at;
+    bool body_over; /* said where the body was called, or the task refused: no body runs on    */
+    bool handled;   /* by rejection_fn                                                         */
+    bool uncounted; /* the submit fails: there was no task                                     */
+};
+
+/* After a body has returned. Under the lock. */
+struct wr_end wr_end_of_body(const struct weir_task *task, int error, void *value, weir_time now);
+struct wr_end wr_end_cancelled(weir_reason reason);
+
+/* Ends a task. True: this decided how, and it has been told. False: it was decided before; with body_over, that the body
+ * has returned is dealt with all the same, and the body's reference is gone. */
+bool wr_task_end(struct weir_task *task, const struct wr_end *end);
+
+/* The same in two steps: under the lock, and after it. The second is due if the first answers true, or with
+ * body_over. In between a reference is held for it. */
+bool wr_task_end_locked(struct weir_task *task, const struct wr_end *end);
+void wr_task_tell_end(struct weir_task *task, const struct wr_end *end, bool decided);
+
+/* A task on its way in is found to have ended: its reference goes. */
+void wr_task_found_ended(struct weir_task *task);
+
+/* Ends all pending tasks of a group as cancelled, inside of a telling that the caller has opened. */
+void wr_group_end_pending(struct weir_group *group, weir_reason reason);
+
+/* Refuses the first in a group's queue, and tells everyone. WEIR_REASON_DOMAIN_RELEASED: only while its domain is.
+ * False: there is none to refuse. */
+bool wr_reject_first(struct weir_group *group, weir_reason reason);
 
 /* Waits for a decided task to be published, whatever happens to the caller. */
 void wr_task_wait_told(struct weir_task *task);
@@ -77,39 +126,19 @@ void wr_task_wait_told(struct weir_task *task);
 /* Fills a result from a decided task. */
 void wr_task_result(weir_result *result, const struct weir_task *task);
 
-/* Stores or drops a value that a body left. */
-void wr_task_set_value(struct weir_task *task, void *value);
+/* Drops a value that comes too late. */
 void wr_task_drop_value(struct weir_task *task, void *value);
 
-/* A decided task whose permits are back has been told of: the group may be at rest. Drops a reference. */
-void wr_task_told(struct weir_task *task);
-
-/* The same, if that runs no code of the user's, as the drop of a value does; else false, and nothing is done. */
-bool wr_task_told_quietly(struct weir_task *task);
-
-/* Makes a decided task known to those who wait for it: they are woken, under the lock that they take before they leave.
- * Answers the callbacks, oldest first, to be called without it. From here on nobody joins. Under the lock. */
-struct wr_watcher *wr_task_close_watchers(struct weir_task *task);
-
-/* Has done(task, result, arg) called when the task is published. Under the lock. WEIR_ENOMEM. */
-int wr_task_watch(struct weir_task *task,
-                  void (*done)(weir_task *task, const weir_result *result, void *arg), void *arg);
-
 /* Calls the body, in the context in which it was submitted. */
-int wr_task_call(struct weir_task *task, void *arg, void **value);
+int wr_task_call(struct weir_task *task, weir_fn *fn, void *arg, void **value);
 
 weir_outcome wr_outcome_of(int error);
 void wr_count_outcome(struct weir_group *group, weir_outcome outcome);
 
-/* Takes a task out of its queue, with its place; it will not start. Under the lock. */
-void wr_group_withdraw(struct weir_group *group, struct weir_task *task);
-
-/* Refuses the first in a group's queue, and tells everyone. WEIR_REASON_DOMAIN_RELEASED: only while its domain is.
- * False: there is none to refuse. */
-bool wr_reject_first(struct weir_group *group, weir_reason reason);
-
 /* Somebody left: those whom WEIR_BLOCK keeps waiting may try again. */
 void wr_room_made(struct weir_executor *ex);
+
+enum { WR_LENT_FREELY = 16384 }; /* a megabyte of records; beyond that, idle groups keep none */
 
 /* The group has a task, or may have none left. Under the group's lock. */
 void wr_group_entered(struct weir_group *group);

@@ -7,6 +7,7 @@
 #include "executor/local.h"
 #include "executor/reason.h"
 #include "executor/settle.h"
+#include "executor/tell.h"
 
 #include <string.h>
 #include <weir/error.h>
@@ -23,7 +24,8 @@ struct entry {
     weir_fn *fn;
     void *arg;
     const weir_task_options *options;
-    struct wr_side *side; /* NULL: the task needs none; handed to the record on success */
+    struct wr_side *side;       /* NULL: the task needs none; handed to the record on success */
+    struct wr_watcher *on_done; /* NULL: none; handed to the record once it is sure to be told */
     bool wants_handle;
     bool watched; /* it could have a deadline of its group's */
 };
@@ -37,7 +39,7 @@ static bool is_span(int64_t ms)
 
 static bool needs_side(const weir_task_options *o)
 {
-    return o->id || o->cost > 1 || o->drop || o->on_done ||
+    return o->id || o->cost > 1 || o->drop || o->drop_arg || o->on_done ||
            (o->priority && o->priority != WEIR_NORMAL);
 }
 
@@ -77,6 +79,11 @@ static int entry_init(struct entry *entry, weir_task_options *options, struct we
         return WEIR_EINVAL;
     entry->watched = watched;
     watch_size = watched ? sizeof(struct wr_watch) : 0;
+    if (options->on_done) {
+        entry->on_done = wr_watcher_new(options->on_done, options->on_done_arg);
+        if (!entry->on_done)
+            return WEIR_ENOMEM;
+    }
     entry->side = wr_os_alloc(sizeof(*entry->side) + watch_size + id_size);
     if (!entry->side)
         return WEIR_ENOMEM;
@@ -84,6 +91,8 @@ static int entry_init(struct entry *entry, weir_task_options *options, struct we
     entry->side->cost = entry->options->cost ? entry->options->cost : 1;
     entry->side->level = entry->options->priority ? entry->options->priority - 1 : WR_LEVEL_NORMAL;
     entry->side->drop = entry->options->drop;
+    entry->side->drop_arg = entry->options->drop_arg;
+    entry->side->arg_holds = 1;
     entry->side->locals = wr_locals_capture();
     rest = (char *)(entry->side + 1);
     if (watched)
@@ -96,6 +105,8 @@ static int entry_init(struct entry *entry, weir_task_options *options, struct we
 /* What no record has taken over. */
 static void entry_discard(struct entry *entry)
 {
+    wr_os_free(entry->on_done);
+    entry->on_done = NULL;
     if (!entry->side)
         return;
     wr_locals_release(entry->side->locals);
@@ -136,8 +147,18 @@ static int make_task(struct weir_task **out, struct weir_group *group, struct en
     return 0;
 }
 
+/* It will be told of its end. Under the lock. */
+static void hand_on_done(struct weir_task *task, struct entry *entry)
+{
+    if (!entry->on_done)
+        return;
+    wr_watcher_join(entry->on_done, task);
+    entry->on_done = NULL;
+}
+
 /* Asks for admission; on success the task stands in its queue. Under the lock. */
-static weir_reason enter(struct weir_group *group, struct weir_task *task, bool *wake)
+static weir_reason enter(struct weir_group *group, struct weir_task *task, struct entry *entry,
+                         bool *wake)
 {
     struct weir_executor *ex = group->executor;
     struct wr_side *side = wr_task_side(task);
@@ -145,8 +166,11 @@ static weir_reason enter(struct weir_group *group, struct weir_task *task, bool 
 
     if (wr_task_outcome(task) != WEIR_UNSETTLED)
         return WEIR_REASON_CANCELLED; /* while the listener heard of it, or while it waited for room */
-    if (group->evicted || wr_load(&ex->closed, seq_cst))
-        return WEIR_REASON_SHUT_DOWN; /* since we looked */
+    if (wr_load(&ex->closed, seq_cst)) /* since we looked */
+        return WEIR_REASON_SHUT_DOWN;
+    if (group
+            ->evicted) /* likewise, or while it waited for room; its record is of this generation */
+        return WEIR_REASON_EVICTED;
     if (!wr_can_ever(&group->sums, &ex->root, wr_task_cost(task)))
         return WEIR_REASON_GROUP_QUEUE_FULL; /* a limit was lowered since we looked */
     reason = wr_admit(&group->sums, &ex->root, wr_task_cost(task));
@@ -162,6 +186,7 @@ static weir_reason enter(struct weir_group *group, struct weir_task *task, bool 
         return reason;
     }
     wr_task_set_phase(task, WR_PHASE_QUEUED);
+    hand_on_done(task, entry);
     wr_group_entered(group);
     if (side)
         wr_watch_queued(task);
@@ -173,129 +198,170 @@ static weir_reason enter(struct weir_group *group, struct weir_task *task, bool 
 
 /* ---- not admitted ----------------------------------------------------------------------------- */
 
-/* Fixes the result of a task that was never in a queue, tells, and drops the queue's reference. */
-static void settle_outside(struct weir_task *task, const weir_result *result, bool aborted,
-                           bool completed)
+/* The body that WEIR_CALLER_RUNS has begin here. Under the lock; `frame` is entered. */
+static void begin_guest(struct weir_task *task, const struct wr_frame *frame, weir_time now)
 {
     struct weir_group *group = task->group;
+
+    wr_group_entered(group);
+    group->telling++; /* until it is over: who waits for quiet waits for this body, too */
+    wr_task_set_phase(task, WR_PHASE_GUEST);
+    task->started_at = now;
+    wr_store(&task->error, (int32_t)wr_asked(group), relaxed);
+    task->runner = frame->parker;
+    if (wr_task_watched(task))
+        wr_watch_guest(task, now);
+}
+
+/* It has returned. */
+static void end_guest(struct weir_task *task, int error, void *value)
+{
+    struct weir_group *group = task->group;
+    struct wr_end end;
     bool decided;
 
+    if (error == WEIR_PENDING)
+        wr_task_drop_value(task, value);
     wr_lock(&group->lock);
-    decided = wr_task_decide(task, result->outcome, result->error, result->reason,
-                             result->started_at, result->ended_at);
-    wr_task_set_phase(task, WR_PHASE_OVER);
-    if (decided) {
-        wr_task_set_value(task, result->value);
-        if (result->outcome == WEIR_REJECTED)
-            wr_group_refuse_count(group, result->reason);
-        else
-            wr_count_outcome(group, result->outcome);
-        if (aborted)
-            wr_add(&task->word, WR_ABORTED, relaxed);
+    if (error == WEIR_PENDING && !wr_task_must_not_pend(task)) {
+        wr_task_pend(task, WR_PHASE_ASIDE);
+        wr_unlock(&group->lock);
+        return;
     }
+    end = error == WEIR_PENDING ? wr_end_of_body(task, WEIR_ECANCELED, NULL, wr_os_now())
+                                : wr_end_of_body(task, error, value, wr_os_now());
+    decided = wr_task_end_locked(task, &end);
     wr_unlock(&group->lock);
-    if (decided)
-        wr_task_publish(task, completed);
-    else /* cancelled meanwhile, which was told already */
-        wr_task_drop_value(task, result->value);
-    weir_task_unref(task);
+    wr_task_tell_end(task, &end, decided);
 }
 
 /* Runs the body in the submitting thread, outside all limits. */
 static void run_here(struct weir_task *task)
 {
-    struct weir_group *group = task->group;
-    const weir_listener *listener = &group->executor->policy.given.listener;
-    weir_result result = { .size = sizeof(result) };
-    void *arg = wr_task_arg(task);
-    bool settled;
+    struct weir_executor *ex = task->group->executor;
+    const weir_listener *listener = &ex->policy.given.listener;
+    void *arg = wr_task_arg(task), *value = NULL;
+    weir_fn *fn = task->fn;
+    struct wr_frame frame = { 0 };
+    struct wr_waiter guest;
+    int error;
 
+    wr_guest_enter(&frame, &ex->intake.source, task);
+    wr_waitq_enter(&ex->guests, &guest, frame.parker);
+    wr_lock(&task->group->lock);
+    begin_guest(task, &frame, wr_os_now());
+    wr_unlock(&task->group->lock);
     if (listener->started)
         listener->started(task, listener->arg);
-    result.started_at = wr_os_now();
-    wr_lock(&group->lock);
-    settled = wr_task_outcome(task) != WEIR_UNSETTLED; /* by the listener */
-    if (!settled) {
-        wr_task_set_phase(task, WR_PHASE_RUNNING);
-        task->started_at = result.started_at;
-        task->runner = NULL;
-    }
-    wr_unlock(&group->lock);
-    if (!settled)
-        result.error = wr_task_call(task, arg, &result.value);
-    result.ended_at = wr_os_now();
-    result.outcome = wr_outcome_of(result.error);
-    if (result.error != WEIR_PENDING) {
-        settle_outside(task, &result, false, true);
-        return;
-    }
-    wr_task_drop_value(task, result.value);
-    wr_lock(&group->lock);
-    settled = wr_task_outcome(task) != WEIR_UNSETTLED;
-    wr_task_set_phase(task, WR_PHASE_OVER); /* it holds nothing; weir_task_settle ends it */
-    wr_unlock(&group->lock);
-    if (settled)
-        weir_task_unref(task);
+    error = wr_task_call(task, fn, arg, &value);
+    wr_waitq_leave(&ex->guests, &guest);
+    wr_frame_leave(&frame);
+    end_guest(task, error, value);
 }
 
 /* From here on it is not cancelled any more. False: it was, and that was told. */
-static bool refuse(struct weir_task *task)
+static bool refuse(struct weir_task *task, struct entry *entry)
 {
     bool unsettled;
 
     wr_lock(&task->group->lock);
     unsettled = wr_task_outcome(task) == WEIR_UNSETTLED;
-    if (unsettled)
+    if (unsettled) {
         wr_task_set_phase(task, WR_PHASE_REFUSED);
+        hand_on_done(task, entry);
+    }
     wr_unlock(&task->group->lock);
     return unsettled;
 }
 
-/* Permits and places are back: only the task itself is left to deal with. */
-static void turn_away(struct weir_task *task, weir_reason reason)
+static struct wr_end end_refused(weir_reason reason)
+{
+    return (struct wr_end){ .outcome = WEIR_REJECTED,
+                            .error = WEIR_EREJECTED,
+                            .reason = reason,
+                            .at = wr_os_now(),
+                            .body_over = true };
+}
+
+/* What rejection_fn makes of it. */
+static struct wr_end ask_handler(struct weir_task *task, weir_reason reason)
 {
     const weir_policy *policy = &task->group->executor->policy.given;
-    weir_time now = wr_os_now();
+    struct wr_end end = end_refused(reason);
     weir_result result = { .size = sizeof(result),
-                           .outcome = WEIR_REJECTED,
-                           .error = WEIR_EREJECTED,
+                           .outcome = end.outcome,
+                           .error = end.error,
                            .reason = reason,
                            .queued_at = task->queued_at,
-                           .started_at = now,
-                           .ended_at = now,
+                           .started_at = end.at,
+                           .ended_at = end.at,
                            .key = task->group->key,
                            .id = weir_task_id(task) };
-    int rc;
+    int rc = policy->rejection_fn(&result, task, reason, policy->rejection_arg);
 
-    if (!refuse(task)) {
-        weir_task_unref(task);
+    if (!wr_reason_is_known(result.reason))
+        result.reason = reason;
+    if (rc || result.outcome == WEIR_UNSETTLED || (unsigned)result.outcome > WEIR_TIMED_OUT) {
+        result.outcome = WEIR_REJECTED;
+        result.error = rc ? rc : WEIR_EREJECTED;
+    }
+    return (struct wr_end){ .outcome = result.outcome,
+                            .error = result.error,
+                            .reason = result.reason,
+                            .value = result.value,
+                            .started_at = result.started_at,
+                            .at = result.ended_at,
+                            .body_over = true,
+                            .handled = true };
+}
+
+/* It was cancelled before it was admitted, which was told. Its reference goes. */
+static void find_cancelled(struct weir_task *task, struct entry *entry)
+{
+    if (entry->on_done)
+        wr_watcher_attach(entry->on_done, task);
+    entry->on_done = NULL;
+    wr_task_found_ended(task);
+}
+
+/* Permits and places are back: only the task itself is left to deal with. */
+static void turn_away(struct weir_task *task, struct entry *entry, weir_reason reason)
+{
+    const weir_policy *policy = &task->group->executor->policy.given;
+    bool runs_here = !policy->rejection_fn && policy->rejection == WEIR_CALLER_RUNS &&
+                     reason != WEIR_REASON_SHUT_DOWN;
+    struct wr_end end = end_refused(reason);
+
+    if (!refuse(task, entry)) {
+        find_cancelled(task, entry);
         return;
     }
-    if (policy->listener.rejected)
-        policy->listener.rejected(task, reason, policy->listener.arg);
-    if (policy->rejection_fn) {
-        rc = policy->rejection_fn(&result, task, reason, policy->rejection_arg);
-        if (!wr_reason_is_known(result.reason))
-            result.reason = reason;
-        if (rc || result.outcome == WEIR_UNSETTLED || (unsigned)result.outcome > WEIR_TIMED_OUT) {
-            result.outcome = WEIR_REJECTED;
-            result.error = rc ? rc : WEIR_EREJECTED;
-        }
-        settle_outside(task, &result, false, false);
-    } else if (policy->rejection == WEIR_CALLER_RUNS && reason != WEIR_REASON_SHUT_DOWN) {
+    if ((runs_here || policy->rejection_fn) && policy->listener.rejected)
+        policy->listener.rejected(task, reason, policy->listener.arg); /* else told at its end */
+    if (runs_here) {
         run_here(task);
-    } else {
-        settle_outside(task, &result, policy->rejection == WEIR_ABORT, false);
+        return;
     }
+    if (policy->rejection_fn)
+        end = ask_handler(task, reason);
+    wr_task_end(task, &end);
 }
 
 /* ---- waiting for room -------------------------------------------------------------------------- */
 
-/* WEIR_BLOCK: tries again whenever somebody has left. 0: admitted. */
-static int wait_for_room(struct weir_task *task, weir_time deadline, weir_reason *reason)
+/* Whether there is no use in waiting any longer, or no need. */
+static bool is_final(weir_reason reason)
+{
+    return reason == WEIR_REASON_NONE || reason == WEIR_REASON_SHUT_DOWN ||
+           reason == WEIR_REASON_EVICTED || reason == WEIR_REASON_CANCELLED;
+}
+
+/* WEIR_BLOCK: tries again whenever somebody has left. 0: it is decided, *reason says how. */
+static int wait_for_room(struct weir_task *task, struct entry *entry, weir_reason *reason)
 {
     struct weir_group *group = task->group;
     struct weir_executor *ex = group->executor;
+    weir_time deadline = entry->options->deadline ? entry->options->deadline : WEIR_FOREVER;
     struct wr_parker storage, *self = wr_parker_self(&storage);
     struct wr_nested_wait nested;
     struct wr_waiter waiter;
@@ -310,15 +376,14 @@ static int wait_for_room(struct weir_task *task, weir_time deadline, weir_reason
     wr_waitq_enter(&ex->room, &waiter, self);
     for (;;) {
         wr_lock(&group->lock);
-        *reason = enter(group, task, &wake);
+        *reason = enter(group, task, entry, &wake);
         if (!wr_can_ever(&group->sums, &ex->root, wr_task_cost(task)))
             rc = WEIR_EINVAL; /* a limit was lowered: there will be no room */
         wr_unlock(&group->lock);
         if (wake) /* also if it is not in: slots may have moved on its behalf */
             wr_executor_wake(ex);
         wake = false;
-        if (*reason == WEIR_REASON_NONE || *reason == WEIR_REASON_SHUT_DOWN ||
-            *reason == WEIR_REASON_CANCELLED || rc)
+        if (is_final(*reason) || rc)
             break;
         rc = weir_cancelled() ? WEIR_ECANCELED : wr_nested_wait_again(&nested);
         if (!rc)
@@ -327,10 +392,35 @@ static int wait_for_room(struct weir_task *task, weir_time deadline, weir_reason
     wr_waitq_leave(&ex->room, &waiter);
     wr_sub(&ex->room_waiters, 1, seq_cst);
     wr_nested_wait_leave(&nested);
-    return *reason == WEIR_REASON_NONE || *reason == WEIR_REASON_SHUT_DOWN ||
-                   *reason == WEIR_REASON_CANCELLED
-               ? 0
-               : rc;
+    return is_final(*reason) ? 0 : rc;
+}
+
+/* The submit fails, so there was no task: it is not counted, its argument stays the caller's, and its options' callback
+ * is not called. But a listener that was told of it, and whoever it has shown the task to, hear of a rejection.
+ * False: it was cancelled meanwhile, and so it was one. */
+static bool unsubmit(struct weir_task *task, struct entry *entry, weir_reason reason)
+{
+    struct weir_group *group = task->group;
+    struct wr_side *side = wr_task_side(task);
+    struct wr_end end = end_refused(reason);
+    bool unsettled;
+
+    end.uncounted = true;
+    end.handled = !group->executor->policy.given.listener.submitted;
+    wr_lock(&group->lock);
+    unsettled = wr_task_outcome(task) == WEIR_UNSETTLED;
+    if (unsettled) {
+        group->submitted--;
+        wr_task_set_phase(task, WR_PHASE_REFUSED);
+        if (side)
+            side->drop_arg = NULL;
+    }
+    wr_unlock(&group->lock);
+    if (unsettled)
+        wr_task_end(task, &end);
+    else
+        find_cancelled(task, entry);
+    return unsettled;
 }
 
 /* ---- the way in -------------------------------------------------------------------------------- */
@@ -359,24 +449,24 @@ static int lock_current(struct weir_group **group, struct weir_group **pinned)
 }
 
 /* It was not admitted: waits for room, if that is the policy, or deals with it otherwise. */
-static int not_admitted(struct weir_task *task, weir_reason reason, weir_time deadline)
+static int not_admitted(struct weir_task *task, struct entry *entry, weir_reason reason)
 {
     const weir_policy *policy = &task->group->executor->policy.given;
     int rc = 0;
 
-    if (policy->rejection == WEIR_BLOCK && !policy->rejection_fn &&
-        reason != WEIR_REASON_SHUT_DOWN && reason != WEIR_REASON_CANCELLED)
-        rc = wait_for_room(task, deadline ? deadline : WEIR_FOREVER, &reason);
+    if (policy->rejection == WEIR_BLOCK && !policy->rejection_fn && !is_final(reason))
+        rc = wait_for_room(task, entry, &reason);
+    if (rc)
+        return unsubmit(task, entry, reason) ? rc : 0;
     if (reason == WEIR_REASON_CANCELLED)
-        weir_task_unref(task);
+        find_cancelled(task, entry);
     else if (reason)
-        turn_away(task, reason);
-    return rc;
+        turn_away(task, entry, reason);
+    return 0;
 }
 
 /* Under the lock at first; unlocks. */
-static int admit_or_turn_away(struct weir_group *group, struct weir_task *task,
-                              const struct entry *entry)
+static int admit_or_turn_away(struct weir_group *group, struct weir_task *task, struct entry *entry)
 {
     struct weir_executor *ex = group->executor;
     const weir_listener *listener = &ex->policy.given.listener;
@@ -389,11 +479,11 @@ static int admit_or_turn_away(struct weir_group *group, struct weir_task *task,
         wr_lock(&group->lock);
     }
     group->submitted++;
-    reason = enter(group, task, &wake);
+    reason = enter(group, task, entry, &wake);
     wr_unlock(&group->lock);
     if (wake)
         wr_executor_wake(ex);
-    return reason ? not_admitted(task, reason, entry->options->deadline) : 0;
+    return reason ? not_admitted(task, entry, reason) : 0;
 }
 
 static bool lacks_watch(const struct weir_group *group, const struct entry *entry)
@@ -422,21 +512,13 @@ static int submit(weir_task **out, struct weir_group *group, struct entry *entry
     }
     if (!rc) {
         task->queued_at = now;
-        if (entry->options->on_done)
-            rc = wr_task_watch(task, entry->options->on_done, entry->options->on_done_arg);
-        if (rc) {
-            entry->side = wr_task_side(task); /* and back */
-            wr_task_recycle(group, task);
-            wr_unlock(&group->lock);
-        } else {
-            entry->side = NULL; /* the record's now */
-            weir_task *handle = entry->wants_handle ? task : NULL;
-            rc = admit_or_turn_away(group, task, entry);
-            if (rc)
-                weir_task_unref(handle);
-            else if (out)
-                *out = handle;
-        }
+        entry->side = NULL; /* the record's now */
+        weir_task *handle = entry->wants_handle ? task : NULL;
+        rc = admit_or_turn_away(group, task, entry);
+        if (rc)
+            weir_task_unref(handle);
+        else if (out)
+            *out = handle;
     }
     if (pinned)
         wr_group_unpin(pinned);
@@ -464,7 +546,7 @@ static struct weir_task *enter_run(weir_task **out, struct weir_group *group, st
         if (out)
             out[i] = task;
         group->submitted++;
-        *reason = enter(group, task, &wakes);
+        *reason = enter(group, task, entry, &wakes);
         *wake |= wakes;
     }
     *count = i;
@@ -494,7 +576,7 @@ static int submit_run(weir_task **out, struct weir_group *group, struct entry *e
         if (wake)
             wr_executor_wake(group->executor);
         if (refused)
-            rc = not_admitted(refused, reason, entry->options->deadline);
+            rc = not_admitted(refused, entry, reason);
         else if (!*done)
             rc = WEIR_ENOMEM;
         if (refused && rc) { /* it was none of them after all */

@@ -21,14 +21,19 @@ struct wr_watch;
  *     bit  13    SIDE: task->u.side is in use
  *     bit  14    ABORTED: rejected under WEIR_ABORT, waits answer WEIR_EREJECTED
  *     bit  15    TAKEN: the value has an owner elsewhere
- *     bits 16-31 references                                                                       */
+ *     bit  16    DONE: published, waits for it end
+ *     bits 17-31 references                                                                       */
 enum {
     WR_PHASE_NEW = 4,     /* not in the queue yet, or never                                */
     WR_PHASE_QUEUED = 0,  /* in its group's queue                                          */
     WR_PHASE_RUNNING = 1, /* the body executes                                             */
     WR_PHASE_PENDING = 2, /* the body returned WEIR_PENDING                                */
     WR_PHASE_OVER = 3,    /* holds nothing any more                                        */
-    WR_PHASE_REFUSED = 5, /* not admitted: whoever refuses it settles it                   */
+    WR_PHASE_REFUSED =
+        5,              /* not admitted: the refusing submit settles it. Settled and still REFUSED:
+                             by rejection_fn, and the listener has heard its last word      */
+    WR_PHASE_GUEST = 6, /* the body executes in the submitting thread, and holds nothing */
+    WR_PHASE_ASIDE = 7, /* such a body returned WEIR_PENDING                             */
     WR_PHASE_MASK = 7,
     WR_OUTCOME_SHIFT = 3,
     WR_OUTCOME_MASK = 7 << WR_OUTCOME_SHIFT,
@@ -38,7 +43,8 @@ enum {
     WR_SIDE = 1 << 13,
     WR_ABORTED = 1 << 14,
     WR_TAKEN = 1 << 15,
-    WR_REF = 1 << 16,
+    WR_DONE = 1 << 16,
+    WR_REF = 1 << 17,
 };
 
 /* Those who are told when a task settles: a list in task->watchers under the group's lock, newest first;
@@ -46,6 +52,7 @@ enum {
 struct wr_watcher {
     struct wr_watcher *next;
     struct wr_parker *waiter;
+    struct weir_task *task; /* of a callback that came too late to join; see tell.h */
     void (*done)(struct weir_task *task, const weir_result *result, void *arg);
     void *arg;
 };
@@ -56,8 +63,10 @@ struct wr_side {
     void *arg, *value;
     char *id; /* in the same allocation */
     uint32_t cost;
-    uint8_t level; /* priority, 0 first      */
+    uint8_t level;     /* priority, 0 first      */
+    uint8_t arg_holds; /* who may use the argument yet, or must first be told; see wr_task_told */
     void (*drop)(void *value);
+    void (*drop_arg)(void *arg);
     struct wr_locals *locals;
     struct wr_watch *watch; /* in the same allocation; NULL: it has no deadline */
 };
@@ -68,12 +77,17 @@ struct weir_task {
         struct {
             weir_time started_at;
             union {
-                struct wr_parker *runner; /* RUNNING: who carries it, under the group's lock   */
+                struct wr_parker *runner; /* RUNNING, GUEST: who carries it, under the lock    */
+                struct weir_task *prev;   /* PENDING, ASIDE: in group->pending_first           */
                 weir_time ended_at;       /* settled                                           */
             };
         };
     };
-    weir_fn *fn;
+    union {
+        weir_fn *fn;            /* until the body begins, or the task settles                  */
+        struct weir_task *next; /* PENDING, ASIDE: in group->pending_first; settled: in a queue of
+                                   tellings; see tell.h                                        */
+    };
     union {
         void *arg;   /* before the body has returned */
         void *value; /* after                        */

@@ -36,8 +36,10 @@ static weir_task_state state_of(uint32_t word)
     case WR_PHASE_QUEUED:
         return word >= WR_REF ? WEIR_TASK_WAITING : 0;
     case WR_PHASE_RUNNING:
+    case WR_PHASE_GUEST:
         return word >= WR_REF ? WEIR_TASK_RUNNING : 0;
     case WR_PHASE_PENDING:
+    case WR_PHASE_ASIDE:
         return word >= WR_REF ? WEIR_TASK_PENDING : 0;
     default:
         return 0;

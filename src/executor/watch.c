@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "executor/executor.h"
 #include "executor/settle.h"
+#include "executor/tell.h"
 
 #include <stddef.h>
 #include <weir/error.h>
@@ -66,19 +67,34 @@ static void arm_first(struct wr_watch *watch, weir_time when, weir_reason reason
         arm(watch, when, reason);
 }
 
+/* Answers how long it may wait. */
+static int64_t resolve(struct wr_watch *watch)
+{
+    struct weir_task *task = watch->task;
+    const struct wr_rare *rare = task->group->rare;
+    weir_deadlines d = wr_policy_deadlines(&task->group->executor->policy, &watch->own,
+                                           rare ? &rare->deadlines : NULL);
+
+    watch->run_ns = d.run_ms * NS_PER_MS;
+    watch->total_at = later(task->queued_at, d.total_ms * NS_PER_MS);
+    return d.wait_ms * NS_PER_MS;
+}
+
 void wr_watch_queued(struct weir_task *task)
 {
     struct wr_watch *watch = watch_of(task);
-    const struct wr_rare *rare = task->group->rare;
-    weir_deadlines d;
 
-    if (!watch)
-        return;
-    d = wr_policy_deadlines(&task->group->executor->policy, &watch->own,
-                            rare ? &rare->deadlines : NULL);
-    watch->run_ns = d.run_ms * NS_PER_MS;
-    watch->total_at = later(task->queued_at, d.total_ms * NS_PER_MS);
-    arm_first(watch, later(task->queued_at, d.wait_ms * NS_PER_MS), WEIR_REASON_WAIT_DEADLINE);
+    if (watch)
+        arm_first(watch, later(task->queued_at, resolve(watch)), WEIR_REASON_WAIT_DEADLINE);
+}
+
+void wr_watch_guest(struct weir_task *task, weir_time now)
+{
+    struct wr_watch *watch = watch_of(task);
+
+    if (watch)
+        resolve(watch);
+    wr_watch_started(task, now);
 }
 
 void wr_watch_started(struct weir_task *task, weir_time now)
@@ -165,8 +181,8 @@ static void overdue(struct wr_watch *watch)
     }
     watch->late = true;
     count_overdue(group, 1);
-    if (!may_free(ex))
-        return;
+    if ((wr_task_word(task) & WR_PHASE_MASK) == WR_PHASE_GUEST || !may_free(ex))
+        return; /* a guest has none */
     watch->freed = true;
     group->bodies--;
     wr_group_finish(group, wr_task_cost(task));
@@ -186,87 +202,38 @@ bool wr_watch_returned(struct weir_task *task)
     count_overdue(group, -1);
     if (watch->lost)
         wr_berths_lost(group->executor, false);
-    if (watch->freed)
-        wr_sub(&group->executor->freed, 1, relaxed);
+    if (watch->freed && wr_sub(&group->executor->freed, 1, seq_cst) == 1)
+        wr_waitq_wake_all(&group->executor->quiet);
     return watch->freed;
 }
 
-static bool decide(struct wr_watch *watch, weir_time started_at, weir_time now)
-{
-    struct weir_task *task = watch->task;
-    struct weir_group *group = task->group;
-    struct wr_hall *hall = group->executor->hall;
-
-    if (!wr_task_decide(task, WEIR_TIMED_OUT, WEIR_ETIMEDOUT, watch->reason, started_at, now))
-        return false;
-    if (wr_group_rare(group))
-        group->rare->timed_out++;
-    if (hall)
-        wr_add(&hall->domain[group->domain].timed_out, 1, relaxed);
-    group->telling++;
-    return true;
-}
-
-/* Under the lock. True: this settled the task. */
+/* Under the lock. True: this settled the task. If it was cancelled before, its body may be overdue all the same. */
 static bool expire(struct wr_watch *watch, weir_time now)
 {
     struct weir_task *task = watch->task;
-    struct weir_group *group = task->group;
-    struct wr_parker *runner;
-    weir_time started_at;
-    bool won = false;
+    struct wr_end end = {
+        .outcome = WEIR_TIMED_OUT, .error = WEIR_ETIMEDOUT, .reason = watch->reason, .at = now
+    };
 
     switch (wr_task_word(task) & WR_PHASE_MASK) {
-    case WR_PHASE_QUEUED:
-        wr_group_withdraw(group, task);
-        won = decide(watch, now, now);
-        watch->over = true;
-        break;
-    case WR_PHASE_RUNNING:
-        /* If it was cancelled, that was told, and there is no runner any more; its body runs on. */
-        runner = wr_task_outcome(task) == WEIR_UNSETTLED ? task->runner : NULL;
-        started_at = task->started_at;
-        overdue(
-            watch); /* first: who is told of the end finds the permits back, if they come back */
-        won = decide(watch, started_at, now);
-        if (runner)
-            wr_unpark(runner); /* it cannot end before we let go of the lock */
-        break;
-    case WR_PHASE_PENDING:
-        group->pending--;
-        wr_group_settle_pending(group, wr_task_cost(task));
-        won = decide(watch, task->started_at, now);
-        watch->over = true;
+    case WR_PHASE_RUNNING: /* first: who is told finds the permits back, if they come back */
+    case WR_PHASE_GUEST:
+        overdue(watch);
         break;
     default:
         break;
     }
-    if (watch->over)
-        wr_task_set_phase(task, WR_PHASE_OVER);
-    return won;
-}
-
-/* The task is told of; what the queue, or the pending body, and the alarm hold goes. */
-static void let_go(struct wr_watch *watch)
-{
-    struct weir_task *task = watch->task;
-
-    if (watch->over)
-        weir_task_unref(task);
-    wr_task_told(task);
+    return wr_task_end_locked(task, &end);
 }
 
 static void tell(struct wr_job *job)
 {
-    struct wr_watch *watch = WR_CONTAINER(job, struct wr_watch, job);
-
-    wr_task_publish(watch->task, true);
-    let_go(watch);
+    wr_tell(WR_CONTAINER(job, struct wr_watch, job)->task);
 }
 
 static void drop(struct wr_job *job)
 {
-    wr_task_told(WR_CONTAINER(job, struct wr_watch, job)->task);
+    wr_task_put(WR_CONTAINER(job, struct wr_watch, job)->task);
 }
 
 /* Has it done on a thread of the pool's; if there is none and none can be started, by a worker. */
@@ -310,17 +277,17 @@ void wr_watch_tell(struct weir_task *task)
 }
 
 /* Whether telling would run code of the user's. Under the lock. The locals are a running body's own. */
-static bool users_are_told(const struct wr_watch *watch)
+static bool users_are_told(const struct weir_task *task)
 {
-    const struct weir_task *task = watch->task;
     const struct wr_watcher *watcher = wr_load(&task->watchers, relaxed);
     const struct wr_side *side = wr_task_side(task);
+    bool over = (wr_task_word(task) & WR_PHASE_MASK) == WR_PHASE_OVER;
 
     for (; watcher && watcher != WR_TOLD; watcher = watcher->next)
         if (!watcher->waiter)
             return true;
-    return task->group->executor->policy.given.listener.completed || side->drop ||
-           (watch->over && side->locals);
+    return task->group->executor->policy.given.listener.completed || side->drop || side->drop_arg ||
+           (over && side->locals);
 }
 
 static void fired(struct wr_alarm *alarm, weir_time now)
@@ -329,32 +296,33 @@ static void fired(struct wr_alarm *alarm, weir_time now)
     struct weir_task *task = watch->task;
     struct weir_group *group = task->group;
     struct weir_executor *ex = group->executor;
-    bool won = false, wake = false, users = false;
+    bool won = false, users = false;
 
     wr_lock(&group->lock);
     if (watch->due &&
         watch->due <= now) { /* else it was moved on, or disarmed, since it went off */
         watch->due = 0;
         won = expire(watch, now);
-        wake = wr_group_refresh(group) || wr_executor_has_ready(ex);
+        if (wr_group_refresh(group) || wr_executor_has_ready(ex))
+            wr_executor_wake(ex);
     }
-    users = won && users_are_told(watch);
+    if (won) { /* the telling has a reference, so the alarm's is not the last */
+        wr_sub(&task->word, WR_REF, relaxed);
+        users = users_are_told(task);
+    } else { /* who waits for quiet waits for our reference, too: it may keep a value */
+        wr_group_entered(group);
+        group->telling++;
+    }
     if (won && !users) { /* under this hold of the lock: no callback joins in between */
         struct wr_watcher *callbacks = wr_task_close_watchers(task);
         WR_ASSERT(!callbacks);
     }
-    if (!won) { /* who waits for quiet waits for our reference, too: it may keep a value */
-        wr_group_entered(group);
-        group->telling++;
-    }
     wr_unlock(&group->lock);
-    if (wake)
-        wr_executor_wake(ex);
     wr_room_made(ex);
     if (users)
         leave_to_others(watch, tell);
     else if (won)
-        let_go(watch);
-    else if (!wr_task_told_quietly(task))
+        wr_task_told(task);
+    else if (!wr_task_put_quietly(task))
         leave_to_others(watch, drop);
 }

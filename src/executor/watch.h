@@ -30,7 +30,6 @@ struct wr_watch {
     bool late;   /* its body runs on beyond it                                           */
     bool freed;  /* and its permits are back                                             */
     bool lost;   /* and so is its thread                                                 */
-    bool over;   /* the job is to drop the queue's reference, too                        */
 };
 
 /* What no thread can be had for, so that a worker does it: one of the executor's chores each. */
@@ -51,6 +50,7 @@ void wr_watch_init(struct wr_watch *watch, struct weir_task *task, const weir_de
 /* It has come to stand in its queue; has started at `now`; on a thread; is over, whatever became of it. */
 void wr_watch_queued(struct weir_task *task);
 void wr_watch_started(struct weir_task *task, weir_time now);
+void wr_watch_guest(struct weir_task *task, weir_time now); /* it starts without having waited */
 void wr_watch_on_thread(struct weir_task *task);
 void wr_watch_on_way(struct weir_task *task, bool on_way); /* to a thread */
 void wr_watch_over(struct weir_task *task);

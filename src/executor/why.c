@@ -88,7 +88,8 @@ void wr_task_explain(weir_why *why, struct weir_task *task, bool count_ahead)
         why_waiting(why, group, task);
         why->ahead = count_ahead ? tasks_ahead(group, task) : 0;
     } else {
-        why->reason = phase == WR_PHASE_RUNNING ? WEIR_REASON_RUNNING : WEIR_REASON_PENDING;
+        bool runs = phase == WR_PHASE_RUNNING || phase == WR_PHASE_GUEST;
+        why->reason = runs ? WEIR_REASON_RUNNING : WEIR_REASON_PENDING;
     }
 }
 

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 struct wr_worker;
+struct wr_frame;
 
 struct wr_parker {
     struct wr_worker *worker; /* whose fiber this is; NULL: a thread. Fixed while it can wait     */
@@ -54,6 +55,7 @@ struct wr_fiber {
     struct wr_fiber *next;       /* in the ready queue, or in a list of free stacks              */
     struct wr_fiber *inbox_next; /* shared: in the inbox                                         */
     void *luggage;               /* what travels with the body; see wr_context_slot */
+    struct wr_frame *frame;      /* what else is on the stack; see runtime.h        */
     _Atomic(void *) item;        /* shared with the monitor: what the source gave, NULL: no body */
     struct wr_timer timer;
     struct wr_list link;

@@ -17,6 +17,8 @@ struct wr_parker *wr_parker_self(struct wr_parker *storage)
         return carrier->parker;
     if (carrier)
         return &wr_load(&((struct wr_worker *)carrier)->current, relaxed)->parker;
+    if (wr_frame_innermost() && wr_frame_innermost()->parker)
+        return wr_frame_innermost()->parker; /* whoever cancels the guest knows this one */
     storage->worker = NULL;
     storage->wait = NULL;
     wr_store(&storage->word, 0, relaxed);

@@ -222,19 +222,24 @@ void wr_runtime_lost(weir_runtime *rt, bool lost)
     wr_pool_lost(&rt->pool, lost);
 }
 
+static bool is_asked(struct wr_source *source, void *item)
+{
+    return item && source->cancelled && source->cancelled(source, item);
+}
+
 bool weir_cancelled(void)
 {
     const struct wr_carrier *carrier = *wr_os_local();
-    struct wr_source *source;
+    struct wr_source *source = NULL;
     void *item;
 
-    if (!carrier)
-        return false;
-    if (wr_load(&carrier->runtime->closing, acquire))
+    if (carrier && wr_load(&carrier->runtime->closing, acquire))
         return true;
-    source = carrier->runtime->source;
-    item = source->cancelled ? wr_current_item() : NULL;
-    return item && source->cancelled(source, item);
+    for (struct wr_frame *frame = wr_frame_innermost(); frame; frame = frame->outer)
+        if (is_asked(frame->source, frame->item))
+            return true;
+    item = carrier ? wr_carried_item(&source) : NULL;
+    return is_asked(source, item);
 }
 
 static uint32_t workers_live(const weir_runtime *rt)

@@ -111,8 +111,33 @@ bool wr_body_has_parked(void);
  * waits. Whoever sets it puts the former value back. */
 void **wr_context_slot(void);
 
-/* What the calling body's source gave for it; NULL outside of bodies. */
-void *wr_current_item(void);
+/* What a stack carries besides the body that the runtime began there; innermost first, each on that very stack. A
+ * frame with an item is a guest: a body that another body, or a plain thread, calls. It is the calling body while
+ * it lasts: it is asked whether it is to end, and so are all around it, which cannot end before it does. */
+struct wr_frame {
+    struct wr_frame *outer;
+    struct wr_source *source; /* of a guest                                                     */
+    void *item;
+    struct wr_parker *parker; /* of a plain thread that carries a guest; else NULL. Inherited   */
+    struct wr_parker storage;
+    void *notes; /* the room's that entered it, inherited by frames further in                   */
+};
+
+/* The innermost one of the calling stack; NULL: none. */
+struct wr_frame *wr_frame_innermost(void);
+
+/* `frame` is zero, but for what its room knows. Leave in reverse order. */
+void wr_frame_enter(struct wr_frame *frame);
+void wr_frame_leave(struct wr_frame *frame);
+
+/* Enters a guest: the parker that wakes it is frame->parker, until it leaves. */
+void wr_guest_enter(struct wr_frame *frame, struct wr_source *source, void *item);
+
+/* What the calling body's source gave for it, and the source; NULL outside of bodies. */
+void *wr_current_item(struct wr_source **source);
+
+/* The body that the runtime began on the calling stack, around all guests. */
+void *wr_carried_item(struct wr_source **source);
 
 /* A few words of each worker's that belong to its source; zero at first. */
 enum { WR_SCRATCH = 48 };

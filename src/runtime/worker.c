@@ -278,14 +278,68 @@ void **wr_context_slot(void)
     return worker ? &wr_load(&worker->current, relaxed)->luggage : &wr_os_local()[1];
 }
 
-void *wr_current_item(void)
+static struct wr_frame **frame_slot(void)
+{
+    struct wr_worker *worker = wr_worker_self();
+
+    return worker ? &wr_load(&worker->current, relaxed)->frame
+                  : (struct wr_frame **)&wr_os_local()[2];
+}
+
+struct wr_frame *wr_frame_innermost(void)
+{
+    return *frame_slot();
+}
+
+void wr_frame_enter(struct wr_frame *frame)
+{
+    struct wr_frame **slot = frame_slot();
+
+    frame->outer = *slot;
+    if (frame->outer && !frame->notes)
+        frame->notes = frame->outer->notes;
+    if (frame->outer && !frame->parker)
+        frame->parker = frame->outer->parker;
+    *slot = frame;
+}
+
+void wr_frame_leave(struct wr_frame *frame)
+{
+    struct wr_frame **slot = frame_slot();
+
+    WR_ASSERT(*slot == frame);
+    *slot = frame->outer;
+}
+
+void wr_guest_enter(struct wr_frame *frame, struct wr_source *source, void *item)
+{
+    frame->source = source;
+    frame->item = item;
+    frame->parker = wr_parker_self(&frame->storage);
+    wr_frame_enter(frame);
+}
+
+void *wr_carried_item(struct wr_source **source)
 {
     struct wr_worker *worker = wr_worker_self();
     struct wr_carrier *carrier = *wr_os_local();
 
+    *source = carrier ? carrier->runtime->source : NULL;
     if (worker)
         return wr_load(&wr_load(&worker->current, relaxed)->item, relaxed);
     return carrier ? carrier->item : NULL;
+}
+
+void *wr_current_item(struct wr_source **source)
+{
+    struct wr_frame *frame = wr_frame_innermost();
+
+    while (frame && !frame->item)
+        frame = frame->outer;
+    if (!frame)
+        return wr_carried_item(source);
+    *source = frame->source;
+    return frame->item;
 }
 
 bool wr_on_pool_thread(void)

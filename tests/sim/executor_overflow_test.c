@@ -264,16 +264,20 @@ SIM_TEST(test_a_waiting_task_starts_when_the_one_before_it_ends, 300)
     weir_executor_free(ex);
 }
 
-/* Where a body runs: simulated threads share one OS thread, but only on a worker is one inside a task. */
+/* Where a body runs: simulated threads share one OS thread, but each has a stack of its own. */
 struct where {
-    bool there; /* with the submitter, which is a plain thread */
+    char *submitter; /* a frame of its */
+    bool there;      /* with the submitter */
 };
 
 static int looks_around(void **value, void *arg)
 {
     struct where *where = arg;
 
-    where->there = weir_task_self() == NULL;
+    ptrdiff_t distance = where->submitter - (char *)__builtin_frame_address(0);
+
+    where->there = distance > -(16 << 10) && distance < 16 << 10;
+    CHECK(weir_task_self() != NULL);
     CHECK(weir_sleep(weir_now() + 5 * MS) == 0);
     *value = NULL;
     return 0;
@@ -285,7 +289,8 @@ SIM_TEST(test_the_caller_runs_the_overflow_itself, 200)
     weir_executor *ex =
         new_executor(WEIR_POLICY(.workers = 2, .group_limit = 1, .group_queue_max = WEIR_NO_QUEUE,
                                  .rejection = WEIR_CALLER_RUNS));
-    struct where first_where = { true }, second_where = { false };
+    char *here = __builtin_frame_address(0);
+    struct where first_where = { here, true }, second_where = { here, false };
     weir_task *first = NULL, *second = NULL;
 
     CHECK(weir_submit_key(&first, ex, "g", looks_around, &first_where, NULL) == 0);

@@ -35,12 +35,13 @@ struct item {
     uint64_t called,
         answered;        /* when submit was called and returned, in `moments`                   */
     int runs;            /* times its body began                                                */
-    bool inside, flying; /* its body runs; it was not settled since                             */
+    bool running;        /* its body runs                                                       */
+    bool inside, flying; /* likewise, with permits; it was not settled since                    */
     bool ending;         /* somebody may have ended it already                                  */
     bool dead;           /* it was said never to run                                            */
     bool by_caller;
     int heard_submitted, heard_started, heard_completed, heard_rejected, called_back;
-    int made, dropped, taken;
+    int made, dropped, taken, arg_dropped;
 };
 
 static struct {
@@ -48,6 +49,7 @@ static struct {
     weir_group *group[KEYS];
     weir_rejection rejection;
     bool listens, closes, faults, slips;
+    bool abandons; /* who could settle pending tasks does not: the executor ends them */
     bool winding_down, over, closed;
     int actors_left;
     struct item item[ITEMS];
@@ -199,17 +201,39 @@ static void drop(void *value)
     ((struct item *)value)->dropped++;
 }
 
+/* It is the last: no body uses the argument, and whoever is told of the end has been. */
+static void drop_arg(void *arg)
+{
+    struct item *item = arg;
+
+    CHECK(++item->arg_dropped == 1);
+    CHECK(!item->running && item->called_back == 1);
+    CHECK(!w.listens || item->heard_completed + item->heard_rejected >= 1);
+}
+
+/* Whoever has been asked to end may hold its permits no longer. */
+static void expect_end(struct item *item)
+{
+    item->ending = true;
+    if (!item->inside)
+        land(item);
+}
+
 static int body(void **value, void *arg)
 {
     struct item *me = arg;
     weir_task *self = weir_task_self();
+    bool held; /* it holds permits: its caller does not run it */
     int error = 0;
 
     CHECK(me >= w.item && me < w.item + ITEMS);
     me->runs++;
     CHECK(me->runs == 1 && !me->dead); /* I8 */
-    me->by_caller = !self;
-    if (self) {
+    CHECK(self && me->arg_dropped == 0);
+    held = (atomic_load(&self->word) & WR_PHASE_MASK) == WR_PHASE_RUNNING;
+    me->by_caller = !held;
+    me->running = true;
+    if (held) {
         me->generation = self->group->generation;
         CHECK(me->generation < GENERATIONS);
         w.generation[me->generation].running += me->cost;
@@ -226,18 +250,16 @@ static int body(void **value, void *arg)
         error = weir_sleep(weir_now() + me->ms * MS);
         break;
     case COMPUTES:
-        w.computing += self != NULL;
+        w.computing += held;
         weir_sim_busy(me->ms * MS);
-        w.computing -= self != NULL;
+        w.computing -= held;
         break;
     case YIELDS:
         weir_yield();
         break;
     case STAYS_PENDING:
-        if (self) {
-            me->self = weir_task_ref(self);
-            error = WEIR_PENDING;
-        }
+        me->self = weir_task_ref(self);
+        error = WEIR_PENDING;
         break;
     case FAILS:
         error = -5;
@@ -245,8 +267,9 @@ static int body(void **value, void *arg)
     default:
         break;
     }
-    if (self) {
-        CHECK(weir_task_self() == self);
+    CHECK(weir_task_self() == self && me->arg_dropped == 0);
+    me->running = false;
+    if (held) {
         look();
         w.generation[me->generation].running -= me->cost;
         me->inside = false;
@@ -394,6 +417,7 @@ static void submit(void)
                                    .cost = item->cost,
                                    .priority = (uint8_t)item->level,
                                    .drop = drop,
+                                   .drop_arg = drop_arg,
                                    .on_done = on_done,
                                    .on_done_arg = item };
     if (chance(40))
@@ -594,12 +618,15 @@ static void work_a_gate(void)
 static void evict(void)
 {
     static const int flags[] = { 0, 0, WEIR_CARRY_OVER, WEIR_CANCEL_RUNNING };
-    int key = below(KEYS), rc;
+    int key = below(KEYS), flag = flags[below(4)], rc;
 
     if (w.ex->table.generation > GENERATIONS - 2 * KEYS)
         return;
     w.touched[key] = true;
-    rc = weir_group_evict(w.ex, keys[key], flags[below(4)]);
+    for (int i = 0; flag == WEIR_CANCEL_RUNNING && i < w.items; i++)
+        if (w.item[i].key == key)
+            expect_end(&w.item[i]);
+    rc = weir_group_evict(w.ex, keys[key], flag);
     CHECK(rc == 0 || w.faults);
 }
 
@@ -657,6 +684,7 @@ static weir_executor *set_up(void)
     w.workers = 1 + (uint32_t)below(3);
     w.listens = chance(60);
     w.closes = chance(30);
+    w.abandons = chance(20);
     w.rejection = (weir_rejection)below(4);
     policy.workers = w.workers;
     policy.inflight_max = chance(50) ? WEIR_NO_LIMIT : 3 + below(3);
@@ -677,9 +705,16 @@ static weir_executor *set_up(void)
     return ex;
 }
 
-static void close_somehow(void)
+static void expect_close(void)
 {
     w.closed = true;
+    for (int i = 0; i < w.items; i++)
+        expect_end(&w.item[i]);
+}
+
+static void close_somehow(void)
+{
+    expect_close();
     if (chance(50))
         weir_executor_close(w.ex, below(4));
     else
@@ -725,7 +760,11 @@ static void wind_down(void)
     w.winding_down = true;
     for (int key = 0; key < KEYS; key++)
         open_gates(key);
-    for (int i = 0; settle_one() || w.actors_left; i++) {
+    if (w.abandons) {
+        expect_close();
+        weir_executor_close(w.ex, 0);
+    }
+    for (int i = 0; (!w.abandons && settle_one()) || w.actors_left; i++) {
         if (i == 200)
             complain("threads do not end");
         weir_sim_busy(MS);
@@ -752,8 +791,8 @@ static void check_item(struct item *item)
         CHECK(item->heard_completed + item->heard_rejected - item->by_caller == 1);
         CHECK(item->heard_started == item->runs);
     }
-    if (item->rc == 0 && item->with_drop)
-        CHECK(item->called_back == 1);
+    if (item->with_drop)
+        CHECK(item->called_back == (item->rc == 0));
     if (!item->task)
         return;
     rc = weir_task_wait(&result, item->task, WEIR_FOREVER);
@@ -836,10 +875,15 @@ static void tear_down(void)
     for (int i = 0; before && i < w.items; i++)
         weir_task_unref(w.item[i].task);
     weir_executor_free(w.ex);
+    while (settle_one()) /* whom nothing awaits any more */
+        CHECK(w.abandons);
     for (int i = 0; !before && i < w.items; i++)
         weir_task_unref(w.item[i].task);
-    for (int i = 0; i < w.items; i++)
-        CHECK(w.item[i].made == w.item[i].dropped + w.item[i].taken);
+    for (int i = 0; i < w.items; i++) {
+        struct item *item = &w.item[i];
+        CHECK(item->made == item->dropped + item->taken);
+        CHECK(item->arg_dropped == (item->with_drop && item->submitted && item->rc == 0));
+    }
 }
 
 static void play(bool faults, bool slips)
@@ -878,7 +922,8 @@ static void play(bool faults, bool slips)
     for (int i = 0; !all_settled(); i++) {
         if (i == 200)
             complain("tasks do not end");
-        settle_one();
+        if (!w.abandons)
+            settle_one();
         weir_sim_busy(MS);
     }
     CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);

@@ -1,0 +1,122 @@
+/* Records of tasks: from allocation to the last reference.
+ * SPDX-License-Identifier: MIT */
+#include "base/assert.h"
+#include "base/os.h"
+#include "executor/executor.h"
+#include "executor/local.h"
+#include "executor/settle.h"
+#include "executor/tell.h"
+
+enum {
+    BATCH_MAX = 32,
+    UNUSED_MAX = 64,
+    REFERENCES_MAX = 32767, /* more are a leak */
+};
+
+struct weir_task *wr_task_alloc(struct weir_group *group, uint32_t references)
+{
+    struct weir_task *task = group->unused;
+
+    if (!task && group->freed) { /* apart, so that they have left the caches of who freed them */
+        task = group->unused = group->freed;
+        group->freed = NULL;
+    }
+    if (!task) { /* many groups get few at a time, unless they are busy */
+        bool few = wr_load(&group->executor->tasks.lent, relaxed) > WR_LENT_FREELY;
+        uint32_t want = few && group->sums.queued < BATCH_MAX ? group->sums.queued + 1 : BATCH_MAX;
+        group->unused = wr_task_pool_take(&group->executor->tasks, want, &group->unused_count);
+        task = group->unused;
+        if (!task)
+            return NULL;
+    }
+    group->unused = *wr_task_next_unused(task);
+    __builtin_prefetch(group->unused, 1); /* the next submit to this group writes there */
+    group->unused_count--;
+    group->records++;
+    __atomic_store_n(&task->group, group, __ATOMIC_RELEASE); /* the monitor may look; see run.c */
+    atomic_init(&task->error, 0);
+    atomic_init(&task->watchers, NULL);
+    /* Release: whoever finds the record in use finds its group; see tasks.c. */
+    wr_store(&task->word, WR_PHASE_NEW | references * WR_REF, release);
+    return task;
+}
+
+/* Cuts up to `count` records off a list, for the pool. */
+static uint32_t give_from(struct weir_group *group, struct weir_task **list, uint32_t count)
+{
+    struct weir_task *first = *list, *last = first;
+    uint32_t given = 1;
+
+    if (!first || !count)
+        return 0;
+    for (; given < count && *wr_task_next_unused(last); given++)
+        last = *wr_task_next_unused(last);
+    *list = *wr_task_next_unused(last);
+    wr_task_pool_give(&group->executor->tasks, first, last, given);
+    return given;
+}
+
+void wr_task_unused_return(struct weir_group *group, uint32_t keep)
+{
+    uint32_t surplus = group->unused_count > keep ? group->unused_count - keep : 0;
+
+    surplus -= give_from(group, &group->freed, surplus);
+    give_from(group, &group->unused, surplus);
+    if (group->unused_count > keep)
+        group->unused_count = keep;
+}
+
+void wr_task_recycle(struct weir_group *group, struct weir_task *task)
+{
+    wr_store(&task->word, WR_PHASE_OVER, relaxed); /* no references: not in use */
+    *wr_task_next_unused(task) = group->freed;
+    group->freed = task;
+    group->unused_count++;
+    group->records--;
+    if (group->unused_count > UNUSED_MAX)
+        wr_task_unused_return(group, UNUSED_MAX / 2);
+}
+
+weir_task *weir_task_ref(weir_task *task)
+{
+    uint32_t before = wr_add(&task->word, WR_REF, relaxed);
+
+    WR_ASSERT(before / WR_REF < REFERENCES_MAX);
+    return task;
+}
+
+bool wr_task_goes_quietly(const struct weir_task *task)
+{
+    const struct wr_side *side = wr_task_side(task);
+
+    return !side || !(side->locals || (side->drop_arg && side->arg_holds) ||
+                      (side->drop && side->value && !(wr_task_word(task) & WR_TAKEN)));
+}
+
+void wr_task_delete(struct weir_task *task)
+{
+    struct weir_group *group = task->group;
+    struct wr_side *side = wr_task_side(task);
+
+    if (side) {
+        if (side->drop && side->value && !(wr_task_word(task) & WR_TAKEN))
+            side->drop(side->value);
+        if (side->drop_arg && side->arg_holds)
+            side->drop_arg(side->arg);
+        wr_locals_release(side->locals); /* of a body that never ran */
+        wr_os_free(side);
+    }
+    wr_lock(&group->lock);
+    wr_task_recycle(group, task);
+    wr_group_unlock_and_reap(group);
+}
+
+void weir_task_unref(weir_task *task)
+{
+    if (!task || wr_sub(&task->word, WR_REF, acq_rel) / WR_REF > 1)
+        return;
+    if (wr_task_goes_quietly(task))
+        wr_task_delete(task);
+    else
+        wr_tell_gone(task);
+}

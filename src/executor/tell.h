@@ -1,0 +1,61 @@
+/* Telling: the listener and callbacks hear of ends, and unwanted values and arguments are dropped, from a queue for each
+ * stack, never nested. While a stack is inside of a telling, what happens there joins the queue: it is published at
+ * once, so that waits end, and told when the present callback has returned. So a chain of callbacks of which each
+ * ends the next task is as deep as one.
+ *
+ * Told of a task, in this order:
+ *     the listener (completed or rejected), waiters, callbacks, oldest first; then drop_arg, if the body is over
+ * of one that ended inside of a telling:
+ *     waiters, and later: the listener, callbacks, drop_arg
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_EXECUTOR_TELL_H
+#define WR_EXECUTOR_TELL_H
+
+#include "executor/task.h"
+#include "runtime/runtime.h"
+
+/* On the stack of whoever tells; frame.notes leads to the outermost one of the stack, which has the queues. */
+struct wr_telling {
+    struct wr_frame frame;
+    struct weir_task *first, **last;      /* decided tasks, by task->next; or without references */
+    struct wr_watcher *late, **late_last; /* callbacks of tasks that were told of before         */
+};
+
+/* What is told in between waits until it is closed; if the stack was inside of a telling before, longer. */
+void wr_telling_open(struct wr_telling *telling);
+void wr_telling_close(struct wr_telling *telling);
+
+/* Tells of a decided task; wr_task_end_locked has left a reference for that. */
+void wr_tell(struct weir_task *task);
+
+/* The same under the group's lock, inside of a telling. */
+void wr_tell_locked(struct weir_task *task);
+
+/* Makes a decided task known to those who wait for it, who are woken. Under the lock. */
+void wr_task_publish(struct weir_task *task);
+
+/* The same, and answers the callbacks, oldest first, to be called without the lock. From here on none joins. */
+struct wr_watcher *wr_task_close_watchers(struct weir_task *task);
+
+/* The telling is over, or the body of a task that was decided before; the later of the two drops the argument. Gives the
+ * reference back: the group may be at rest. */
+void wr_task_told(struct weir_task *task);
+
+/* Gives a reference back that was counted in group->telling, if that runs no code of the user's; else false, and nothing
+ * is done. And: whatever it runs. */
+bool wr_task_put_quietly(struct weir_task *task);
+void wr_task_put(struct weir_task *task);
+
+/* The last reference is gone, and code of the user's is to run. */
+void wr_tell_gone(struct weir_task *task);
+
+/* A callback: NULL without memory. It joins the watchers, or is called, now or after the present one. Without the lock. */
+struct wr_watcher *wr_watcher_new(void (*done)(weir_task *task, const weir_result *result,
+                                               void *arg),
+                                  void *arg);
+void wr_watcher_attach(struct wr_watcher *watcher, struct weir_task *task);
+
+/* It joins the watchers of a task that is not told of yet. Under the lock. */
+void wr_watcher_join(struct wr_watcher *watcher, struct weir_task *task);
+
+#endif
