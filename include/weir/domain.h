@@ -113,8 +113,9 @@ const char *weir_task_domain(const weir_task *task);
 
 /* Gives all slots and places of a domain to `receiver` (NULL: the default domain) at once, say because its back end is
  * dead. Waiting tasks become REJECTED (WEIR_REASON_DOMAIN_RELEASED), new ones are refused for the same reason, running
- * ones keep their slots until they end (WEIR_CANCEL_RUNNING: and are asked to). WEIR_ENODOMAIN: an unknown name.
- * WEIR_EALREADY: it is released already. WEIR_EINVAL: NULL; the default domain; the receiver is the domain itself; or
+ * ones keep their slots until they end (WEIR_CANCEL_RUNNING: and are asked to; pending ones then become CANCELLED).
+ * WEIR_ENODOMAIN: an unknown name. WEIR_EALREADY: it is released already. WEIR_EINVAL: NULL; the default domain; the
+ * receiver is the domain itself; or
  * one of the two is part of a release that is not over yet. `message` (may be NULL) says which. */
 int weir_domain_release(weir_executor *ex, const char *domain, const char *receiver, int flags,
                         weir_message *message);

@@ -38,12 +38,19 @@ typedef enum weir_rejection {
     WEIR_BLOCK,       /* submit waits for room, until the submit option's deadline           */
 } weir_rejection;
 
+/* WEIR_CALLER_RUNS: the body is a task like any other: weir_task_self, run and total deadlines, cancels. If it is
+ * submitted by a body, it also ends with that one: weir_cancelled() is true in it as soon as either was asked to end.
+ * (A plain thread that waits for a descriptor in it is not woken by a cancel.) WEIR_BLOCK: if the group is evicted
+ * meanwhile, the task is rejected for that reason. If submit fails after all, a listener that has heard `submitted`
+ * hears `rejected`. */
+
 /* Sees a rejected task instead of the above. Fills `result` (outcome WEIR_REJECTED, no value); what
  * stands there afterwards is the task's result. Non-zero: rejected, with that error. */
 typedef int weir_rejection_fn(weir_result *result, weir_task *task, weir_reason reason, void *arg);
 
 /* Told of each step of each task, without any lock held, so it may call anything, but not wait for the task it
- * is told of, nor drain, shut down or free the executor: these wait for it to return. Each may be NULL.
+ * is told of, nor drain, shut down or free the executor: these wait for it to return. Each may be NULL. weir/task.h
+ * says in which order an end is told.
  * Exactly one of completed and rejected is the last word on a task; rejected only announces a body
  * that WEIR_CALLER_RUNS then runs. */
 typedef struct weir_listener {
@@ -198,22 +205,24 @@ extern "C++" inline const weir_policy *weir_temporary(weir_policy &&policy)
 int weir_executor_new(weir_executor **out, const weir_policy *policy, weir_message *message);
 
 /* Closes intake. Waiting tasks become REJECTED (WEIR_REASON_SHUT_DOWN), or, with WEIR_FINISH_WAITING,
- * still run; running ones are asked to end unless WEIR_LEAVE_RUNNING. Does not wait. May be called
- * again. */
+ * still run; running ones are asked to end and pending ones become CANCELLED (for the same reason) unless
+ * WEIR_LEAVE_RUNNING. Does not wait. May be called again; the latest call counts. */
 enum { WEIR_FINISH_WAITING = 1, WEIR_LEAVE_RUNNING = 2 };
 void weir_executor_close(weir_executor *ex, int flags);
 
 /* Closes intake, lets accepted tasks go on until the deadline, then closes as above. 0: no accepted task
- * is left. WEIR_ETIMEDOUT: some are. WEIR_ECANCELED: the calling task is cancelled. WEIR_EDEADLK: called by one of
+ * is left, nor an overdue body. WEIR_ETIMEDOUT: some are. WEIR_ECANCELED: the calling task is cancelled. WEIR_EDEADLK: called by one of
  * its own tasks. WEIR_EINVAL: NULL. */
 int weir_executor_shutdown(weir_executor *ex, weir_time deadline) WEIR_PARKS;
 
-/* Waits until no accepted task is left, without closing. As above. */
+/* Waits until no accepted task is left, without closing. As above; but overdue bodies that hold no permits any more are
+ * not waited for. */
 int weir_executor_drain(weir_executor *ex, weir_time deadline) WEIR_PARKS;
 
-/* Closes, waits for running bodies and for pending tasks to be settled (not for bodies that WEIR_CALLER_RUNS
- * has others run), and frees. Handles of tasks stay valid, those of groups do not. Not to be called by a task of
- * this executor. NULL is fine. */
+/* Closes, waits for running bodies, and frees. Pending tasks become CANCELLED. If it was closed with
+ * WEIR_FINISH_WAITING, waiting tasks run first, and running ones are not asked to end; what waits in a paused group is
+ * rejected. Handles of tasks stay valid, those of groups do not. Not to be called by a task of this executor.
+ * NULL is fine. */
 void weir_executor_free(weir_executor *ex) WEIR_PARKS;
 
 /* Changes the executor's own limits while tasks run; 0 leaves a limit as it is. A lowered limit takes effect as tasks

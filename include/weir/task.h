@@ -2,6 +2,18 @@
  *
  * A handle stays valid until its last unref, also after its group was evicted and its executor freed.
  * A task settles exactly once; everyone who asks sees the same result.
+ *
+ * When a task settles, its permits go back first (those of a body that runs on, when it returns). Then, in this
+ * order:
+ *     1. the listener hears `completed` or `rejected`          weir/executor.h
+ *     2. waits for the task end, and weir_task_done is true
+ *     3. on_done and what weir_task_on_done has added are called, oldest first
+ *     4. drop_arg is called, once the body cannot use its argument any more
+ * and `drop` with the last reference, for a value that was not taken. So a wait may return before 3 and 4;
+ * weir_executor_drain, _shutdown and _free return after them. If the task settles inside of such a callback (the
+ * callback cancels or settles it, say), its waits end at once, and 1, 3 and 4 follow when that callback has returned:
+ * callbacks are never nested, however long a chain of them is. So a callback may wait for a task that it has just
+ * settled, but not for that task's callbacks.
  * SPDX-License-Identifier: MIT */
 #ifndef WEIR_TASK_H
 #define WEIR_TASK_H
@@ -26,9 +38,10 @@ typedef struct weir_message {
     char text[512];
 } weir_message;
 
-/* A task's body. It may store a value, which then belongs to the task. 0: done. WEIR_PENDING: not yet,
- * weir_task_settle will follow. WEIR_ECANCELED: it gave up because it was asked to. Anything else:
- * failed, with that error. */
+/* A task's body. It may store a value, which then belongs to the task. 0: done. WEIR_ECANCELED: it gave up. Anything
+ * else: failed, with that error. But WEIR_PENDING: it has not settled yet, weir_task_settle will follow; the body has
+ * taken a reference for the thread that calls it, weir_task_ref(weir_task_self()), since a pending task can also be
+ * cancelled, by any of the calls that cancel running ones. */
 typedef int weir_fn(void **value, void *arg);
 
 /* How a task ended. */
@@ -79,6 +92,10 @@ typedef struct weir_task_options { /* zero in any field asks for its default */
     void *on_done_arg;
     weir_time deadline; /* with WEIR_BLOCK: when submit stops waiting for room; default never */
     weir_deadlines deadlines;
+    /* Called once with the task's argument, when its body cannot use it any more: it has returned, or will never run.
+     * After on_done, so that both may use it; see above. If the body returned WEIR_PENDING: with the last reference,
+     * so that whoever settles the task may use it, too. If submit answers an error, the argument stays the
+     * caller's. */
     void (*drop_arg)(void *arg);
 } weir_task_options;
 #define WEIR_TASK(...) WEIR_SIZED(weir_task_options, __VA_ARGS__)
@@ -96,7 +113,8 @@ enum {
  * WEIR_EINVAL: a NULL, a cost above a limit of the group or the executor, an id beyond WEIR_ID_MAX, an unknown
  * priority, a deadline out of range. WEIR_ENOMEM. WEIR_ECLOSED: the executor is closed. WEIR_ENODOMAIN: the group
  * was evicted, and is now to be in an unknown domain. WEIR_ETIMEDOUT, WEIR_ECANCELED: WEIR_BLOCK found no room.
- * WEIR_EDEADLK: nor would it ever, because the calling task itself holds what would have to come free. */
+ * WEIR_EDEADLK: nor would it ever, because the calling task itself holds what would have to come free. After an
+ * error there was no task: it is not counted, and on_done and drop_arg are not called. */
 int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
                 const weir_task_options *opt) WEIR_PARKS;
 
@@ -119,11 +137,26 @@ typedef struct weir_work {
     void *arg;
 } weir_work;
 
-/* Submits all, waits for all: result[i] belongs to work[i], whatever became of it. Values come to the
- * caller; key and id of a result are those of its work[i], not copies.
- * If the calling task is cancelled, what is left is cancelled too and WEIR_ECANCELED answered; likewise WEIR_EDEADLK,
- * if waiting for one could never end. Results are complete all the same. WEIR_EINVAL: a NULL, or work without key or
- * fn; WEIR_ECLOSED, WEIR_ENOMEM: then nothing was submitted. */
+typedef struct weir_execute_options { /* zero in any field asks for its default */
+    size_t size;
+    weir_time deadline;            /* when to stop waiting; default never                       */
+    const weir_task_options *task; /* of every task; a work's own id comes before this one's    */
+} weir_execute_options;
+#define WEIR_EXECUTE(...) WEIR_SIZED(weir_execute_options, __VA_ARGS__)
+
+/* Submits all, waits for all: result[i] belongs to work[i], whatever became of it. If the deadline passes, what is left
+ * is cancelled and WEIR_ETIMEDOUT answered; likewise WEIR_ECANCELED, if the calling task is cancelled, and WEIR_EDEADLK,
+ * if waiting for one could never end. Results are complete all the same; `opt` may be NULL.
+ *
+ * Returns when no body uses its argument any more: bodies that were cancelled, or timed out, are waited for; not so if
+ * the tasks have drop_arg. Values come to the caller, of whatever outcome; if the tasks have `drop`, only those of
+ * tasks that are WEIR_DONE do, and others are dropped. Key and id of a result are those of its work[i], not copies.
+ * WEIR_EINVAL: a NULL, or work without key or fn; WEIR_EVERSION, WEIR_ECLOSED, WEIR_ENOMEM: then nothing was
+ * submitted. */
+int weir_execute(weir_result *result, weir_executor *ex, const weir_work *work, size_t count,
+                 const weir_execute_options *opt) WEIR_PARKS;
+
+/* The same without options. */
 int weir_execute_all(weir_result *result, weir_executor *ex, const weir_work *work,
                      size_t count) WEIR_PARKS;
 
@@ -152,17 +185,19 @@ bool weir_task_done(const weir_task *task);
 
 /* Asks it to end. A waiting task settles at once and never runs. A running one settles at once, too: its
  * body finds weir_cancelled(), a wait it is parked in answers WEIR_ECANCELED, and whatever it still
- * returns is dropped; its permits stay taken until it does return. True: this call settled it. */
+ * returns is dropped; its permits stay taken until it does return, and so does its argument. A pending one settles.
+ * True: this call settled it. Called inside of a callback, it returns before the task's own callbacks are called. */
 bool weir_task_cancel(weir_task *task);
 
-/* Settles a task whose body returned (or will return) WEIR_PENDING; from any thread. 0; WEIR_EINVAL: no task, or
- * `error` is WEIR_PENDING; WEIR_EALREADY if it has settled, or has not started: the value is then
- * dropped. */
+/* Settles a task whose body returned (or will return) WEIR_PENDING; from any thread that has a reference. 0;
+ * WEIR_EINVAL: no task, or `error` is WEIR_PENDING; WEIR_EALREADY if it has settled (it may have been cancelled, or its executor
+ * closed), or has not started: the value is then dropped. As weir_task_cancel inside of a callback. */
 int weir_task_settle(weir_task *task, int error, void *value);
 
 /* Has done(task, result, arg) called once, when the task has settled and its permits are back (those of a
- * body that was cancelled while it ran return when it does): by the thread that settles it, or right here
- * if it has. Any number of times. What holds for a listener holds for `done`. WEIR_EINVAL: NULL. WEIR_ENOMEM. */
+ * body that was cancelled while it ran return when it does; that body may still use its argument): by the thread that
+ * settles it, or right here if it has; inside of a callback, after it. Any number of times. What holds for a listener
+ * holds for `done`. WEIR_EINVAL: NULL. WEIR_ENOMEM. */
 int weir_task_on_done(weir_task *task,
                       void (*done)(weir_task *task, const weir_result *result, void *arg),
                       void *arg);
@@ -175,7 +210,8 @@ int weir_task_fd(weir_task *task);
  * value, or the value was taken before. */
 void *weir_task_take(weir_task *task);
 
-/* The task the caller runs in; NULL outside. A loan. */
+/* The task the caller runs in; NULL outside. A loan. Under WEIR_CALLER_RUNS this is the task whose body runs, also if it
+ * was submitted by another one. */
 weir_task *weir_task_self(void);
 
 /* The key of the task's group; valid until the task's last unref. */

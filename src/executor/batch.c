@@ -1,10 +1,21 @@
-/* weir_execute_all: a batch in, its results out, in the same order.
+/* weir_execute: a batch in, its results out, in the same order.
  * SPDX-License-Identifier: MIT */
+#include "base/options.h"
 #include "base/os.h"
 #include "executor/executor.h"
 #include "executor/settle.h"
 
 #include <weir/error.h>
+
+struct batch {
+    struct weir_executor *executor;
+    const weir_work *work;
+    weir_result *result;
+    size_t count;
+    weir_time deadline;
+    weir_task_options options; /* of each task */
+    weir_task **task;          /* NULL: its submit failed, and result has it */
+};
 
 /* The result of a task that never got a record. */
 static weir_result refused(int error)
@@ -21,61 +32,160 @@ static weir_result refused(int error)
                           .ended_at = now };
 }
 
-/* Waits for one. If the caller cannot wait, ends all that are left, the last first, so that none starts when
- * one before it gives way; those that have finished keep their results. */
-static int collect(weir_result *result, weir_task **task, size_t count)
+static void submit_all(struct batch *b)
 {
-    weir_result found = WEIR_RESULT;
-    int rc = weir_task_wait(&found, task[0], WEIR_FOREVER);
+    for (size_t i = 0; i < b->count; i++) {
+        const weir_work *work = &b->work[i];
+        weir_task_options options = b->options;
+        int rc;
 
-    if (rc == WEIR_ECANCELED || rc == WEIR_EDEADLK) {
-        for (size_t i = count; i-- > 0;)
-            if (task[i])
-                weir_task_cancel(task[i]);
-        wr_task_wait_told(task[0]); /* it is decided */
-        wr_task_result(&found, task[0]);
-    } else {
-        rc = 0; /* rejected ones are entries like others */
+        if (work->id)
+            options.id = work->id;
+        rc = weir_submit_key(&b->task[i], b->executor, work->key, work->fn, work->arg, &options);
+        if (rc)
+            b->result[i] = refused(rc);
     }
-    found.value = weir_task_take(task[0]);
-    *result = found;
+}
+
+/* Ends all from the i-th on, the last first, so that none starts when one before it gives way; those that have
+ * finished keep their results. */
+static void cancel_from(struct batch *b, size_t i)
+{
+    for (size_t k = b->count; k-- > i;)
+        if (b->task[k])
+            weir_task_cancel(b->task[k]);
+}
+
+/* Waits for all. If the caller cannot wait for one, or not any longer, those that are left are ended. */
+static int wait_all(struct batch *b)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < b->count; i++) {
+        if (!b->task[i])
+            continue;
+        if (!rc) {
+            rc = weir_task_wait(NULL, b->task[i], b->deadline);
+            rc = rc == WEIR_EREJECTED ? 0 : rc; /* an entry like others */
+            if (rc)
+                cancel_from(b, i);
+        }
+        if (rc)
+            wr_task_wait_told(b->task[i]); /* it is decided */
+    }
     return rc;
 }
 
-int weir_execute_all(weir_result *result, weir_executor *ex, const weir_work *work, size_t count)
+/* ---- what bodies leave ------------------------------------------------------------------------- */
+
+static bool has_returned(struct weir_task *task)
 {
-    weir_task **task;
-    int rc = 0;
+    uint32_t phase;
+
+    wr_lock(&task->group->lock);
+    phase = wr_task_word(task) & WR_PHASE_MASK;
+    wr_unlock(&task->group->lock);
+    return phase != WR_PHASE_RUNNING && phase != WR_PHASE_GUEST;
+}
+
+/* Waits for the body of a task that has settled to return, whatever happens to the caller. */
+static void wait_returned(struct weir_task *task)
+{
+    struct weir_executor *ex = task->group->executor;
+    struct wr_parker storage, *self = wr_parker_self(&storage);
+    struct wr_waiter waiter;
+
+    if (has_returned(task))
+        return;
+    wr_add(&ex->return_waiters, 1, seq_cst); /* pairs with wr_task_tell_end */
+    wr_waitq_enter(&ex->returned, &waiter, self);
+    while (!has_returned(task))
+        wr_park(self, WEIR_FOREVER);
+    wr_waitq_leave(&ex->returned, &waiter);
+    wr_sub(&ex->return_waiters, 1, seq_cst);
+}
+
+/* A value that nothing drops is the caller's, whatever became of its task. */
+static void *take_value(struct weir_task *task)
+{
+    struct wr_side *side = wr_task_side(task);
+    void *value = NULL;
+
+    if (wr_task_drops_values(task))
+        return weir_task_take(task);
+    wr_lock(&task->group->lock);
+    if (!(wr_task_word(task) & WR_TAKEN)) {
+        value = side ? side->value : task->u.value;
+        wr_add(&task->word, WR_TAKEN, relaxed);
+    }
+    wr_unlock(&task->group->lock);
+    return value;
+}
+
+static void collect_one(weir_result *result, struct weir_task *task, bool drops_arg)
+{
+    if (!drops_arg)
+        wait_returned(task);
+    wr_task_result(result, task);
+    result->value = take_value(task);
+}
+
+static void collect(struct batch *b)
+{
+    for (size_t i = 0; i < b->count; i++) {
+        struct weir_task *task = b->task[i];
+        const char *id = b->work[i].id ? b->work[i].id : b->options.id;
+        if (task)
+            collect_one(&b->result[i], task, b->options.drop_arg != NULL);
+        b->result[i].key = b->work[i].key; /* the task's own go with it */
+        b->result[i].id = id ? id : "";
+        weir_task_unref(task);
+    }
+}
+
+/* ---- the calls ----------------------------------------------------------------------------------- */
+
+static int execute(struct batch *b)
+{
+    int rc;
+
+    if (!b->result || !b->work)
+        return WEIR_EINVAL;
+    for (size_t i = 0; i < b->count; i++)
+        if (!b->work[i].key || !b->work[i].fn)
+            return WEIR_EINVAL;
+    b->task = wr_os_alloc(b->count * sizeof(b->task[0]));
+    if (!b->task)
+        return WEIR_ENOMEM;
+    submit_all(b);
+    rc = wait_all(b);
+    collect(b);
+    wr_os_free(b->task);
+    return rc;
+}
+
+int weir_execute(weir_result *result, weir_executor *ex, const weir_work *work, size_t count,
+                 const weir_execute_options *opt)
+{
+    struct batch batch = { .executor = ex, .work = work, .result = result, .count = count };
+    weir_execute_options options;
+    int rc;
 
     if (!ex)
         return WEIR_EINVAL;
     if (wr_load(&ex->closed, acquire))
         return WEIR_ECLOSED;
-    if (!count)
-        return 0;
-    if (!result || !work)
-        return WEIR_EINVAL;
-    for (size_t i = 0; i < count; i++)
-        if (!work[i].key || !work[i].fn)
-            return WEIR_EINVAL;
-    task = wr_os_alloc(count * sizeof(task[0]));
-    if (!task)
-        return WEIR_ENOMEM;
-    for (size_t i = 0; i < count; i++) {
-        int failure = weir_submit_key(&task[i], ex, work[i].key, work[i].fn, work[i].arg,
-                                      work[i].id ? WEIR_TASK(.id = work[i].id) : NULL);
-        if (failure)
-            result[i] = refused(failure);
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (task[i]) {
-            int collected = collect(&result[i], &task[i], count - i);
-            rc = rc ? rc : collected;
-        }
-        result[i].key = work[i].key; /* the task's own go with it */
-        result[i].id = work[i].id ? work[i].id : "";
-        weir_task_unref(task[i]);
-    }
-    wr_os_free(task);
-    return rc;
+    rc = wr_options_load(&options, sizeof(options), opt);
+    if (!rc)
+        rc = wr_options_load(&batch.options, sizeof(batch.options), options.task);
+    if (rc || !count)
+        return rc;
+    batch.options.size = sizeof(batch.options);
+    batch.deadline = options.deadline ? options.deadline : WEIR_FOREVER;
+    return execute(&batch);
+}
+
+int weir_execute_all(weir_result *result, weir_executor *ex, const weir_work *work, size_t count)
+{
+    return weir_execute(result, ex, work, count, NULL);
 }
