@@ -77,6 +77,11 @@ static inline void **wr_os_local(void)
 }
 #endif
 
+/* Until the second call the calling thread is not cancelled (pthread_cancel); the first answers what the second is
+ * given. No call of this header is a cancellation point, and threads that it starts are never cancelled. */
+int wr_os_shield(void);
+void wr_os_unshield(int former);
+
 /* Sleeps while *word == expected. 0: woken, changed, or for no reason. -ETIMEDOUT: deadline. */
 int wr_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, weir_time deadline);
 void wr_os_futex_wake(_Atomic uint32_t *word, unsigned count);

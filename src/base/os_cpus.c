@@ -3,6 +3,7 @@
 #include "base/os_cpus.h"
 
 #include "base/os.h"
+#include "base/os_shield.h"
 
 #include <limits.h>
 #include <sched.h>
@@ -142,6 +143,8 @@ static unsigned affinity_cpus(void)
 
 unsigned wr_os_cpus(void)
 {
+    WR_SHIELDED;
+
     return wr_os_cpus_for(affinity_cpus(),
                           wr_os_quota_millicpus("/sys/fs/cgroup", "/proc/self/cgroup"));
 }

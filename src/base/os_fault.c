@@ -1,6 +1,7 @@
 /* The door to the kernel, Linux side: faults. Used where stack overflows are reported.
  * SPDX-License-Identifier: MIT */
 #include "base/os.h"
+#include "base/os_shield.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -84,6 +85,7 @@ void wr_os_fault_stack(bool wanted)
 
 void wr_os_say(const char *text, size_t size)
 {
+    WR_SHIELDED;
     ssize_t n = write(STDERR_FILENO, text, size);
 
     (void)n;

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/os.h"
+#include "base/os_shield.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,6 +43,7 @@ static struct timespec time_left(weir_time deadline)
 
 int wr_os_poller_open(struct wr_os_poller *poller)
 {
+    WR_SHIELDED;
     /* Edge-triggered and never read: each ring is a new edge, and the counter may as well grow. */
     struct epoll_event bell = { .events = EPOLLIN | EPOLLET };
     int rc;
@@ -66,6 +68,8 @@ int wr_os_poller_open(struct wr_os_poller *poller)
 
 void wr_os_poller_close(struct wr_os_poller *poller)
 {
+    WR_SHIELDED;
+
     close(poller->bell_fd);
     close(poller->poll_fd);
 }
@@ -119,6 +123,7 @@ static int epoll_wait_until(int poll_fd, struct epoll_event *events, int max, we
 int wr_os_poller_wait(struct wr_os_poller *poller, struct wr_os_ready *ready, int max,
                       weir_time deadline)
 {
+    WR_SHIELDED; /* epoll_wait, on older kernels */
     struct epoll_event events[64];
     int n, reports = 0;
 
@@ -138,6 +143,7 @@ int wr_os_poller_wait(struct wr_os_poller *poller, struct wr_os_ready *ready, in
 
 void wr_os_poller_ring(struct wr_os_poller *poller)
 {
+    WR_SHIELDED;
     uint64_t one = 1;
     ssize_t n = write(poller->bell_fd, &one, sizeof(one));
 
@@ -146,6 +152,7 @@ void wr_os_poller_ring(struct wr_os_poller *poller)
 
 int wr_os_fd_poll(int fd, int events, weir_time deadline)
 {
+    WR_SHIELDED;
     struct pollfd p = { .fd = fd };
     struct timespec left = time_left(deadline);
     int n, found = 0;
@@ -207,6 +214,7 @@ static ssize_t without_waiting(long call, int fd, void *buffer, size_t size)
 
 int64_t wr_os_read(int fd, void *buffer, size_t size)
 {
+    WR_SHIELDED;
     ssize_t n = recv(fd, buffer, size, MSG_DONTWAIT);
 
     if (n < 0 && errno == ENOTSOCK) {
@@ -223,6 +231,7 @@ int64_t wr_os_read(int fd, void *buffer, size_t size)
 
 int64_t wr_os_write(int fd, const void *buffer, size_t size)
 {
+    WR_SHIELDED;
     ssize_t n = send(fd, buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 
     if (n < 0 && errno == ENOTSOCK) {
@@ -240,6 +249,7 @@ int64_t wr_os_write(int fd, const void *buffer, size_t size)
 
 int wr_os_set_nonblocking(int fd, bool on)
 {
+    WR_SHIELDED;
     int flags = fcntl(fd, F_GETFL);
     int wanted = on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
 
@@ -252,6 +262,7 @@ int wr_os_set_nonblocking(int fd, bool on)
 
 int wr_os_accept(int fd, struct sockaddr *address, socklen_t *length)
 {
+    WR_SHIELDED;
     int connection = accept4(fd, address, length, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     return connection < 0 ? -errno : connection;
@@ -259,6 +270,8 @@ int wr_os_accept(int fd, struct sockaddr *address, socklen_t *length)
 
 int wr_os_connect(int fd, const struct sockaddr *address, socklen_t length)
 {
+    WR_SHIELDED;
+
     return connect(fd, address, length) ? -errno : 0;
 }
 
@@ -279,6 +292,8 @@ int wr_os_pipe(int fds[2])
 
 void wr_os_close(int fd)
 {
+    WR_SHIELDED;
+
     close(fd);
 }
 
@@ -296,6 +311,7 @@ int wr_os_child_open(pid_t pid)
 
 int wr_os_child_reap(int *status, int child_fd)
 {
+    WR_SHIELDED;
     siginfo_t info = { .si_pid = 0 };
 
     if (waitid((idtype_t)P_PIDFD, (id_t)child_fd, &info, WEXITED | WNOHANG))

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/os.h"
+#include "base/os_shield.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,6 +45,7 @@ _Thread_local void *wr_os_local_slot[WR_OS_LOCALS];
 uint64_t wr_os_random(void)
 {
     uint64_t value;
+    WR_SHIELDED;
 
     if (getrandom(&value, sizeof(value), 0) != (ssize_t)sizeof(value))
         value = (uint64_t)wr_os_now() * 0x9e3779b97f4a7c15u; /* no entropy yet: luck, not secrecy */
@@ -142,6 +144,7 @@ static void *thread_main(void *start_arg)
     struct thread_start start = *(struct thread_start *)start_arg;
 
     free(start_arg);
+    wr_os_shield(); /* it carries other tasks than the one that it may be cancelled for */
     pthread_setname_np(pthread_self(), start.name);
     start.main(start.arg);
     return NULL;
@@ -171,6 +174,8 @@ int wr_os_thread_start(struct wr_os_thread *thread, void (*main)(void *arg), voi
 
 void wr_os_thread_join(struct wr_os_thread *thread)
 {
+    WR_SHIELDED;
+
     WR_ASSERT(pthread_join((pthread_t)thread->handle, NULL) == 0);
     thread->handle = 0;
 }
@@ -182,6 +187,7 @@ uint32_t wr_os_thread_number(void)
 
 bool wr_os_thread_computes(uint32_t number)
 {
+    WR_SHIELDED;
     char path[64], line[128] = "";
     const char *name_end;
     int fd;
@@ -197,6 +203,20 @@ bool wr_os_thread_computes(uint32_t number)
     return !name_end || name_end[1] != ' ' || name_end[2] == 'R';
 }
 
+int wr_os_shield(void)
+{
+    int former;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &former);
+    return former;
+}
+
+void wr_os_unshield(int former)
+{
+    pthread_setcancelstate(former, NULL);
+}
+
+/* Not a cancellation point, and neither is the next, because syscall is none. */
 int wr_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, weir_time deadline)
 {
     weir_time until = deadline > 0 ? deadline : 0;

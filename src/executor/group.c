@@ -65,8 +65,12 @@ static enum wr_resolution resolve_rare(struct weir_group *group,
 void wr_group_resolve(struct weir_group *group)
 {
     struct weir_executor *ex = group->executor;
-    struct wr_group_limits limits = wr_policy_resolve(&ex->policy, group->key);
+    struct wr_group_limits limits;
+    struct wr_frame frame = { 0 };
 
+    wr_frame_enter(&frame);
+    limits = wr_policy_resolve(&ex->policy, group->key);
+    wr_frame_leave(&frame);
     wr_lock(&group->lock);
     wr_set_limits(&group->sums, &ex->root, limits.limit, limits.inflight_max, limits.queue_max);
     group->weight = limits.weight;

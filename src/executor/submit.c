@@ -331,20 +331,22 @@ static void turn_away(struct weir_task *task, struct entry *entry, weir_reason r
     bool runs_here = !policy->rejection_fn && policy->rejection == WEIR_CALLER_RUNS &&
                      reason != WEIR_REASON_SHUT_DOWN;
     struct wr_end end = end_refused(reason);
+    struct wr_frame frame = { 0 };
 
     if (!refuse(task, entry)) {
         find_cancelled(task, entry);
         return;
     }
+    wr_frame_enter(&frame);
     if ((runs_here || policy->rejection_fn) && policy->listener.rejected)
         policy->listener.rejected(task, reason, policy->listener.arg); /* else told at its end */
-    if (runs_here) {
-        run_here(task);
-        return;
-    }
     if (policy->rejection_fn)
         end = ask_handler(task, reason);
-    wr_task_end(task, &end);
+    if (runs_here)
+        run_here(task);
+    else
+        wr_task_end(task, &end);
+    wr_frame_leave(&frame);
 }
 
 /* ---- waiting for room -------------------------------------------------------------------------- */
@@ -474,8 +476,11 @@ static int admit_or_turn_away(struct weir_group *group, struct weir_task *task, 
     bool wake = false;
 
     if (listener->submitted) {
+        struct wr_frame frame = { 0 };
         wr_unlock(&group->lock);
+        wr_frame_enter(&frame);
         listener->submitted(task, listener->arg);
+        wr_frame_leave(&frame);
         wr_lock(&group->lock);
     }
     group->submitted++;

@@ -157,9 +157,10 @@ static bool tell_next(struct wr_telling *telling)
 
 void wr_telling_open(struct wr_telling *telling)
 {
-    struct wr_telling *around = present();
-
-    telling->frame = (struct wr_frame){ .notes = around ? around : telling };
+    telling->inside = present() != NULL;
+    if (telling->inside)
+        return;
+    telling->frame = (struct wr_frame){ .notes = telling };
     telling->first = NULL;
     telling->last = &telling->first;
     telling->late = NULL;
@@ -169,7 +170,9 @@ void wr_telling_open(struct wr_telling *telling)
 
 void wr_telling_close(struct wr_telling *telling)
 {
-    while (tell_next(telling)) /* one inside of another has nothing */
+    if (telling->inside)
+        return;
+    while (tell_next(telling))
         ;
     wr_frame_leave(&telling->frame);
 }

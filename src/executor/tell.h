@@ -14,9 +14,10 @@
 #include "executor/task.h"
 #include "runtime/runtime.h"
 
-/* On the stack of whoever tells; frame.notes leads to the outermost one of the stack, which has the queues. */
+/* On the stack of whoever tells; frame->notes of the innermost frame leads to the one that has the queues. */
 struct wr_telling {
     struct wr_frame frame;
+    bool inside; /* of another, which has them: nothing else is in use here                    */
     struct weir_task *first, **last;      /* decided tasks, by task->next; or without references */
     struct wr_watcher *late, **late_last; /* callbacks of tasks that were told of before         */
 };

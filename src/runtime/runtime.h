@@ -121,12 +121,14 @@ struct wr_frame {
     struct wr_parker *parker; /* of a plain thread that carries a guest; else NULL. Inherited   */
     struct wr_parker storage;
     void *notes; /* the room's that entered it, inherited by frames further in                   */
+    int unshielded; /* see wr_os_shield                                                         */
 };
 
 /* The innermost one of the calling stack; NULL: none. */
 struct wr_frame *wr_frame_innermost(void);
 
-/* `frame` is zero, but for what its room knows. Leave in reverse order. */
+/* `frame` is zero, but for what its room knows. Leave in reverse order. In between, the thread is not cancelled: it calls
+ * code of the user's, and has something to finish after that. */
 void wr_frame_enter(struct wr_frame *frame);
 void wr_frame_leave(struct wr_frame *frame);
 

@@ -295,6 +295,7 @@ void wr_frame_enter(struct wr_frame *frame)
 {
     struct wr_frame **slot = frame_slot();
 
+    frame->unshielded = *wr_os_local() ? -1 : wr_os_shield(); /* our own threads are, always */
     frame->outer = *slot;
     if (frame->outer && !frame->notes)
         frame->notes = frame->outer->notes;
@@ -309,6 +310,8 @@ void wr_frame_leave(struct wr_frame *frame)
 
     WR_ASSERT(*slot == frame);
     *slot = frame->outer;
+    if (frame->unshielded >= 0)
+        wr_os_unshield(frame->unshielded);
 }
 
 void wr_guest_enter(struct wr_frame *frame, struct wr_source *source, void *item)

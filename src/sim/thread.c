@@ -235,6 +235,17 @@ int wr_os_thread_start(struct wr_os_thread *thread, void (*main)(void *arg), voi
     return 0;
 }
 
+/* Simulated threads are not cancelled. */
+int wr_os_shield(void)
+{
+    return 0;
+}
+
+void wr_os_unshield(int former)
+{
+    (void)former;
+}
+
 void wr_os_thread_join(struct wr_os_thread *thread)
 {
     wr_sim_call("thread_join");
