@@ -264,9 +264,8 @@ SIM_TEST(test_a_waiting_task_starts_when_the_one_before_it_ends, 300)
     weir_executor_free(ex);
 }
 
-/* Where a body runs: simulated threads share one OS thread, but each has a stack of its own. */
 struct where {
-    char *submitter; /* a frame of its */
+    char *submitter; /* a frame of its    */
     bool there;      /* with the submitter */
 };
 
@@ -274,9 +273,7 @@ static int looks_around(void **value, void *arg)
 {
     struct where *where = arg;
 
-    ptrdiff_t distance = where->submitter - (char *)__builtin_frame_address(0);
-
-    where->there = distance > -(16 << 10) && distance < 16 << 10;
+    where->there = on_stack_of(where->submitter);
     CHECK(weir_task_self() != NULL);
     CHECK(weir_sleep(weir_now() + 5 * MS) == 0);
     *value = NULL;

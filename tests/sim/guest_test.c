@@ -301,6 +301,101 @@ SIM_TEST(test_the_deadline_of_a_guest_is_not_its_hosts, 100)
     weir_executor_free(outer.ex);
 }
 
+/* ---- circles ------------------------------------------------------------------------------------------- */
+
+/* It waits for its host, which cannot go on before it ends. */
+static int awaits_host(void **value, void *host)
+{
+    (void)value;
+    CHECK(weir_task_wait(NULL, host, WEIR_FOREVER) == WEIR_EDEADLK);
+    return 0;
+}
+
+static int hosts_waiter(void **value, void *ex)
+{
+    (void)value;
+    check_done(run_as_guest(ex, awaits_host, weir_task_self(), NULL));
+    return 0;
+}
+
+/* It needs a permit that its host holds. */
+static int awaits_second_of_group(void **value, void *ex)
+{
+    weir_task *task = submit(ex, "other", NULL);
+
+    (void)value;
+    CHECK(weir_task_wait(NULL, task, WEIR_FOREVER) == WEIR_EDEADLK);
+    weir_task_unref(task);
+    return 0;
+}
+
+static int hosts_submitter(void **value, void *ex)
+{
+    (void)value;
+    check_done(run_as_guest(ex, awaits_second_of_group, ex, NULL));
+    return 0;
+}
+
+SIM_TEST(test_a_guest_that_waits_for_what_its_host_keeps_is_refused, 100)
+{
+    weir_fn *const hosts[] = { hosts_waiter, hosts_submitter };
+    weir_task *first, *host;
+    weir_executor *ex = full_executor(&first);
+
+    CHECK(weir_group_resize(group_of(ex, "other"), 0, 0, 1) == 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK(weir_submit_key(&host, ex, "other", hosts[i], ex, NULL) == 0);
+        check_done_at(host, 0, 0);
+    }
+    check_done(first);
+    weir_executor_free(ex);
+}
+
+/* A guest of a plain thread, and a task: each waits for the other. */
+struct pair {
+    weir_executor *ex;
+    struct shown guest;
+    weir_task *task;
+    int rc[2];
+};
+
+static int awaits_task(void **value, void *arg)
+{
+    struct pair *pair = arg;
+
+    (void)value;
+    pair->guest.task = weir_task_ref(weir_task_self());
+    pair->rc[0] = weir_task_wait(NULL, pair->task, WEIR_FOREVER);
+    return 0;
+}
+
+static int awaits_guest(void **value, void *arg)
+{
+    struct pair *pair = arg;
+
+    (void)value;
+    CHECK(weir_sleep(at(10)) == 0);
+    pair->rc[1] = weir_task_wait(NULL, pair->guest.task, WEIR_FOREVER);
+    return 0;
+}
+
+SIM_TEST(test_a_circle_through_a_guest_of_a_thread_is_found, 100)
+{
+    weir_task *first, *guest;
+    struct pair pair = { .ex = full_executor(&first) };
+
+    CHECK(weir_submit_key(&pair.task, pair.ex, "other", awaits_guest, &pair, NULL) == 0);
+    guest = run_as_guest(pair.ex, awaits_task, &pair, NULL);
+    CHECK_EQ(weir_now(), at(10));
+    CHECK_EQ(pair.rc[0], 0);
+    CHECK_EQ(pair.rc[1], WEIR_EDEADLK);
+    weir_task_unref(pair.guest.task);
+    check_done(guest);
+    check_done(pair.task);
+    check_done(first);
+    weir_executor_free(pair.ex);
+}
+
 /* ---- pending guests ------------------------------------------------------------------------------------- */
 
 static int pends(void **value, void *arg)
@@ -341,6 +436,8 @@ int main(void)
         cmocka_unit_test(test_the_run_deadline_of_a_guest_holds),
         cmocka_unit_test(test_the_total_deadline_of_a_guest_holds),
         cmocka_unit_test(test_the_deadline_of_a_guest_is_not_its_hosts),
+        cmocka_unit_test(test_a_guest_that_waits_for_what_its_host_keeps_is_refused),
+        cmocka_unit_test(test_a_circle_through_a_guest_of_a_thread_is_found),
         cmocka_unit_test(test_a_guest_may_stay_pending),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,6 +44,15 @@ static inline void sleep_until(int64_t ms)
     CHECK(weir_sleep(at(ms)) == 0);
 }
 
+/* Whether the caller runs on the stack that has this frame, not far from it: simulated threads share one OS thread, but
+ * each has a stack of its own. */
+static inline bool on_stack_of(const char *frame)
+{
+    ptrdiff_t distance = frame - (const char *)__builtin_frame_address(0);
+
+    return distance > -(16 << 10) && distance < 16 << 10;
+}
+
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
 struct gauge {
