@@ -341,11 +341,9 @@ SIM_TEST(test_a_submit_that_waits_for_room_in_an_evicted_group_is_told_so, 200)
 
 /* ---- hand-over ------------------------------------------------------------------------------------------ */
 
-static int on_same_worker(void **value, void *arg)
+static int pace_body(void **value, void *arg)
 {
-    (void)value;
-    weir_task **last = arg;
-    *last = weir_task_self();
+    (void)value, (void)arg;
     return 0;
 }
 
@@ -354,14 +352,57 @@ SIM_TEST(test_a_pace_is_exact_after_a_cool_down, 100)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2));
     weir_group *group = group_of(ex, "g");
-    weir_task *task[4], *last;
+    weir_task *task[4];
 
     CHECK(weir_group_cool_down(group, at(5)) == 0);
     CHECK(weir_group_pace(group, 1, 10 * MS, 1) == 0);
     for (int i = 0; i < 4; i++)
-        task[i] = submit_fn(ex, "g", on_same_worker, &last, NULL);
+        task[i] = submit_fn(ex, "g", pace_body, NULL, NULL);
     for (int i = 0; i < 4; i++)
         check_done_at(task[i], 5 + i * 10, 5 + i * 10);
+    weir_executor_free(ex);
+}
+
+struct turns {
+    const char *last; /* key of the group that ran last */
+    int changes;
+};
+
+static int counts_turns(void **value, void *arg)
+{
+    struct turns *turns = arg;
+    const char *key = weir_task_key(weir_task_self());
+
+    (void)value;
+    turns->changes += turns->last && strcmp(turns->last, key) != 0;
+    turns->last = key;
+    return 0;
+}
+
+/* Twenty short tasks are less than a turn: with permits handed over, a group runs them in one go. */
+SIM_TEST(test_a_group_that_was_cooled_down_hands_permits_over_again, 50)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1, .stall_after_ms = 1000));
+    weir_group *group[] = { group_of(ex, "g"), group_of(ex, "h") };
+    struct turns turns = { 0 };
+    struct body busy = { .ms = 10 };
+    weir_task *first;
+
+    for (int g = 0; g < 2; g++)
+        CHECK(weir_group_cool_down(group[g], at(5)) == 0);
+    sleep_until(10);
+    for (int g = 0; g < 2; g++) {
+        weir_group_pause(group[g]);
+        for (int i = 0; i < 20; i++)
+            CHECK(weir_submit(NULL, group[g], counts_turns, &turns, NULL) == 0);
+    }
+    first = submit_blocking(ex, "busy", &busy);
+    sleep_until(15); /* the worker is busy: both are in the ring before either runs */
+    for (int g = 0; g < 2; g++)
+        weir_group_resume(group[g]);
+    check_done(first);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK_EQ(turns.changes, 1);
     weir_executor_free(ex);
 }
 
@@ -626,6 +667,7 @@ int main(void)
         cmocka_unit_test(test_a_submit_that_fails_was_no_task),
         cmocka_unit_test(test_a_submit_that_waits_for_room_in_an_evicted_group_is_told_so),
         cmocka_unit_test(test_a_pace_is_exact_after_a_cool_down),
+        cmocka_unit_test(test_a_group_that_was_cooled_down_hands_permits_over_again),
         cmocka_unit_test(test_a_chain_of_callbacks_from_a_task_is_not_nested),
         cmocka_unit_test(test_a_chain_of_callbacks_from_a_thread_is_not_nested),
         cmocka_unit_test(test_a_chain_of_callbacks_from_a_deadline_is_not_nested),
