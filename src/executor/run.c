@@ -407,13 +407,11 @@ static void pend(struct weir_task *task)
 int wr_task_call(struct weir_task *task, weir_fn *fn, void *arg, void **value)
 {
     struct wr_side *side = wr_task_side(task);
-    struct wr_locals *former;
+    struct wr_locals *former = wr_locals_install(side ? side->locals : NULL);
     int error;
 
-    if (!side)
-        return fn(value, arg);
-    former = wr_locals_install(side->locals);
-    side->locals = NULL;
+    if (side)
+        side->locals = NULL;
     error = fn(value, arg);
     wr_locals_release(wr_locals_install(former)); /* with what the body has set itself */
     return error;

@@ -293,6 +293,35 @@ static void test_locals_travel_with_tasks_and_end_with_them(void **state)
     explore(300, WEIR_SIM_OPTIONS(.seed = 1), locals);
 }
 
+static int set_counted(void **value, void *arg)
+{
+    static int one = 1;
+    (void)value;
+    (void)arg;
+    CHECK(weir_local_get(&counted) == NULL);
+    return weir_local_set(&counted, &one);
+}
+
+/* Neither task has options, nor does its submitter have locals: there is nothing to bring along. */
+static void locals_of_plain_tasks(void *arg)
+{
+    weir_executor *ex;
+    (void)arg;
+    dropped = 0;
+    CHECK(weir_executor_new(&ex, WEIR_POLICY(.workers = 1), NULL) == 0);
+    CHECK(weir_submit_key(NULL, ex, "g", set_counted, NULL, NULL) == 0);
+    CHECK(weir_submit_key(NULL, ex, "g", set_counted, NULL, NULL) == 0);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK(dropped == 2);
+    weir_executor_free(ex);
+}
+
+static void test_what_a_task_sets_is_not_seen_by_the_next_on_its_worker(void **state)
+{
+    (void)state;
+    explore(100, WEIR_SIM_OPTIONS(.seed = 1), locals_of_plain_tasks);
+}
+
 /* ---- descriptors --------------------------------------------------------------------------------- */
 
 static int nap(void **value, void *arg)
@@ -340,6 +369,7 @@ int main(void)
         cmocka_unit_test(test_of_two_that_wait_for_each_others_groups_one_is_refused),
         cmocka_unit_test(test_a_circle_through_the_executors_limit_is_found),
         cmocka_unit_test(test_locals_travel_with_tasks_and_end_with_them),
+        cmocka_unit_test(test_what_a_task_sets_is_not_seen_by_the_next_on_its_worker),
         cmocka_unit_test(test_a_tasks_descriptor_becomes_readable_when_it_settles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
