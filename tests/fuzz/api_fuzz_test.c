@@ -1,0 +1,71 @@
+/* The whole API under random calls: bytes in, calls out, on the simulator, with faults.
+ *
+ * A life is decided by its bytes: the first eight are the simulator's seed, then come the faults, the policy and the
+ * calls. Here they are made from a number. A failure names it, and WEIR_SEED=<number> repeats that life,
+ * WEIR_FUZZ_TRACE=1 prints its calls. WEIR_FUZZ_COUNT says how many lives there are. Built with WEIR_LIBFUZZER
+ * it has libFuzzer's entry instead of a main.
+ * SPDX-License-Identifier: MIT */
+#include "fuzz/fuzz_life.h"
+#include "support/seed.h"
+
+enum { LENGTH = 600 };
+
+static int run_life(struct input *in, weir_sim_report *report)
+{
+    weir_sim_options opt = { .size = sizeof(opt), .points_max = 5000000 };
+
+    take_faults(in, &opt);
+    in->at = 0;
+    return weir_sim_run(report, &opt, fuzz_life, in);
+}
+
+#ifdef WEIR_LIBFUZZER
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    weir_sim_report report = WEIR_SIM_REPORT;
+    struct input in = { .bytes = bytes, .size = size };
+
+    if (run_life(&in, &report)) {
+        fprintf(stderr, "%s\n", report.message);
+        abort();
+    }
+    return 0;
+}
+#else
+
+static void life_from(uint64_t number)
+{
+    uint8_t bytes[LENGTH];
+    struct input in = { .bytes = bytes, .size = LENGTH };
+    weir_sim_report report = WEIR_SIM_REPORT;
+
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)(number >> 8 * i);
+    for (int i = 8; i < LENGTH; i++)
+        bytes[i] = (uint8_t)mix(mix(number) + (uint64_t)i);
+    if (run_life(&in, &report))
+        fail_msg("%s", report.message);
+}
+
+static void test_random_calls_keep_all_promises(void **state)
+{
+    const char *given = getenv("WEIR_SEED"), *count = getenv("WEIR_FUZZ_COUNT");
+    uint64_t first = given ? strtoull(given, NULL, 0) : 1;
+    uint64_t lives = count ? strtoull(count, NULL, 0) : given ? 1 : 2000;
+
+    (void)state;
+    for (uint64_t number = first; number < first + lives; number++)
+        life_from(number);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_calls_keep_all_promises),
+    };
+
+    if (getenv("WEIR_FUZZ_FEATURES"))
+        FEATURES = (unsigned)strtoul(getenv("WEIR_FUZZ_FEATURES"), NULL, 0);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+#endif

@@ -1,0 +1,369 @@
+/* The fuzzer's calls on tasks: submit, wait, cancel, settle and what else a handle can do. Each reads a few bytes, makes
+ * one call and looks at the answer.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_FUZZ_CALLS_H
+#define WR_FUZZ_CALLS_H
+
+#include "fuzz/fuzz_body.h"
+#include "fuzz/fuzz_policy.h"
+
+/* ---- time ----------------------------------------------------------------------------------------- */
+
+static inline weir_time take_soon(struct input *in)
+{
+    return weir_now() + take_below(in, 12) * MS;
+}
+
+/* Never, too, but not where that could keep the library from going on. */
+static inline weir_time take_deadline(struct actor *actor)
+{
+    weir_time soon = take_soon(&actor->in);
+    bool forever = take_chance(&actor->in, 3);
+
+    if (actor->bounded || (actor->place == IN_BODY && !(FEATURES & CIRCLES)))
+        return soon;
+    return forever ? WEIR_FOREVER : soon;
+}
+
+static inline void call_sleep(struct actor *actor)
+{
+    int rc = weir_sleep(take_soon(&actor->in));
+
+    say(actor, "sleeps: %d", rc);
+    CHECK(rc == 0 || (rc == WEIR_ECANCELED && weir_cancelled()));
+}
+
+static inline void call_busy(struct actor *actor)
+{
+    weir_sim_busy(take_below(&actor->in, 4) * MS);
+}
+
+static inline int blocking_call(void *arg)
+{
+    weir_sim_busy((int64_t)(intptr_t)arg * MS);
+    return 7;
+}
+
+static inline void call_blocking(struct actor *actor)
+{
+    int result = 0, rc;
+
+    rc = weir_blocking(&result, blocking_call, (void *)(intptr_t)take_below(&actor->in, 5),
+                       take_soon(&actor->in));
+    say(actor, "blocking: %d", rc);
+    CHECK(rc || result == 7);
+    CHECK(rc == 0 || rc == WEIR_ETIMEDOUT || (rc == WEIR_ECANCELED && weir_cancelled()) ||
+          world.faults);
+}
+
+/* ---- submitting ----------------------------------------------------------------------------------- */
+
+static inline struct item *new_item(struct actor *actor)
+{
+    struct input *in = &actor->in;
+    struct item *item = &world.item[world.items];
+
+    item->number = world.items++;
+    item->key = (int)take_below(in, KEYS);
+    item->cost = 1;
+    snprintf(item->id, sizeof(item->id), "%d", item->number);
+    item->body = take_branch(in);
+    item->callback = take_branch(in);
+    item->timed = world.timed;
+    item->bounded = actor->bounded;
+    item->submitting = true;
+    item->local = weir_local_get(&fuzz_local);
+    return item;
+}
+
+static inline weir_task_options take_options(struct actor *actor, struct item *item)
+{
+    struct input *in = &actor->in;
+    weir_task_options opt = { .size = sizeof(opt), .id = item->id };
+
+    item->cost = opt.cost = take_chance(in, 4) ? take_between(in, 2, 3) : 1;
+    opt.priority = take_chance(in, 3) ? (uint8_t)take_between(in, 1, 4) : 0;
+    opt.deadlines = take_deadlines(in, 5);
+    item->timed |= has_deadlines(&opt.deadlines);
+    world.timed |= item->timed;
+    item->drops = take_chance(in, 2);
+    opt.drop = item->drops ? drop_value : NULL;
+    item->calls_back = take_chance(in, 2);
+    opt.on_done = item->calls_back ? option_on_done : NULL;
+    opt.on_done_arg = item;
+    opt.deadline = take_deadline(actor);
+    return opt;
+}
+
+static inline void check_submit(const struct actor *actor, struct item *item, int rc,
+                                weir_task *task)
+{
+    bool blocks = world.policy.rejection == WEIR_BLOCK;
+
+    item->submitting = false;
+    item->rc = rc;
+    item->accepted = rc == 0;
+    item->task = task;
+    say(actor, "submit %s as %d, cost %u: %s", key_name[item->key], item->number, item->cost,
+        rc ? weir_errname(rc) : "0");
+    CHECK_ITEM(item, rc == 0 || (rc == WEIR_EINVAL && item->cost > 1) ||
+                         (rc == WEIR_ECLOSED && world.closing) ||
+                         (rc == WEIR_ETIMEDOUT && blocks) ||
+                         (rc == WEIR_EDEADLK && blocks && actor->place != ON_THREAD) ||
+                         (rc == WEIR_ECANCELED && blocks && weir_cancelled()) ||
+                         (world.faults && (rc == WEIR_ENOMEM || rc == WEIR_EAGAIN)));
+    CHECK_ITEM(item, (task != NULL) == (rc == 0 && item->wants_handle));
+}
+
+static inline void call_submit(struct actor *actor)
+{
+    weir_task *task = NULL, **out;
+    weir_group *group = NULL;
+    struct item *item;
+    int rc;
+
+    if (world.items == ITEMS)
+        return;
+    item = new_item(actor);
+    weir_task_options opt = take_options(actor, item);
+    item->wants_handle = !take_chance(&actor->in, 4);
+    out = item->wants_handle ? &task : NULL;
+    if (take_chance(&actor->in, 3)) {
+        rc = weir_group_get(&group, world.ex, key_name[item->key]);
+        if (!rc)
+            rc = weir_submit(out, group, fuzz_body, item, &opt);
+    } else {
+        rc = weir_submit_key(out, world.ex, key_name[item->key], fuzz_body, item, &opt);
+    }
+    check_submit(actor, item, rc, task);
+}
+
+/* Several to one group. They have no ids, so it is not for a life that is listened to. */
+static inline void call_submit_many(struct actor *actor)
+{
+    uint32_t count = take_between(&actor->in, 1, 4);
+    weir_group *group = NULL;
+    struct item *item[4];
+    weir_task *task[4];
+    int64_t rc;
+
+    if (world.listens || world.items + (int)count > ITEMS)
+        return;
+    for (uint32_t i = 0; i < count; i++) {
+        item[i] = new_item(actor);
+        item[i]->key = item[0]->key;
+        item[i]->id[0] = '\0';
+        item[i]->wants_handle = true;
+    }
+    weir_task_options opt = { .size = sizeof(opt), .deadline = take_deadline(actor) };
+    rc = weir_group_get(&group, world.ex, key_name[item[0]->key]);
+    memset(task, 0, sizeof(task));
+    if (!rc)
+        rc = weir_submit_many(task, group, fuzz_body, (void *const *)item, count, &opt);
+    say(actor, "submit_many %u: %lld", count, (long long)rc);
+    for (uint32_t i = 0; i < count; i++) {
+        if (rc < 0 || i < rc) {
+            check_submit(actor, item[i], rc < 0 ? (int)rc : 0, task[i]);
+        } else {
+            CHECK_ITEM(item[i], !task[i]);
+            item[i]->submitting = false;
+        }
+    }
+}
+
+static inline void take_batch_result(struct item *item, const weir_result *result)
+{
+    item->submitting = false;
+    item->accepted = world.listens ? item->heard_submitted : result->outcome != WEIR_REJECTED;
+    if (item->accepted)
+        check_result(item, result);
+}
+
+static inline void call_execute_all(struct actor *actor)
+{
+    uint32_t count = take_between(&actor->in, 1, 3);
+    weir_result result[3] = { WEIR_RESULT, WEIR_RESULT, WEIR_RESULT };
+    struct item *item[3];
+    weir_work work[3];
+    int rc;
+
+    if (world.items + (int)count > ITEMS || actor->bounded ||
+        (actor->place == IN_BODY && !(FEATURES & CIRCLES)))
+        return;
+    for (uint32_t i = 0; i < count; i++) {
+        item[i] = new_item(actor);
+        work[i] = (weir_work){ key_name[item[i]->key], item[i]->id, fuzz_body, item[i] };
+    }
+    rc = weir_execute_all(result, world.ex, work, count);
+    say(actor, "execute_all %d to %d: %d", item[0]->number, item[count - 1]->number, rc);
+    CHECK(rc == 0 || (rc == WEIR_ECANCELED && weir_cancelled()) || rc == WEIR_EDEADLK ||
+          (rc == WEIR_ECLOSED && world.closing) || world.faults);
+    CHECK(rc != WEIR_EDEADLK || actor->place != ON_THREAD);
+    for (uint32_t i = 0; i < count; i++)
+        if (rc == 0 || rc == WEIR_ECANCELED || rc == WEIR_EDEADLK)
+            take_batch_result(item[i], &result[i]);
+}
+
+/* ---- handles --------------------------------------------------------------------------------------- */
+
+static inline void call_wait(struct actor *actor)
+{
+    weir_time deadline = take_deadline(actor);
+    struct item *item = take_item(&actor->in);
+    weir_result result = WEIR_RESULT;
+    weir_message why;
+    int rc;
+
+    if (!item)
+        return;
+    say(actor, "waits for %d%s", item->number, deadline == WEIR_FOREVER ? " for ever" : "");
+    rc = weir_task_wait_or_say(&why, &result, item->task, deadline);
+    say(actor, "waited for %d: %s %s", item->number, rc ? weir_errname(rc) : "0", why.text);
+    check_wait(actor, item, rc, &result, deadline);
+    CHECK_ITEM(item, (rc == WEIR_EDEADLK) == (why.text[0] != '\0'));
+    world.changes += rc != 0;
+    if (rc == WEIR_EDEADLK && !world.timed)
+        check_never_ends(item);
+    world.changes += rc != 0;
+    item_release(item);
+}
+
+static inline void call_cancel(struct actor *actor)
+{
+    struct item *item = take_item(&actor->in);
+    weir_result result = WEIR_RESULT;
+    bool won;
+
+    if (!item)
+        return;
+    item->ending = true;
+    won = weir_task_cancel(item->task);
+    say(actor, "cancel %d: %d", item->number, won);
+    if (won) {
+        CHECK_ITEM(item, weir_task_wait(&result, item->task, WEIR_NOW_OR_NEVER) == 0);
+        CHECK_ITEM(item, result.outcome == WEIR_CANCELLED);
+        check_result(item, &result);
+    }
+    item_release(item);
+}
+
+/* `task` is the submitter's reference, or the body's own. */
+static inline void settle(struct item *item, weir_task *task, int error)
+{
+    int rc;
+
+    item->ending = true;
+    item->hasty |= !item->began;
+    item->made += item->drops;
+    rc = weir_task_settle(task, error, item->drops ? item : NULL);
+    CHECK_ITEM(item, rc == 0 || rc == WEIR_EALREADY);
+    CHECK_ITEM(item, rc || weir_task_done(task));
+}
+
+static inline void call_settle(struct actor *actor)
+{
+    struct item *item = take_item(&actor->in);
+
+    if (!item)
+        return;
+    say(actor, "settle %d", item->number);
+    settle(item, item->task, take_chance(&actor->in, 3) ? -EIO : 0);
+    item_release(item);
+}
+
+static inline void call_on_done(struct actor *actor)
+{
+    struct item *item = take_item(&actor->in);
+    int rc;
+
+    if (!item)
+        return;
+    item->asked++;
+    rc = weir_task_on_done(item->task, later_on_done, item);
+    say(actor, "on_done %d: %d", item->number, rc);
+    CHECK_ITEM(item, rc == 0 || (rc == WEIR_ENOMEM && world.faults));
+    item->asked -= rc != 0;
+    item_release(item);
+}
+
+static inline void call_take(struct actor *actor)
+{
+    struct item *item = take_item(&actor->in);
+
+    if (!item)
+        return;
+    if (weir_task_take(item->task)) {
+        item->taken++;
+        CHECK_ITEM(item, item->outcome <= WEIR_DONE && item->taken == 1);
+    }
+    item_release(item);
+}
+
+static inline void call_unref(struct actor *actor)
+{
+    struct item *item = take_item(&actor->in);
+
+    if (!item)
+        return;
+    say(actor, "unref %d", item->number);
+    item->unwanted = !item->pends || item->ended == 0 || item->self;
+    item_release(item);
+}
+
+static inline void call_fd(struct actor *actor)
+{
+    struct item *item = take_item(&actor->in);
+    int fd, rc;
+
+    if (!item)
+        return;
+    fd = weir_task_fd(item->task);
+    CHECK_ITEM(item, fd >= 0 || world.faults);
+    if (fd >= 0) {
+        rc = weir_fd_wait(fd, WEIR_READ, take_soon(&actor->in));
+        say(actor, "fd of %d: %d", item->number, rc);
+        CHECK_ITEM(item, rc < 0 || weir_task_done(item->task));
+        CHECK_ITEM(item, rc > 0 || rc == WEIR_ETIMEDOUT || world.faults ||
+                             (rc == WEIR_ECANCELED && weir_cancelled()));
+        weir_sim_close(fd);
+    }
+    item_release(item);
+}
+
+static inline void call_why(struct actor *actor)
+{
+    struct item *item = take_item(&actor->in);
+    weir_why why = { .size = sizeof(why) };
+    char text[200];
+
+    if (!item)
+        return;
+    CHECK_ITEM(item, weir_task_why(&why, item->task) == 0);
+    CHECK_ITEM(item, weir_why_text(text, sizeof(text), &why) > 0);
+    CHECK_ITEM(item, strcmp(weir_task_key(item->task), key_name[item->key]) == 0);
+    say(actor, "why %d: %s", item->number, text);
+    item_release(item);
+}
+
+static inline void call_task_cool_down(struct actor *actor)
+{
+    struct item *item = take_item(&actor->in);
+
+    if (!item)
+        return;
+    weir_task_cool_down(item->task, take_soon(&actor->in));
+    item_release(item);
+}
+
+static inline void call_local(struct actor *actor)
+{
+    static int value[64];
+
+    if (actor->place == IN_CALLBACK || (actor->place == IN_BODY && actor->item->by_caller))
+        return; /* it would be set for whoever calls back */
+    world.locals_made++;
+    if (weir_local_set(&fuzz_local, &value[take_below(&actor->in, 64)]))
+        world.locals_made--;
+}
+
+#endif

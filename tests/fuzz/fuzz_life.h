@@ -1,0 +1,216 @@
+/* The course of one life: an executor is made, threads make calls, all is brought to an end, and judged.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_FUZZ_LIFE_H
+#define WR_FUZZ_LIFE_H
+
+#include "fuzz/fuzz_controls.h"
+
+enum { TROUBLE_MS = 400, RAISE_MS = 1500 };
+
+/* ---- the nurse: from some time on sees to it that nothing waits for the fuzzer ------------------------ */
+
+static inline bool settle_one(struct item *item)
+{
+    weir_task *self = item->self;
+
+    if (self) {
+        item->self = NULL;
+        world.changes++;
+        settle(item, self, 0);
+        weir_task_unref(self);
+    } else if (item->pends && item->by_caller && item->ended && item->task &&
+               !weir_task_done(item->task)) {
+        settle(item, item->task, 0);
+    }
+    return self;
+}
+
+static inline void settle_all(void)
+{
+    for (int i = 0; i < world.items; i++)
+        settle_one(&world.item[i]);
+}
+
+static inline void open_all_gates(void)
+{
+    world.changes++;
+    for (int k = 0; k < KEYS; k++)
+        if (world.handle[k])
+            open_gates(world.handle[k]);
+}
+
+static inline void restore_domains(void)
+{
+    for (int d = 1; d < DOMAINS; d++)
+        weir_domain_restore(world.ex, domain_name[d], NULL);
+}
+
+/* A task may cost more than a lowered limit has, a domain may be left without slots: that is as promised. */
+static inline void raise_limits(void)
+{
+    world.changes++;
+    weir_executor_resize(world.ex, WEIR_NO_LIMIT, WEIR_NO_LIMIT);
+    world.inflight_ceiling = WEIR_NO_LIMIT;
+    for (int k = 0; k < KEYS; k++) {
+        world.group_ceiling[k] = WEIR_NO_LIMIT / ITEMS / 256;
+        if (world.handle[k])
+            weir_group_resize(world.handle[k], ITEMS * 3, WEIR_NO_LIMIT, 0);
+    }
+    restore_domains();
+    for (int d = 1; d < DOMAINS; d++)
+        weir_domain_resize(world.ex, domain_name[d], 1, 0, NULL);
+}
+
+static inline void nurse(void *arg)
+{
+    weir_time began = weir_now(), helps_since = 0;
+
+    (void)arg;
+    while (!world.over) {
+        weir_sim_busy(MS);
+        world.winding_down |= weir_now() > began + TROUBLE_MS * MS;
+        if (!world.winding_down)
+            continue;
+        settle_all();
+        world.nursing = !world.freeing;
+        if (world.nursing && !helps_since)
+            open_all_gates();
+        helps_since = helps_since ? helps_since : weir_now();
+        if (world.nursing && weir_now() > helps_since + RAISE_MS * MS &&
+            (world.limits_lowered || world.slots_moved))
+            raise_limits();
+        world.nursing = false;
+        if (weir_now() > began + PATIENCE_S * 1000 * MS)
+            complain(world.freeing ? "the executor is not freed" : "tasks or threads do not end");
+    }
+}
+
+/* ---- threads ----------------------------------------------------------------------------------------- */
+
+static inline void thread_acts(void *arg)
+{
+    struct actor *actor = arg;
+
+    act(actor, FUEL);
+    weir_local_clear();
+    world.threads_left--;
+}
+
+/* Ends it, with what was called from other threads behind it. */
+static inline void free_executor(void)
+{
+    world.freeing = world.closing = true;
+    while (world.nursing)
+        weir_sim_busy(MS);
+    land_all();
+    weir_executor_free(world.ex);
+    world.freed = true;
+}
+
+/* All of it is over: every task is settled, told, and has left nothing. */
+static inline void judge(void)
+{
+    struct item *item;
+
+    settle_all();
+    for (int i = 0; i < world.items; i++)
+        check_item(&world.item[i]);
+    for (int i = 0; i < world.items; i++) {
+        item = &world.item[i];
+        CHECK_ITEM(item, item->users == 0);
+        weir_task_unref(item->task);
+        item->task = NULL;
+        CHECK_ITEM(item, item->made == item->dropped + item->taken);
+    }
+    weir_local_clear();
+    CHECK_EQ(world.locals_made, world.locals_dropped);
+}
+
+static inline void rest_and_check(void)
+{
+    int rc = weir_executor_drain(world.ex, WEIR_FOREVER);
+
+    CHECK_EQ(rc, 0);
+    restore_domains();
+    weir_sim_busy(100 * MS); /* overdue bodies return, a worker gives back what it had in hand */
+    check_statistics();
+}
+
+static inline void live(bool rests)
+{
+    struct actor main_actor = { .name = "main", .in = world.in };
+    struct actor actor[THREADS] = { { .name = "first" }, { .name = "second" } };
+    int64_t thread[THREADS], nurse_thread = weir_sim_thread(nurse, NULL, "nurse");
+
+    world.threads_left = (int)take_below(&main_actor.in, THREADS + 1);
+    int threads = world.threads_left;
+    for (int i = 0; i < threads; i++) {
+        actor[i].in = take_branch(&main_actor.in);
+        thread[i] = weir_sim_thread(thread_acts, &actor[i], actor[i].name);
+    }
+    act(&main_actor, FUEL);
+    say(&main_actor, "winds down");
+    world.winding_down = true;
+    for (int i = 0; i < threads; i++)
+        weir_sim_join(thread[i]);
+    if (rests)
+        rest_and_check();
+    say(&main_actor, "frees");
+    free_executor();
+    judge();
+    world.over = true;
+    weir_sim_join(nurse_thread);
+}
+
+/* The simulator's seed and faults. Answers whether calls of the library may fail for them. */
+static inline bool take_faults(struct input *in, weir_sim_options *opt)
+{
+    weir_sim_options none, *o = opt ? opt : &none;
+    uint32_t nth;
+
+    o->seed = take_number(in, 8);
+    nth = 1 + (uint32_t)take_number(in, 2) % 200;
+    o->spurious_per_256 = take_chance(in, 4) ? 40 : 0;
+    o->eintr_per_256 = take_chance(in, 4) ? 40 : 0;
+    o->slip_per_65536 = take_chance(in, 6) ? 100 : 0;
+    o->fail_alloc = o->fail_map = o->fail_guard = o->fail_thread = 0;
+    switch (take_below(in, 16)) {
+    case 12:
+        o->fail_map = nth % 12;
+        return true;
+    case 13:
+        o->fail_thread = nth % 12;
+        return true;
+    case 14:
+    case 15:
+        o->fail_alloc = nth;
+        o->sticky = nth % 8 == 0;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static inline void fuzz_life(void *arg)
+{
+    struct input in = *(struct input *)arg;
+    weir_message why;
+    int rc;
+
+    memset(&world, 0, sizeof(world));
+    world.tracing = getenv("WEIR_FUZZ_TRACE") != NULL;
+    world.fuel = FUEL;
+    world.faults = take_faults(&in, NULL);
+    take_policy(&in);
+    bool rests = take_chance(&in, 2);
+    if (world.listens)
+        world.policy.listener = fuzz_listener;
+    world.in = in;
+    rc = weir_executor_new(&world.ex, &world.policy, &why);
+    if (rc && !world.faults)
+        weir_sim_fail("%s: %s", weir_errname(rc), why.text);
+    if (!rc)
+        live(rests);
+}
+
+#endif
