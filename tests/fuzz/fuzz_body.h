@@ -35,21 +35,22 @@ static inline void body_begins(struct item *item)
     CHECK_ITEM(item, item->began == 1 && !world.freed);
     CHECK_ITEM(item, item->outcome != WEIR_REJECTED);
     item->by_caller = item->submitting && world.policy.rejection == WEIR_CALLER_RUNS;
-    CHECK_ITEM(item, item->by_caller || (self && strcmp(weir_task_id(self), item->id) == 0));
+    if (!item->by_caller || FEATURES & CALLER_RUNS)
+        CHECK_ITEM(item, self && strcmp(weir_task_id(self), item->id) == 0);
     CHECK_ITEM(item, weir_local_get(&fuzz_local) == item->local);
     item->inside = true;
     check_limits(item->key);
 }
 
-/* It can be settled later: by way of its own reference, or, where the caller runs it, of the submitter's. */
 static inline bool can_pend(struct item *item)
 {
-    weir_task *self = item->by_caller ? NULL : weir_task_self();
+    weir_task *self = weir_task_self();
 
-    if (self)
-        item->self = weir_task_ref(self);
-    item->pends = self || item->wants_handle;
-    return item->pends;
+    if (!self || (item->by_caller && !(FEATURES & CALLER_RUNS)))
+        return false;
+    item->self = weir_task_ref(self);
+    item->pends = true;
+    return true;
 }
 
 static inline int body_ends(struct item *item, struct input *in, void **value)
@@ -108,7 +109,7 @@ static inline void callback_acts(struct item *item, const char *name)
         .name = name, .in = item->callback, .place = IN_CALLBACK, .item = item, .bounded = true
     };
 
-    if (!world.callbacks_act || world.depth >= DEPTH)
+    if (!world.callbacks_act || world.depth >= (FEATURES & DEEP_CHAINS ? ITEMS : DEPTH))
         return;
     world.depth++;
     act(&actor, take_below(&actor.in, 3));

@@ -58,12 +58,11 @@ static inline void call_blocking(struct actor *actor)
 
 /* ---- submitting ----------------------------------------------------------------------------------- */
 
-static inline struct item *new_item(struct actor *actor)
+static inline void item_init(struct item *item, struct actor *actor)
 {
     struct input *in = &actor->in;
-    struct item *item = &world.item[world.items];
 
-    item->number = world.items++;
+    item->number = (int)(item - world.item);
     item->key = (int)take_below(in, KEYS);
     item->cost = 1;
     snprintf(item->id, sizeof(item->id), "%d", item->number);
@@ -73,6 +72,18 @@ static inline struct item *new_item(struct actor *actor)
     item->bounded = actor->bounded;
     item->submitting = true;
     item->local = weir_local_get(&fuzz_local);
+}
+
+/* So many in a row, or NULL; no other actor comes between. */
+static inline struct item *new_items(struct actor *actor, uint32_t count)
+{
+    struct item *item = &world.item[world.items];
+
+    if (world.items + (int)count > ITEMS)
+        return NULL;
+    world.items += (int)count;
+    for (uint32_t i = 0; i < count; i++)
+        item_init(&item[i], actor);
     return item;
 }
 
@@ -119,12 +130,11 @@ static inline void call_submit(struct actor *actor)
 {
     weir_task *task = NULL, **out;
     weir_group *group = NULL;
-    struct item *item;
+    struct item *item = new_items(actor, 1);
     int rc;
 
-    if (world.items == ITEMS)
+    if (!item)
         return;
-    item = new_item(actor);
     weir_task_options opt = take_options(actor, item);
     item->wants_handle = !take_chance(&actor->in, 4);
     out = item->wants_handle ? &task : NULL;
@@ -142,31 +152,31 @@ static inline void call_submit(struct actor *actor)
 static inline void call_submit_many(struct actor *actor)
 {
     uint32_t count = take_between(&actor->in, 1, 4);
+    weir_time deadline = take_deadline(actor);
+    struct item *item = world.listens ? NULL : new_items(actor, count);
     weir_group *group = NULL;
-    struct item *item[4];
-    weir_task *task[4];
+    weir_task *task[4] = { NULL };
+    void *arg[4];
     int64_t rc;
 
-    if (world.listens || world.items + (int)count > ITEMS)
+    if (!item)
         return;
     for (uint32_t i = 0; i < count; i++) {
-        item[i] = new_item(actor);
-        item[i]->key = item[0]->key;
-        item[i]->id[0] = '\0';
-        item[i]->wants_handle = true;
+        arg[i] = &item[i];
+        item[i].key = item[0].key;
+        item[i].id[0] = '\0';
+        item[i].wants_handle = true;
     }
-    weir_task_options opt = { .size = sizeof(opt), .deadline = take_deadline(actor) };
-    rc = weir_group_get(&group, world.ex, key_name[item[0]->key]);
-    memset(task, 0, sizeof(task));
+    rc = weir_group_get(&group, world.ex, key_name[item->key]);
     if (!rc)
-        rc = weir_submit_many(task, group, fuzz_body, (void *const *)item, count, &opt);
+        rc = weir_submit_many(task, group, fuzz_body, arg, count, WEIR_TASK(.deadline = deadline));
     say(actor, "submit_many %u: %lld", count, (long long)rc);
     for (uint32_t i = 0; i < count; i++) {
         if (rc < 0 || i < rc) {
-            check_submit(actor, item[i], rc < 0 ? (int)rc : 0, task[i]);
+            check_submit(actor, &item[i], rc < 0 ? (int)rc : 0, task[i]);
         } else {
-            CHECK_ITEM(item[i], !task[i]);
-            item[i]->submitting = false;
+            CHECK_ITEM(&item[i], !task[i]);
+            item[i].submitting = false;
         }
     }
 }
@@ -174,7 +184,8 @@ static inline void call_submit_many(struct actor *actor)
 static inline void take_batch_result(struct item *item, const weir_result *result)
 {
     item->submitting = false;
-    item->accepted = world.listens ? item->heard_submitted : result->outcome != WEIR_REJECTED;
+    item->accepted =
+        result->outcome != WEIR_REJECTED; /* else it may have been none of them at all */
     if (item->accepted)
         check_result(item, result);
 }
@@ -183,25 +194,23 @@ static inline void call_execute_all(struct actor *actor)
 {
     uint32_t count = take_between(&actor->in, 1, 3);
     weir_result result[3] = { WEIR_RESULT, WEIR_RESULT, WEIR_RESULT };
-    struct item *item[3];
+    bool may_wait = !actor->bounded && (actor->place != IN_BODY || FEATURES & CIRCLES);
+    struct item *item = may_wait ? new_items(actor, count) : NULL;
     weir_work work[3];
     int rc;
 
-    if (world.items + (int)count > ITEMS || actor->bounded ||
-        (actor->place == IN_BODY && !(FEATURES & CIRCLES)))
+    if (!item)
         return;
-    for (uint32_t i = 0; i < count; i++) {
-        item[i] = new_item(actor);
-        work[i] = (weir_work){ key_name[item[i]->key], item[i]->id, fuzz_body, item[i] };
-    }
+    for (uint32_t i = 0; i < count; i++)
+        work[i] = (weir_work){ key_name[item[i].key], item[i].id, fuzz_body, &item[i] };
     rc = weir_execute_all(result, world.ex, work, count);
-    say(actor, "execute_all %d to %d: %d", item[0]->number, item[count - 1]->number, rc);
+    say(actor, "execute_all %d to %d: %d", item->number, item[count - 1].number, rc);
     CHECK(rc == 0 || (rc == WEIR_ECANCELED && weir_cancelled()) || rc == WEIR_EDEADLK ||
           (rc == WEIR_ECLOSED && world.closing) || world.faults);
     CHECK(rc != WEIR_EDEADLK || actor->place != ON_THREAD);
     for (uint32_t i = 0; i < count; i++)
         if (rc == 0 || rc == WEIR_ECANCELED || rc == WEIR_EDEADLK)
-            take_batch_result(item[i], &result[i]);
+            take_batch_result(&item[i], &result[i]);
 }
 
 /* ---- handles --------------------------------------------------------------------------------------- */
@@ -306,7 +315,7 @@ static inline void call_unref(struct actor *actor)
     if (!item)
         return;
     say(actor, "unref %d", item->number);
-    item->unwanted = !item->pends || item->ended == 0 || item->self;
+    item->unwanted = true;
     item_release(item);
 }
 
@@ -359,7 +368,8 @@ static inline void call_local(struct actor *actor)
 {
     static int value[64];
 
-    if (actor->place == IN_CALLBACK || (actor->place == IN_BODY && actor->item->by_caller))
+    if (actor->place == IN_CALLBACK ||
+        (actor->place == IN_BODY && actor->item->by_caller && !(FEATURES & CALLER_RUNS)))
         return; /* it would be set for whoever calls back */
     world.locals_made++;
     if (weir_local_set(&fuzz_local, &value[take_below(&actor->in, 64)]))

@@ -69,6 +69,8 @@ static inline void check_result(struct item *item, const weir_result *result)
         CHECK_ITEM(item, result->reason != WEIR_REASON_NONE);
     if (result->outcome == WEIR_DONE || result->outcome == WEIR_FAILED)
         CHECK_ITEM(item, result->reason == WEIR_REASON_NONE);
+    if (FEATURES & BLOCK_AND_EVICT)
+        CHECK_ITEM(item, result->reason != WEIR_REASON_SHUT_DOWN || world.closing);
 }
 
 /* What a wait answered, given what it was asked. */
@@ -104,9 +106,11 @@ static inline void check_never_ends(struct item *item)
 {
     uint64_t changes = world.changes;
 
-    for (int ms = 0; ms < 60 && world.changes == changes && !weir_cancelled(); ms++) {
+    for (int ms = 0; ms < 60 && !world.changing && !weir_cancelled(); ms++) {
         weir_sleep(weir_now() + MS);
-        if (weir_task_done(item->task) && world.changes == changes)
+        if (world.changes != changes)
+            return;
+        if (weir_task_done(item->task) && world.changes == changes && !world.changing)
             weir_sim_fail("a wait for task %d was refused, but the task has ended", item->number);
     }
 }
@@ -139,6 +143,15 @@ static inline void check_item(struct item *item)
     check_result(item, &result);
 }
 
+static inline int accepted_items(void)
+{
+    int count = 0;
+
+    for (int i = 0; i < world.items; i++)
+        count += world.item[i].accepted;
+    return count;
+}
+
 static inline void check_statistics(void)
 {
     weir_executor_stats s = { .size = sizeof(s) };
@@ -150,6 +163,8 @@ static inline void check_statistics(void)
     CHECK_EQ(s.overdue, 0);
     if (!world.faults)
         CHECK_EQ(s.submitted, s.succeeded + s.failed + s.cancelled + s.rejected + s.timed_out);
+    if (!world.faults && FEATURES & BLOCK_COUNTS)
+        CHECK_EQ(s.submitted, accepted_items());
     if (world.policy.domain_count)
         check_ledgers(world.ex);
 }

@@ -91,7 +91,7 @@ static inline void call_evict(struct actor *actor)
         flags &= ~WEIR_CARRY_OVER;
     if (flags & WEIR_CANCEL_RUNNING)
         land_all();
-    world.plain_evictions[key] += !(flags & WEIR_CARRY_OVER);
+    world.plain_evictions[key] += !(flags & WEIR_CARRY_OVER) || world.faults;
     say(actor, "evict %s, %d", key_name[key], flags);
     rc = weir_group_evict(world.ex, key_name[key], flags);
     say(actor, "evicted %s: %d", key_name[key], rc);
@@ -245,9 +245,12 @@ static inline void call_by_number(struct actor *actor)
     };
     uint32_t which = take_below(&actor->in, sizeof(call) / sizeof(call[0]));
 
-    world.changes += call[which] != call_wait && call[which] != call_sleep;
+    bool changes = call[which] != call_wait && call[which] != call_sleep;
+
+    world.changing += changes;
     call[which](actor);
-    world.changes += call[which] != call_wait && call[which] != call_sleep;
+    world.changing -= changes;
+    world.changes += changes;
 }
 
 static inline void act(struct actor *actor, uint32_t calls)

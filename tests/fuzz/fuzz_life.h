@@ -9,20 +9,16 @@ enum { TROUBLE_MS = 400, RAISE_MS = 1500 };
 
 /* ---- the nurse: from some time on sees to it that nothing waits for the fuzzer ------------------------ */
 
-static inline bool settle_one(struct item *item)
+static inline void settle_one(struct item *item)
 {
     weir_task *self = item->self;
 
-    if (self) {
-        item->self = NULL;
-        world.changes++;
-        settle(item, self, 0);
-        weir_task_unref(self);
-    } else if (item->pends && item->by_caller && item->ended && item->task &&
-               !weir_task_done(item->task)) {
-        settle(item, item->task, 0);
-    }
-    return self;
+    if (!self)
+        return;
+    item->self = NULL;
+    world.changes++;
+    settle(item, self, 0);
+    weir_task_unref(self);
 }
 
 static inline void settle_all(void)
@@ -71,13 +67,14 @@ static inline void nurse(void *arg)
         world.winding_down |= weir_now() > began + TROUBLE_MS * MS;
         if (!world.winding_down)
             continue;
-        settle_all();
         world.nursing = !world.freeing;
+        if (world.nursing || !(FEATURES & UNSETTLED_AT_FREE))
+            settle_all();
         if (world.nursing && !helps_since)
             open_all_gates();
         helps_since = helps_since ? helps_since : weir_now();
         if (world.nursing && weir_now() > helps_since + RAISE_MS * MS &&
-            (world.limits_lowered || world.slots_moved))
+            (world.limits_lowered || world.slots_moved) && weir_now() / MS % 100 == 0)
             raise_limits();
         world.nursing = false;
         if (weir_now() > began + PATIENCE_S * 1000 * MS)

@@ -7,6 +7,7 @@
 #define WR_FUZZ_WORLD_H
 
 #include "fuzz/fuzz_input.h"
+#include "sim/sim.h"
 #include "support/domain_support.h"
 
 #include <weir/error.h>
@@ -60,8 +61,7 @@ struct item {
     int told, asked;  /* callbacks: called, and registered beside the one of the options         */
     int told_by_option;
     int heard_submitted, heard_started, heard_completed, heard_rejected;
-    int made, dropped,
-        taken;            /* values                                                            */
+    int made, dropped, taken; /* values */
     void *local;          /* what its submitter saw                                            */
     weir_outcome outcome; /* as first seen                                                     */
 };
@@ -79,12 +79,11 @@ struct world {
     bool listens, callbacks_act, timed, faults, tracing;
     bool closing, winding_down, nursing, freeing, freed, over;
     bool limits_lowered, slots_moved;
-    int64_t
-        group_ceiling[KEYS]; /* the highest limit that was ever in force                       */
+    int64_t group_ceiling[KEYS]; /* the highest limit that was ever in force */
     int64_t inflight_ceiling;
     int plain_evictions[KEYS];
-    uint64_t
-        changes; /* calls that may have set a waiting task free                               */
+    uint64_t changes; /* calls that may have set a waiting task free */
+    int changing;     /* of those, under way                         */
     int locals_made, locals_dropped;
 };
 static struct world world;
@@ -100,6 +99,7 @@ struct actor {
     bool bounded;      /* may not wait for ever                    */
 };
 
+/* To ask the library for the time would be a point, and the life that is traced another one. */
 static inline __attribute__((format(printf, 2, 3))) void say(const struct actor *actor,
                                                              const char *format, ...)
 {
@@ -107,7 +107,7 @@ static inline __attribute__((format(printf, 2, 3))) void say(const struct actor 
 
     if (!world.tracing)
         return;
-    fprintf(stderr, "%10.6f %s", (double)(weir_now() - WEIR_SIM_START) / 1e9, actor->name);
+    fprintf(stderr, "%10.6f %s", (double)(wr_sim.now - WEIR_SIM_START) / 1e9, actor->name);
     if (actor->item)
         fprintf(stderr, " %d", actor->item->number);
     fprintf(stderr, ": ");
