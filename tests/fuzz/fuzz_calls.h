@@ -115,7 +115,7 @@ static inline void check_submit(const struct actor *actor, struct item *item, in
     item->rc = rc;
     item->accepted = rc == 0;
     item->task = task;
-    say(actor, "submit %s as %d, cost %u: %s", key_name[item->key], item->number, item->cost,
+    say(actor, "submit %s as %d, cost %u: %s", group_name[item->key], item->number, item->cost,
         rc ? weir_errname(rc) : "0");
     CHECK_ITEM(item, rc == 0 || (rc == WEIR_EINVAL && item->cost > 1) ||
                          (rc == WEIR_ECLOSED && world.closing) ||
@@ -139,11 +139,11 @@ static inline void call_submit(struct actor *actor)
     item->wants_handle = !take_chance(&actor->in, 4);
     out = item->wants_handle ? &task : NULL;
     if (take_chance(&actor->in, 3)) {
-        rc = weir_group_get(&group, world.ex, key_name[item->key]);
+        rc = weir_group_get(&group, world.ex, group_name[item->key]);
         if (!rc)
             rc = weir_submit(out, group, fuzz_body, item, &opt);
     } else {
-        rc = weir_submit_key(out, world.ex, key_name[item->key], fuzz_body, item, &opt);
+        rc = weir_submit_key(out, world.ex, group_name[item->key], fuzz_body, item, &opt);
     }
     check_submit(actor, item, rc, task);
 }
@@ -167,7 +167,7 @@ static inline void call_submit_many(struct actor *actor)
         item[i].id[0] = '\0';
         item[i].wants_handle = true;
     }
-    rc = weir_group_get(&group, world.ex, key_name[item->key]);
+    rc = weir_group_get(&group, world.ex, group_name[item->key]);
     if (!rc)
         rc = weir_submit_many(task, group, fuzz_body, arg, count, WEIR_TASK(.deadline = deadline));
     say(actor, "submit_many %u: %lld", count, (long long)rc);
@@ -181,11 +181,14 @@ static inline void call_submit_many(struct actor *actor)
     }
 }
 
+/* A submission that failed has a result as well, with the error of the call. */
 static inline void take_batch_result(struct item *item, const weir_result *result)
 {
+    int error = result->error;
+
     item->submitting = false;
-    item->accepted =
-        result->outcome != WEIR_REJECTED; /* else it may have been none of them at all */
+    item->accepted = result->outcome != WEIR_REJECTED || error == WEIR_EREJECTED ||
+                     error == -ENOSPC || error == -EIO;
     if (item->accepted)
         check_result(item, result);
 }
@@ -202,7 +205,7 @@ static inline void call_execute_all(struct actor *actor)
     if (!item)
         return;
     for (uint32_t i = 0; i < count; i++)
-        work[i] = (weir_work){ key_name[item[i].key], item[i].id, fuzz_body, &item[i] };
+        work[i] = (weir_work){ group_name[item[i].key], item[i].id, fuzz_body, &item[i] };
     rc = weir_execute_all(result, world.ex, work, count);
     say(actor, "execute_all %d to %d: %d", item->number, item[count - 1].number, rc);
     CHECK(rc == 0 || (rc == WEIR_ECANCELED && weir_cancelled()) || rc == WEIR_EDEADLK ||
@@ -349,7 +352,7 @@ static inline void call_why(struct actor *actor)
         return;
     CHECK_ITEM(item, weir_task_why(&why, item->task) == 0);
     CHECK_ITEM(item, weir_why_text(text, sizeof(text), &why) > 0);
-    CHECK_ITEM(item, strcmp(weir_task_key(item->task), key_name[item->key]) == 0);
+    CHECK_ITEM(item, strcmp(weir_task_key(item->task), group_name[item->key]) == 0);
     say(actor, "why %d: %s", item->number, text);
     item_release(item);
 }

@@ -43,7 +43,7 @@ static inline void check_limits(int key)
     int64_t flies = permits_of_bodies(-1) + permits_of_pending();
 
     if (runs > world.group_ceiling[key] * (1 + world.plain_evictions[key]))
-        weir_sim_fail("group %s runs %lld, its limit was never above %lld", key_name[key],
+        weir_sim_fail("group %s runs %lld, its limit was never above %lld", group_name[key],
                       (long long)runs, (long long)world.group_ceiling[key]);
     if (flies > world.inflight_ceiling)
         weir_sim_fail("%lld are in flight, the limit was never above %lld", (long long)flies,
@@ -187,9 +187,9 @@ static inline __attribute__((noreturn)) void complain(const char *what)
             weir_why_text(reason, sizeof(reason), &why);
         else if (item->ended)
             continue;
-        length +=
-            (size_t)snprintf(text + length, sizeof(text) - length, "\n  task %d of %s%s: %s", i,
-                             key_name[item->key], item->inside ? ", inside its body" : "", reason);
+        length += (size_t)snprintf(text + length, sizeof(text) - length, "\n  task %d of %s%s: %s",
+                                   i, group_name[item->key],
+                                   item->inside ? ", inside its body" : "", reason);
     }
     weir_sim_fail("%s%s", what, text);
 }

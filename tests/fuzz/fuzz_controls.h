@@ -13,7 +13,7 @@ static inline weir_group *take_group_handle(struct actor *actor, int *key)
     int rc;
 
     *key = (int)take_below(&actor->in, KEYS);
-    rc = weir_group_get(&group, world.ex, key_name[*key]);
+    rc = weir_group_get(&group, world.ex, group_name[*key]);
     CHECK(rc == 0 || (rc == WEIR_ECLOSED && world.closing) || world.faults);
     if (!rc)
         world.handle[*key] = group;
@@ -35,7 +35,7 @@ static inline void call_gate(struct actor *actor)
 
     if (!group)
         return;
-    say(actor, "gate %u of %s", which, key_name[key]);
+    say(actor, "gate %u of %s", which, group_name[key]);
     if (which == 0)
         weir_group_pause(group);
     else if (which == 1 || which == 2)
@@ -60,7 +60,7 @@ static inline void call_group_resize(struct actor *actor)
     if (limit > world.group_ceiling[key])
         world.group_ceiling[key] = limit;
     rc = weir_group_resize(group, limit, inflight, take_queue(&actor->in));
-    say(actor, "resize %s to %d, %d: %d", key_name[key], (int)limit, (int)inflight, rc);
+    say(actor, "resize %s to %d, %d: %d", group_name[key], (int)limit, (int)inflight, rc);
     CHECK(rc == 0 || rc == WEIR_EINVAL || (rc == WEIR_ECLOSED && world.closing) || world.faults);
     world.limits_lowered = true;
 }
@@ -92,9 +92,9 @@ static inline void call_evict(struct actor *actor)
     if (flags & WEIR_CANCEL_RUNNING)
         land_all();
     world.plain_evictions[key] += !(flags & WEIR_CARRY_OVER) || world.faults;
-    say(actor, "evict %s, %d", key_name[key], flags);
-    rc = weir_group_evict(world.ex, key_name[key], flags);
-    say(actor, "evicted %s: %d", key_name[key], rc);
+    say(actor, "evict %s, %d", group_name[key], flags);
+    rc = weir_group_evict(world.ex, group_name[key], flags);
+    say(actor, "evicted %s: %d", group_name[key], rc);
     CHECK(rc == 0 || world.faults);
 }
 
@@ -184,7 +184,7 @@ static inline void call_look(struct actor *actor)
     CHECK(rc || (count <= KEYS && !keys[count]));
     free(keys);
     CHECK(weir_executor_stats_get(&all, world.ex) == 0);
-    rc = weir_group_stats_get(&one, world.ex, key_name[take_below(&actor->in, KEYS)]);
+    rc = weir_group_stats_get(&one, world.ex, group_name[take_below(&actor->in, KEYS)]);
     CHECK(rc == 0 || rc == WEIR_ENOGROUP);
     CHECK(rc || (one.running <= one.inflight && one.peak >= one.running));
     look_at_domains();

@@ -123,13 +123,23 @@ static inline void judge(void)
     CHECK_EQ(world.locals_made, world.locals_dropped);
 }
 
+static inline bool a_body_runs(void)
+{
+    for (int i = 0; i < world.items; i++)
+        if (world.item[i].inside)
+            return true;
+    return false;
+}
+
 static inline void rest_and_check(void)
 {
     int rc = weir_executor_drain(world.ex, WEIR_FOREVER);
 
     CHECK_EQ(rc, 0);
+    while (a_body_runs()) /* beyond its deadline */
+        weir_sim_busy(MS);
     restore_domains();
-    weir_sim_busy(100 * MS); /* overdue bodies return, a worker gives back what it had in hand */
+    weir_sim_busy(10 * MS); /* a worker gives back what it had in hand */
     check_statistics();
 }
 

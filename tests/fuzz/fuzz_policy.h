@@ -5,17 +5,10 @@
 
 #include "fuzz/fuzz_world.h"
 
-static inline int fuzz_domain_for(const char **domain, const char *key, void *arg)
-{
-    (void)arg;
-    *domain = domain_name[(key[0] - 'a') % DOMAINS];
-    return 0;
-}
-
 static inline int fuzz_group_for(weir_group_policy *out, const char *key, void *arg)
 {
     (void)arg;
-    *out = world.answer[key[0] - 'a'];
+    *out = world.answer[key[1] - '0'];
     return 0;
 }
 
@@ -94,7 +87,7 @@ static inline void take_groups(struct input *in)
         if (take_chance(in, 3)) {
             world.group[policy->group_count] = take_group(in);
             world.group_ceiling[k] = world.group[policy->group_count].limit;
-            world.group[policy->group_count++].key = key_name[k];
+            world.group[policy->group_count++].key = group_name[k];
         } else if (policy->group_for && take_chance(in, 2)) {
             world.answer[k] = take_group(in);
             world.group_ceiling[k] = world.answer[k].limit;
@@ -129,7 +122,7 @@ static inline void take_domains(struct input *in)
     policy->slots = 7;
     policy->queue_places = places ? 18 : 0;
     policy->default_floor = take_below(in, 2);
-    policy->domain_for = fuzz_domain_for;
+    policy->domain_for = domain_for;
     policy->lending = (weir_lending){ .period_ms = take_ms(in, 2, 8),
                                       .hold = take_below(in, 3),
                                       .headroom_percent = take_chance(in, 2) ? WEIR_NONE : 0,

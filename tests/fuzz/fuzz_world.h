@@ -8,13 +8,12 @@
 
 #include "fuzz/fuzz_input.h"
 #include "sim/sim.h"
-#include "support/domain_support.h"
+#include "support/life_support.h"
 
 #include <weir/error.h>
 
 enum {
-    KEYS = 4,
-    DOMAINS = 4, /* with the default one */
+    KEYS = 4, /* groups, one of each domain */
     ITEMS = 48,
     THREADS = 2,
     FUEL = 140, /* calls in one life */
@@ -34,9 +33,6 @@ enum {
     BLOCK_COUNTS = 128,
 };
 static unsigned FEATURES;
-
-static const char *const key_name[KEYS] = { "a", "b", "c", "d" };
-static const char *const domain_name[DOMAINS] = { "default", "max", "reserved", "own" };
 
 /* One submission, and all that was seen of it. */
 struct item {

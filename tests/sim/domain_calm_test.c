@@ -1,41 +1,23 @@
 /* Random lives of executors whose groups compete for threads, slots and permits, and in which nobody comes to their help:
  * a wake-up that is lost stays lost. At quiet moments nobody may wait beside what he could have.
  * SPDX-License-Identifier: MIT */
-#include "support/domain_support.h"
+#include "support/life_support.h"
 
-enum { DOMAINS = 4, GROUPS = 8, TASKS = 40 };
-
-static const char *const domain_name[DOMAINS] = { "default", "max", "reserved", "own" };
-static const char *const group_name[GROUPS] = { "g0", "g1", "g2", "g3", "g4", "g5", "g6", "g7" };
+enum { TASKS = 40, CALLBACKS = 20 };
 
 struct calm {
     weir_executor *ex;
     bool domains, places; /* and places are divided */
     bool nested;          /* bodies wait for tasks */
+    bool carries;         /* evicted groups are carried over */
     uint32_t cost_max;
     weir_task *task[TASKS];
     uint32_t priority[TASKS];
     int count;
+    _Atomic int called_back;
+    _Atomic bool over;
 };
 static struct calm calm;
-
-static uint32_t pick(uint32_t below)
-{
-    return (uint32_t)(weir_sim_random() % below);
-}
-
-static int domain_for(const char **domain, const char *key, void *arg)
-{
-    (void)arg;
-    *domain = domain_name[(key[1] - '0') % DOMAINS];
-    return 0;
-}
-
-static int sleeps(void **value, void *ms_arg)
-{
-    *value = NULL;
-    return weir_sleep(weir_now() + (int64_t)(intptr_t)ms_arg * MS);
-}
 
 static int nests(void **value, void *ms_arg)
 {
@@ -51,16 +33,44 @@ static int nests(void **value, void *ms_arg)
     return 0;
 }
 
+/* Makes a call of its own. Its tasks have no handles: they stand in no order with those of other threads. */
+static void calls_back(weir_task *task, const weir_result *result, void *arg)
+{
+    (void)arg;
+    CHECK(result->outcome != WEIR_UNSETTLED);
+    if (calm.called_back++ > CALLBACKS)
+        return;
+    switch (pick(3)) {
+    case 0:
+        weir_submit_key(NULL, calm.ex, group_name[pick(GROUPS)], sleeps, (void *)(intptr_t)pick(4),
+                        WEIR_TASK(.on_done = calls_back, .deadline = weir_now()));
+        break;
+    case 1:
+        settle_some(2);
+        break;
+    default:
+        CHECK(!weir_task_cancel(task));
+        break;
+    }
+}
+
+static weir_fn *some_body(void)
+{
+    if (calm.nested && pick(4) == 0)
+        return nests;
+    return pick(6) ? sleeps : pends;
+}
+
 static void submit_some(int count)
 {
     for (int i = 0; i < count && calm.count < TASKS; i++) {
         weir_task_options *opt =
-            WEIR_TASK(.cost = 1 + pick(calm.cost_max), .priority = pick(8) ? 0 : 1 + pick(3));
-        weir_fn *fn = calm.nested && pick(4) == 0 ? nests : sleeps;
+            WEIR_TASK(.cost = 1 + pick(calm.cost_max), .priority = pick(8) ? 0 : 1 + pick(3),
+                      .on_done = calm.carries || pick(3) ? NULL : calls_back);
         weir_task *task = NULL;
         if (pick(3))
             opt = NULL;
-        if (weir_submit_key(&task, calm.ex, group_name[pick(GROUPS)], fn,
+        if (weir_submit_key(&task, calm.ex, group_name[pick(GROUPS)], some_body(),
                             (void *)(intptr_t)pick(12), opt))
             continue;
         calm.priority[calm.count] = opt && opt->priority ? opt->priority : WEIR_NORMAL;
@@ -100,7 +110,7 @@ static void control(void)
         break;
     case 3:
         if (pick(3) == 0)
-            weir_group_evict(calm.ex, group_name[pick(GROUPS)], pick(2) ? WEIR_CARRY_OVER : 0);
+            weir_group_evict(calm.ex, group_name[pick(GROUPS)], calm.carries ? WEIR_CARRY_OVER : 0);
         break;
     case 4:
         if (calm.count)
@@ -154,6 +164,7 @@ static void check_nobody_waits_in_vain(void)
 static void new_calm(void)
 {
     memset(&calm, 0, sizeof(calm));
+    memset(&pending, 0, sizeof(pending));
     calm.domains = pick(3);
     calm.places = calm.domains && pick(2);
     weir_domain_policy domains[] = {
@@ -173,6 +184,7 @@ static void new_calm(void)
     size_t count = 0;
 
     calm.nested = pick(3) == 0;
+    calm.carries = pick(2);
     calm.cost_max = pick(2) || calm.nested ? 1 : 3;
     memset(groups, 0, sizeof(groups));
     for (int i = 0; i < GROUPS; i++) {
@@ -210,10 +222,18 @@ static void check_order(void)
     }
 }
 
-static void calm_life(void *arg)
+/* Settles what is pending, and helps with nothing else. */
+static void settler(void *arg)
 {
     (void)arg;
-    new_calm();
+    while (!calm.over) {
+        weir_sim_busy((1 + pick(4)) * MS);
+        settle_some(2);
+    }
+}
+
+static void live(void)
+{
     while (calm.count < TASKS) {
         submit_some(1 + (int)pick(8));
         if (pick(2))
@@ -224,6 +244,17 @@ static void calm_life(void *arg)
             check_nobody_waits_in_vain();
     }
     CHECK(weir_executor_drain(calm.ex, WEIR_FOREVER) == 0);
+}
+
+static void calm_life(void *arg)
+{
+    int64_t thread = weir_sim_thread(settler, NULL, "settler");
+
+    (void)arg;
+    new_calm();
+    live();
+    calm.over = true;
+    weir_sim_join(thread);
     check_order();
     for (int i = 0; i < calm.count; i++)
         weir_task_unref(calm.task[i]);

@@ -3,12 +3,9 @@
  * and if what it wanted to wait for ends all the same, though nobody gave up or changed anything, the refusal was
  * wrong.
  * SPDX-License-Identifier: MIT */
-#include "support/domain_support.h"
+#include "support/life_support.h"
 
-enum { DOMAINS = 4, GROUPS = 8, TASKS = 24, HOLD_MS = 400, NESTED_MAX = 64 };
-
-static const char *const domain_name[DOMAINS] = { "default", "max", "reserved", "own" };
-static const char *const group_name[GROUPS] = { "g0", "g1", "g2", "g3", "g4", "g5", "g6", "g7" };
+enum { TASKS = 24, HOLD_MS = 400, NESTED_MAX = 64 };
 
 struct life {
     weir_executor *ex;
@@ -19,24 +16,6 @@ struct life {
     _Atomic int refused, nested;
 };
 static struct life life;
-
-static uint32_t pick(uint32_t below)
-{
-    return (uint32_t)(weir_sim_random() % below);
-}
-
-static int domain_for(const char **domain, const char *key, void *arg)
-{
-    (void)arg;
-    *domain = domain_name[(key[1] - '0') % DOMAINS];
-    return 0;
-}
-
-static int sleeps(void **value, void *ms_arg)
-{
-    *value = NULL;
-    return weir_sleep(weir_now() + (int64_t)(intptr_t)ms_arg * MS);
-}
 
 static int waits(void **value, void *ms_arg);
 

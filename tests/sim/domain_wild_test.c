@@ -1,47 +1,64 @@
 /* Random lives of executors with domains in which everything happens at once: tasks with and without handles,
- * priorities, costs, pending bodies, paces, cool-downs, changed limits, threads, all ways of rejection.
+ * priorities, costs, pending bodies, nested waits, callbacks that call back, paces, cool-downs, changed limits, threads,
+ * all ways of rejection.
  * At the end nothing may be left, and at quiet moments nobody may wait beside what he could have.
  * SPDX-License-Identifier: MIT */
-#include "support/domain_support.h"
+#include "support/life_support.h"
 
-enum {
-    DOMAINS = 4,
-    GROUPS = 6,
-    SUBMITTERS = 2,
-    TASKS = 30,
-    SLOTS = 7,
-    CONTROLS = 30,
-    PENDING = 128
-};
-
-static const char *const domain_name[DOMAINS] = { "default", "max", "reserved", "own" };
-static const char *const group_name[GROUPS] = { "g0", "g1", "g2", "g3", "g4", "g5" };
+enum { SUBMITTERS = 2, TASKS = 30, SLOTS = 7, CONTROLS = 30, CALLBACKS = 40 };
 
 struct world {
     weir_executor *ex;
-    _Atomic int done, began, dropped;
-    _Atomic int pending_count;
-    weir_task *_Atomic pending[PENDING];
-    bool blocking;
+    _Atomic int done, began, dropped, called_back;
+    bool blocking, carries;
 };
 static struct world world;
-
-static uint32_t pick(uint32_t below)
-{
-    return (uint32_t)(weir_sim_random() % below);
-}
-
-static int domain_for(const char **domain, const char *key, void *arg)
-{
-    (void)arg;
-    *domain = domain_name[(key[1] - '0') % DOMAINS];
-    return 0;
-}
 
 static void drop(void *value)
 {
     (void)value;
     world.dropped++;
+}
+
+static int body(void **value, void *arg);
+
+/* Makes a call of its own, now and then. */
+static void calls_back(weir_task *task, const weir_result *result, void *arg)
+{
+    (void)arg;
+    CHECK(result->outcome != WEIR_UNSETTLED);
+    if (world.called_back++ > CALLBACKS)
+        return;
+    switch (pick(4)) {
+    case 0:
+        weir_submit_key(NULL, world.ex, group_name[pick(GROUPS)], body, (void *)(uintptr_t)pick(3),
+                        WEIR_TASK(.on_done = calls_back, .deadline = weir_now() + MS));
+        break;
+    case 1:
+        settle_some(3);
+        break;
+    case 2:
+        CHECK(!weir_task_cancel(task));
+        break;
+    default:
+        break;
+    }
+}
+
+/* Waits for a task of any group. */
+static int nests(void)
+{
+    weir_task *task = NULL;
+    int rc;
+
+    if (weir_submit_key(&task, world.ex, group_name[pick(GROUPS)], sleeps,
+                        (void *)(intptr_t)pick(6), WEIR_TASK(.deadline = weir_now() + MS)))
+        return 0;
+    rc = weir_task_wait(NULL, task, weir_now() + pick(20) * MS);
+    CHECK(rc == 0 || rc == WEIR_ETIMEDOUT || rc == WEIR_EDEADLK || rc == WEIR_ECANCELED ||
+          rc == WEIR_EREJECTED);
+    weir_task_unref(task);
+    return 0;
 }
 
 static int body(void **value, void *arg)
@@ -50,7 +67,7 @@ static int body(void **value, void *arg)
 
     *value = kind % 2 ? &world : NULL;
     world.began++;
-    switch (kind % 6) {
+    switch (kind % 7) {
     case 0:
         return 0;
     case 1:
@@ -62,33 +79,14 @@ static int body(void **value, void *arg)
         if (world.blocking)
             weir_sim_busy(ms * MS);
         break;
-    case 4: {
-        int at = weir_task_self() ? world.pending_count++ : PENDING; /* the caller runs it */
-        if (at < PENDING) {
-            world.pending[at] = weir_task_ref(weir_task_self());
-            return WEIR_PENDING;
-        }
-        break;
-    }
+    case 4:
+        return stay_pending();
+    case 5:
+        return nests();
     default:
         return -EIO;
     }
     return 0;
-}
-
-static void settle_some(bool all)
-{
-    int count = world.pending_count < PENDING ? world.pending_count : PENDING;
-
-    for (int i = 0; i < count; i++) {
-        if (!all && pick(3))
-            continue;
-        weir_task *task = atomic_exchange(&world.pending[i], NULL);
-        if (!task)
-            continue;
-        weir_task_settle(task, pick(4) ? 0 : -EIO, NULL);
-        weir_task_unref(task);
-    }
 }
 
 static void submitter(void *number_arg)
@@ -102,12 +100,13 @@ static void submitter(void *number_arg)
                                      .run_ms = pick(4) ? 0 : 1 + pick(20),
                                      .total_ms = pick(4) ? 0 : 1 + pick(50) },
                       .priority = pick(5), .cost = 1 + pick(3), .drop = pick(2) ? drop : NULL,
+                      .on_done = world.carries || pick(3) ? NULL : calls_back,
                       .deadline = weir_now() + pick(40) * MS);
         bool keeps = pick(2);
         weir_task *task = NULL;
         weir_submit_key(keeps ? &task : NULL, world.ex,
                         group_name[(int)pick(GROUPS / SUBMITTERS) * SUBMITTERS + number], body,
-                        (void *)(uintptr_t)pick(6), pick(3) ? opt : NULL);
+                        (void *)(uintptr_t)pick(7), pick(3) ? opt : NULL);
         if (pick(4) == 0)
             weir_sleep(weir_now() + pick(20) * MS);
         if (task && pick(3) == 0)
@@ -143,7 +142,7 @@ static void control(void)
         break;
     case 2:
         CHECK(weir_group_evict(world.ex, group_name[pick(GROUPS)],
-                               (pick(2) ? WEIR_CARRY_OVER : 0) |
+                               (world.carries && pick(2) ? WEIR_CARRY_OVER : 0) |
                                    (pick(3) ? 0 : WEIR_CANCEL_RUNNING)) == 0);
         break;
     case 3:
@@ -174,7 +173,7 @@ static void control(void)
         weir_domain_resize(world.ex, domain, pick(5), pick(2) ? pick(9) : 0, NULL);
         break;
     default:
-        settle_some(false);
+        settle_some(3);
     }
 }
 
@@ -227,7 +226,9 @@ static void wild_life(void *arg)
 
     (void)arg;
     memset(&world, 0, sizeof(world));
+    memset(&pending, 0, sizeof(pending));
     world.blocking = pick(2);
+    world.carries = pick(2);
     world.ex = random_executor();
     for (int i = 0; i < SUBMITTERS; i++)
         thread[i] = weir_sim_thread(submitter, (void *)(intptr_t)i, i ? "second" : "first");
@@ -237,7 +238,7 @@ static void wild_life(void *arg)
     }
     while (world.done < SUBMITTERS) {
         leave_slots_to_all();
-        settle_some(true);
+        settle_some(1);
         weir_sleep(weir_now() + MS);
     }
     for (int i = 0; i < SUBMITTERS; i++)
@@ -246,7 +247,7 @@ static void wild_life(void *arg)
     int rc;
     do {
         leave_slots_to_all();
-        settle_some(true);
+        settle_some(1);
         rc = weir_executor_drain(world.ex, weir_now() + MS);
     } while (rc && weir_now() < end);
     if (rc)
@@ -258,7 +259,7 @@ static void wild_life(void *arg)
         }
     CHECK_EQ(rc, 0);
     weir_sleep(weir_now() + 100 * MS); /* bodies that run on without their slots return */
-    settle_some(true);
+    settle_some(1);
     check_domain_books(world.ex);
     CHECK_EQ(stats_all(world.ex).overdue, 0);
     weir_executor_free(world.ex);
