@@ -21,7 +21,7 @@ enum { ITEMS = 15, KEYS = 3, ACTORS = 2, GENERATIONS = 64 };
 
 static const char *const keys[KEYS] = { "a", "b", "c" };
 
-enum kind { RETURNS, SLEEPS, COMPUTES, YIELDS, STAYS_PENDING, FAILS, KINDS };
+enum kind { RETURNS, SLEEPS, COMPUTES, YIELDS, STAYS_PENDING, WAITS, FAILS, KINDS };
 
 /* One submission. */
 struct item {
@@ -48,7 +48,7 @@ static struct {
     weir_executor *ex;
     weir_group *group[KEYS];
     weir_rejection rejection;
-    bool listens, closes, faults, slips;
+    bool listens, calls_back, closes, faults, slips;
     bool abandons; /* who could settle pending tasks does not: the executor ends them */
     bool winding_down, over, closed;
     int actors_left;
@@ -218,6 +218,7 @@ static void expect_end(struct item *item)
     if (!item->inside)
         land(item);
 }
+static void wait_inside(const struct item *me);
 
 static int body(void **value, void *arg)
 {
@@ -256,6 +257,9 @@ static int body(void **value, void *arg)
         break;
     case YIELDS:
         weir_yield();
+        break;
+    case WAITS:
+        wait_inside(me);
         break;
     case STAYS_PENDING:
         me->self = weir_task_ref(self);
@@ -335,12 +339,16 @@ static void on_rejected(weir_task *task, weir_reason reason, void *arg)
     CHECK(reason >= WEIR_REASON_GLOBAL_QUEUE_FULL && reason <= WEIR_REASON_EVICTED);
 }
 
+static void call_back(void);
+
 static void on_done(weir_task *task, const weir_result *result, void *arg)
 {
     struct item *item = arg;
     (void)task;
     CHECK(++item->called_back == 1);
     check_times(result);
+    if (w.calls_back)
+        call_back();
 }
 
 static int limit_for(int64_t *limit, const char *key, void *arg)
@@ -554,6 +562,34 @@ static void wait_a_little(void)
         item->dead = true;
 }
 
+/* In a body, for any task: it may be its own, or one that waits for it in turn. */
+static void wait_inside(const struct item *me)
+{
+    struct item *item = some_item();
+    int rc;
+
+    if (!item)
+        return;
+    rc = weir_task_wait(NULL, item->task, weir_now() + me->ms * MS);
+    CHECK(rc == 0 || rc == WEIR_ETIMEDOUT || rc == WEIR_EREJECTED || rc == WEIR_EDEADLK ||
+          (rc == WEIR_ECANCELED && weir_cancelled()));
+    CHECK(rc != 0 || weir_task_done(item->task));
+    CHECK(rc != WEIR_EDEADLK || weir_task_self());
+}
+
+/* From a callback, which must not keep its worker: neither wait for room nor run a body. */
+static void call_back(void)
+{
+    int what = below(6);
+
+    if (what == 0)
+        cancel();
+    else if (what == 1)
+        settle_one();
+    else if (what == 2 && (w.rejection == WEIR_ABORT || w.rejection == WEIR_DISCARD))
+        submit();
+}
+
 static void resize_group(int actor)
 {
     int key = below(KEYS), rc;
@@ -683,6 +719,7 @@ static weir_executor *set_up(void)
     w.costs = chance(40) ? 3 : 1;
     w.workers = 1 + (uint32_t)below(3);
     w.listens = chance(60);
+    w.calls_back = chance(50);
     w.closes = chance(30);
     w.abandons = chance(20);
     w.rejection = (weir_rejection)below(4);
@@ -927,6 +964,8 @@ static void play(bool faults, bool slips)
         weir_sim_busy(MS);
     }
     CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    while (settle_one())
+        ; /* its body stayed pending although it was cancelled */
     /* A worker that found nothing may have a permit in its hand; and the clock may jump before it moves on. */
     for (int i = 0; i < (slips ? 20 : 1); i++)
         weir_sim_busy(MS);
