@@ -39,12 +39,13 @@ static inline int64_t permits_of_pending(void)
  * WEIR_CARRY_OVER begins anew beside what runs. */
 static inline void check_limits(int key)
 {
+    int64_t ceiling = world.group_ceiling[key] < ITEMS * 4 ? world.group_ceiling[key] : ITEMS * 4;
     int64_t runs = permits_of_bodies(key);
     int64_t flies = permits_of_bodies(-1) + permits_of_pending();
 
-    if (runs > world.group_ceiling[key] * (1 + world.plain_evictions[key]))
+    if (runs > ceiling * (1 + world.plain_evictions[key]))
         weir_sim_fail("group %s runs %lld, its limit was never above %lld", group_name[key],
-                      (long long)runs, (long long)world.group_ceiling[key]);
+                      (long long)runs, (long long)ceiling);
     if (flies > world.inflight_ceiling)
         weir_sim_fail("%lld are in flight, the limit was never above %lld", (long long)flies,
                       (long long)world.inflight_ceiling);

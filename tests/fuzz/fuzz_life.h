@@ -3,7 +3,7 @@
 #ifndef WR_FUZZ_LIFE_H
 #define WR_FUZZ_LIFE_H
 
-#include "fuzz/fuzz_controls.h"
+#include "fuzz/fuzz_call.h"
 
 enum { TROUBLE_MS = 400, RAISE_MS = 1500 };
 
@@ -104,6 +104,29 @@ static inline void free_executor(void)
     world.freed = true;
 }
 
+/* The executor is gone, the handle is good all the same. */
+static inline void use_after_free(struct item *item)
+{
+    weir_why why = { .size = sizeof(why) };
+    int fd;
+
+    if (!item->task)
+        return;
+    CHECK_ITEM(item, weir_task_done(item->task) && !weir_task_cancel(item->task));
+    CHECK_ITEM(item, weir_task_settle(item->task, 0, NULL) == WEIR_EALREADY);
+    CHECK_ITEM(item, weir_task_why(&why, item->task) == 0);
+    CHECK_ITEM(item, strcmp(weir_task_key(item->task), group_name[item->key]) == 0);
+    CHECK_ITEM(item, strcmp(weir_task_id(item->task), item->id) == 0);
+    CHECK_ITEM(item, weir_task_domain(item->task) != NULL);
+    CHECK_ITEM(item, weir_task_cool_down(item->task, 0) == WEIR_ECLOSED);
+    fd = weir_task_fd(item->task);
+    CHECK_ITEM(item, fd >= 0 || world.faults);
+    if (fd >= 0) {
+        CHECK_ITEM(item, weir_fd_wait(fd, WEIR_READ, WEIR_NOW_OR_NEVER) > 0 || world.faults);
+        weir_sim_close(fd);
+    }
+}
+
 /* All of it is over: every task is settled, told, and has left nothing. */
 static inline void judge(void)
 {
@@ -115,6 +138,7 @@ static inline void judge(void)
     for (int i = 0; i < world.items; i++) {
         item = &world.item[i];
         CHECK_ITEM(item, item->users == 0);
+        use_after_free(item);
         weir_task_unref(item->task);
         item->task = NULL;
         CHECK_ITEM(item, item->made == item->dropped + item->taken);
@@ -180,8 +204,12 @@ static inline bool take_faults(struct input *in, weir_sim_options *opt)
     o->spurious_per_256 = take_chance(in, 4) ? 40 : 0;
     o->eintr_per_256 = take_chance(in, 4) ? 40 : 0;
     o->slip_per_65536 = take_chance(in, 6) ? 100 : 0;
-    o->fail_alloc = o->fail_map = o->fail_guard = o->fail_thread = 0;
+    o->fail_alloc = o->fail_map = o->fail_guard = o->fail_thread = o->fail_watch = 0;
     switch (take_below(in, 16)) {
+    case 11:
+        o->fail_watch = nth % 12;
+        o->fail_guard = nth / 12;
+        return true;
     case 12:
         o->fail_map = nth % 12;
         return true;
@@ -212,6 +240,10 @@ static inline void fuzz_life(void *arg)
     bool rests = take_chance(&in, 2);
     if (world.listens)
         world.policy.listener = fuzz_listener;
+    if (take_chance(&in, 32)) {
+        take_odd_policy(&in);
+        return;
+    }
     world.in = in;
     rc = weir_executor_new(&world.ex, &world.policy, &why);
     if (rc && !world.faults)

@@ -1,9 +1,9 @@
 /* The fuzzer's calls on groups, domains and the executor.
  * SPDX-License-Identifier: MIT */
-#ifndef WR_FUZZ_CONTROLS_H
-#define WR_FUZZ_CONTROLS_H
+#ifndef WR_FUZZ_CONTROL_H
+#define WR_FUZZ_CONTROL_H
 
-#include "fuzz/fuzz_calls.h"
+#include "fuzz/fuzz_handle.h"
 
 /* ---- groups ---------------------------------------------------------------------------------------- */
 
@@ -172,6 +172,17 @@ static inline void look_at_domains(void)
     }
 }
 
+static inline void look_at_handles(void)
+{
+    for (int k = 0; k < KEYS; k++) {
+        if (!world.handle[k])
+            continue;
+        CHECK(strcmp(weir_group_key(world.handle[k]), group_name[k]) == 0);
+        CHECK(strcmp(weir_group_domain(world.handle[k]),
+                     domain_name[world.policy.domain_count ? k : 0]) == 0);
+    }
+}
+
 static inline void call_look(struct actor *actor)
 {
     weir_executor_stats all = { .size = sizeof(all) };
@@ -188,6 +199,7 @@ static inline void call_look(struct actor *actor)
     CHECK(rc == 0 || rc == WEIR_ENOGROUP);
     CHECK(rc || (one.running <= one.inflight && one.peak >= one.running));
     look_at_domains();
+    look_at_handles();
 }
 
 static inline void check_drain(const struct actor *actor, int rc, weir_time deadline)
@@ -226,39 +238,6 @@ static inline void call_close(struct actor *actor)
     else
         check_drain(actor, weir_executor_shutdown(world.ex, deadline), deadline);
     say(actor, "closed");
-}
-
-/* ---- all of them ----------------------------------------------------------------------------------- */
-
-static inline void call_by_number(struct actor *actor)
-{
-    static void (*const call[])(struct actor *) = {
-        call_submit,         call_submit, call_submit, call_submit,      call_submit,
-        call_submit,         call_submit, call_submit, call_submit_many, call_submit_many,
-        call_execute_all,    call_wait,   call_wait,   call_wait,        call_wait,
-        call_cancel,         call_cancel, call_settle, call_settle,      call_on_done,
-        call_on_done,        call_take,   call_unref,  call_fd,          call_why,
-        call_task_cool_down, call_local,  call_gate,   call_gate,        call_group_resize,
-        call_group_run_on,   call_evict,  call_evict,  call_release,     call_restore,
-        call_domain_resize,  call_resize, call_look,   call_drain,       call_close,
-        call_sleep,          call_sleep,  call_sleep,  call_busy,        call_blocking,
-    };
-    uint32_t which = take_below(&actor->in, sizeof(call) / sizeof(call[0]));
-
-    bool changes = call[which] != call_wait && call[which] != call_sleep;
-
-    world.changing += changes;
-    call[which](actor);
-    world.changing -= changes;
-    world.changes += changes;
-}
-
-static inline void act(struct actor *actor, uint32_t calls)
-{
-    while (calls-- && world.fuel > 0 && !input_is_over(&actor->in)) {
-        world.fuel--;
-        call_by_number(actor);
-    }
 }
 
 #endif
