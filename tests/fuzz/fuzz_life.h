@@ -23,8 +23,10 @@ static inline void settle_one(struct item *item)
 
 static inline void settle_all(void)
 {
+    world.settling++;
     for (int i = 0; i < world.items; i++)
         settle_one(&world.item[i]);
+    world.settling--;
 }
 
 static inline void open_all_gates(void)
@@ -133,6 +135,8 @@ static inline void judge(void)
     struct item *item;
 
     settle_all();
+    while (world.settling) /* the nurse has a reference yet */
+        weir_sim_busy(MS);
     for (int i = 0; i < world.items; i++)
         check_item(&world.item[i]);
     for (int i = 0; i < world.items; i++) {

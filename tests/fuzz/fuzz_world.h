@@ -71,7 +71,7 @@ struct world {
     weir_group_policy group[KEYS];
     weir_group_policy answer[KEYS]; /* of group_for */
     struct item item[ITEMS];
-    int items, fuel, depth, threads_left;
+    int items, fuel, depth, threads_left, settling;
     bool listens, callbacks_act, timed, faults, tracing;
     bool closing, winding_down, nursing, freeing, freed, over;
     bool limits_lowered, slots_moved;
