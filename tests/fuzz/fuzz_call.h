@@ -6,9 +6,12 @@
 #include "fuzz/fuzz_control.h"
 #include "fuzz/fuzz_odd.h"
 
-static inline void call_by_number(struct actor *actor)
+typedef void call_fn(struct actor *actor);
+
+/* Not every life makes all of them: what seldom meets in a crowd meets often among few. */
+static inline call_fn *take_call(struct input *in)
 {
-    static void (*const call[])(struct actor *) = {
+    static call_fn *const call[] = {
         call_submit,       call_submit,         call_submit,
         call_submit,       call_submit,         call_submit,
         call_submit,       call_submit,         call_submit_many,
@@ -26,21 +29,33 @@ static inline void call_by_number(struct actor *actor)
         call_sleep,        call_busy,           call_blocking,
         call_odd,
     };
-    uint32_t which = take_below(&actor->in, sizeof(call) / sizeof(call[0]));
+    enum { COUNT = sizeof(call) / sizeof(call[0]) };
+    uint32_t which = take_below(in, COUNT);
 
-    bool changes = call[which] != call_wait && call[which] != call_sleep;
+    return world.calls >> which & 1 ? call[which] : call_submit;
+}
 
-    world.changing += changes;
-    call[which](actor);
-    world.changing -= changes;
-    world.changes += changes;
+/* Whether it may set a waiting task free; see check_never_ends. */
+static inline bool is_change(call_fn *call)
+{
+    return call != call_wait && call != call_sleep;
+}
+
+static inline void call_one(struct actor *actor)
+{
+    call_fn *call = take_call(&actor->in);
+
+    world.changing += is_change(call);
+    call(actor);
+    world.changing -= is_change(call);
+    world.changes += is_change(call);
 }
 
 static inline void act(struct actor *actor, uint32_t calls)
 {
     while (calls-- && world.fuel > 0 && !input_is_over(&actor->in)) {
         world.fuel--;
-        call_by_number(actor);
+        call_one(actor);
     }
 }
 

@@ -170,28 +170,36 @@ static inline void check_statistics(void)
         check_ledgers(world.ex);
 }
 
+/* What it waits for, in words; false if it waits for nothing. */
+static inline bool say_what_for(char *text, size_t size, struct item *item)
+{
+    weir_why why = { .size = sizeof(why) };
+    char reason[160] = "no handle";
+
+    if (item->submitting && item->submitter && !item->began)
+        return snprintf(text, size, "task %d submits it", item->submitter->number) > 0;
+    if (item->submitting && !item->began)
+        return snprintf(text, size, "a thread submits it") > 0;
+    if (item->inside && item->awaits)
+        return snprintf(text, size, "its body waits for task %d", item->awaits->number) > 0;
+    if ((!item->accepted && !item->began) || (item->ended && !item->task) ||
+        (item->task && weir_task_done(item->task)))
+        return false;
+    if (item->task && weir_task_why(&why, item->task) == 0)
+        weir_why_text(reason, sizeof(reason), &why);
+    return snprintf(text, size, "%s%s", item->inside ? "inside its body, " : "", reason) > 0;
+}
+
 /* It does not end: says what each task waits for. */
 static inline __attribute__((noreturn)) void complain(const char *what)
 {
-    char text[900] = "";
+    char text[900] = "", one[200];
     size_t length = 0;
 
-    for (int i = 0; i < world.items && length < sizeof(text); i++) {
-        struct item *item = &world.item[i];
-        weir_why why = { .size = sizeof(why) };
-        char reason[160] = "detached";
-        if (item->submitting)
-            snprintf(reason, sizeof(reason), "is being submitted");
-        else if (!item->accepted || (item->task && weir_task_done(item->task)))
-            continue;
-        else if (item->task && weir_task_why(&why, item->task) == 0)
-            weir_why_text(reason, sizeof(reason), &why);
-        else if (item->ended)
-            continue;
-        length += (size_t)snprintf(text + length, sizeof(text) - length, "\n  task %d of %s%s: %s",
-                                   i, group_name[item->key],
-                                   item->inside ? ", inside its body" : "", reason);
-    }
+    for (int i = 0; i < world.items && length < sizeof(text); i++)
+        if (say_what_for(one, sizeof(one), &world.item[i]))
+            length += (size_t)snprintf(text + length, sizeof(text) - length, "\n  %d of %s: %s", i,
+                                       group_name[world.item[i].key], one);
     weir_sim_fail("%s%s", what, text);
 }
 

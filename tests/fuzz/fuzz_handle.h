@@ -16,7 +16,11 @@ static inline void call_wait(struct actor *actor)
     if (!item)
         return;
     say(actor, "waits for %d%s", item->number, deadline == WEIR_FOREVER ? " for ever" : "");
+    if (actor->place == IN_BODY)
+        actor->item->awaits = item;
     rc = weir_task_wait_or_say(&why, &result, item->task, deadline);
+    if (actor->place == IN_BODY)
+        actor->item->awaits = NULL;
     say(actor, "waited for %d: %s %s", item->number, rc ? weir_errname(rc) : "0", why.text);
     check_wait(actor, item, rc, &result, deadline);
     CHECK_ITEM(item, (rc == WEIR_EDEADLK) == (why.text[0] != '\0'));

@@ -241,6 +241,7 @@ static inline void fuzz_life(void *arg)
     world.fuel = FUEL;
     world.faults = take_faults(&in, NULL);
     take_policy(&in);
+    world.calls = take_chance(&in, 3) ? UINT64_MAX : take_number(&in, 7) << 8 | 0xff;
     bool rests = take_chance(&in, 2);
     if (world.listens)
         world.policy.listener = fuzz_listener;

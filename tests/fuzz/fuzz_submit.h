@@ -71,6 +71,7 @@ static inline void item_init(struct item *item, struct actor *actor)
     item->timed = world.timed;
     item->bounded = actor->bounded;
     item->submitting = true;
+    item->submitter = actor->place == ON_THREAD ? NULL : actor->item;
     item->local = weir_local_get(&fuzz_local);
 }
 

@@ -45,9 +45,10 @@ struct item {
     bool bounded; /* its submitter may not wait for ever                                     */
     bool hasty;   /* settled, perhaps, before its body began                                 */
     bool submitting, accepted;
-    int rc;           /* what submit answered                                                    */
-    weir_task *task;  /* the submitter's reference                                               */
-    weir_task *self;  /* the body's own, if it stays pending                                     */
+    int rc;          /* what submit answered                                                    */
+    weir_task *task; /* the submitter's reference                                               */
+    weir_task *self; /* the body's own, if it stays pending                                     */
+    struct item *awaits, *submitter; /* what its body waits for, and whose body submits it */
     int users;        /* calls under way that use the handle                                     */
     bool unwanted;    /* the handle goes with the last of them                                   */
     bool inside;      /* its body runs                                                           */
@@ -70,6 +71,7 @@ struct world {
     weir_domain_policy domain[DOMAINS];
     weir_group_policy group[KEYS];
     weir_group_policy answer[KEYS]; /* of group_for */
+    uint64_t calls;                 /* which of them this life makes, a bit each */
     struct item item[ITEMS];
     int items, fuel, depth, threads_left, settling;
     bool listens, callbacks_act, timed, faults, tracing;
