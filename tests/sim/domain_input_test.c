@@ -51,6 +51,16 @@ SIM_TEST(test_a_division_that_does_not_fit_is_refused, 1)
             "queue_places has none");
 }
 
+/* They have no sum. */
+SIM_TEST(test_figures_out_of_range_are_refused_before_they_are_added, 1)
+{
+    refused(WEIR_POLICY(.slots = INT64_MIN, COUNT(1), DOMAINS({ "A", .slots = 3 })),
+            "slots is -9223372036854775808: an executor with domains needs 1 to 4294967294");
+    refused(WEIR_POLICY(.slots = 10, COUNT(2),
+                        DOMAINS({ "A", .slots = INT64_MAX }, { "B", .slots = 3 })),
+            "domains[\"A\"].slots is 9223372036854775807: use 1 to 4294967294");
+}
+
 SIM_TEST(test_the_default_domain_takes_what_is_left_and_borrows_from_nobody, 1)
 {
     refused(
@@ -333,6 +343,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_division_that_does_not_fit_is_refused),
+        cmocka_unit_test(test_figures_out_of_range_are_refused_before_they_are_added),
         cmocka_unit_test(test_the_default_domain_takes_what_is_left_and_borrows_from_nobody),
         cmocka_unit_test(test_other_fields_are_checked_as_well),
         cmocka_unit_test(test_a_group_is_asked_for_its_domain_once),
