@@ -53,6 +53,19 @@ static inline void check_limits(int key)
 
 /* ---- results ------------------------------------------------------------------------------------ */
 
+/* A task that was not timed out has kept its own deadlines. They count from its entry, which was before submit
+ * returned: it may have waited for room until then, or for a listener. */
+static inline void check_in_time(struct item *item, const weir_result *result)
+{
+    const weir_deadlines *d = &item->deadlines;
+
+    CHECK_ITEM(item, !d->run_ms || result->ended_at - result->started_at <= d->run_ms * MS);
+    if (item->submitting)
+        return;
+    CHECK_ITEM(item, !d->total_ms || result->ended_at <= item->entered_by + d->total_ms * MS);
+    CHECK_ITEM(item, !d->wait_ms || result->started_at <= item->entered_by + d->wait_ms * MS);
+}
+
 /* All who ask see the same outcome, and one that makes sense. */
 static inline void check_result(struct item *item, const weir_result *result)
 {
@@ -62,6 +75,9 @@ static inline void check_result(struct item *item, const weir_result *result)
     CHECK_ITEM(item, result->queued_at <= result->started_at);
     CHECK_ITEM(item, result->started_at <= result->ended_at && result->ended_at <= weir_now());
     CHECK_ITEM(item, result->outcome != WEIR_REJECTED || !item->began);
+    if (!world.late && !item->by_caller &&
+        (result->outcome == WEIR_DONE || result->outcome == WEIR_FAILED))
+        check_in_time(item, result);
     CHECK_ITEM(item, (result->outcome != WEIR_DONE && result->outcome != WEIR_FAILED) ||
                          item->began == 1 || item->hasty);
     CHECK_ITEM(item, result->outcome != WEIR_DONE || result->error == 0);
@@ -144,16 +160,62 @@ static inline void check_item(struct item *item)
     check_result(item, &result);
 }
 
-static inline int accepted_items(void)
+/* How many tasks are known to have ended so. */
+static inline uint64_t ended_as(weir_outcome outcome)
 {
-    int count = 0;
+    uint64_t count = 0;
+
+    for (int i = 0; i < world.items; i++)
+        count += world.item[i].accepted && world.item[i].outcome == outcome;
+    return count;
+}
+
+static inline uint64_t accepted_items(void)
+{
+    uint64_t count = 0;
 
     for (int i = 0; i < world.items; i++)
         count += world.item[i].accepted;
     return count;
 }
 
-static inline void check_statistics(void)
+/* All that was submitted was counted once, and as what it was. */
+static inline void check_sums(void)
+{
+    weir_executor_stats s = { .size = sizeof(s) };
+
+    CHECK(weir_executor_stats_get(&s, world.ex) == 0);
+    CHECK_EQ(s.submitted, s.succeeded + s.failed + s.cancelled + s.rejected + s.timed_out);
+    if (FEATURES & BLOCK_COUNTS)
+        CHECK_EQ(s.submitted, accepted_items());
+    CHECK(s.succeeded >= ended_as(WEIR_DONE) && s.failed >= ended_as(WEIR_FAILED));
+    CHECK(s.cancelled >= ended_as(WEIR_CANCELLED) && s.rejected >= ended_as(WEIR_REJECTED));
+    CHECK(s.timed_out >= ended_as(WEIR_TIMED_OUT));
+}
+
+static inline void check_group_sums(void)
+{
+    weir_group_stats s = { .size = sizeof(s) };
+
+    for (int k = 0; k < KEYS; k++)
+        if (weir_group_stats_get(&s, world.ex, group_name[k]) == 0) {
+            CHECK_EQ(s.submitted, s.succeeded + s.failed + s.cancelled + s.rejected + s.timed_out);
+            CHECK_EQ(s.running + s.inflight + s.waiting + s.overdue, 0);
+        }
+}
+
+static inline void check_slots(void)
+{
+    int64_t sum = 0;
+
+    for (int d = 0; d < DOMAINS; d++)
+        sum += domain_of(world.ex, domain_name[d]).slots;
+    CHECK_EQ(sum, world.policy.slots);
+    check_ledgers(world.ex);
+}
+
+/* Nothing moves any more. */
+static inline void check_rest(void)
 {
     weir_executor_stats s = { .size = sizeof(s) };
 
@@ -162,12 +224,12 @@ static inline void check_statistics(void)
     CHECK_EQ(s.inflight, 0);
     CHECK_EQ(s.waiting, 0);
     CHECK_EQ(s.overdue, 0);
-    if (!world.faults)
-        CHECK_EQ(s.submitted, s.succeeded + s.failed + s.cancelled + s.rejected + s.timed_out);
-    if (!world.faults && FEATURES & BLOCK_COUNTS)
-        CHECK_EQ(s.submitted, accepted_items());
+    if (!world.faults) {
+        check_sums();
+        check_group_sums();
+    }
     if (world.policy.domain_count)
-        check_ledgers(world.ex);
+        check_slots();
 }
 
 /* What it waits for, in words; false if it waits for nothing. */

@@ -168,7 +168,7 @@ static inline void rest_and_check(void)
         weir_sim_busy(MS);
     restore_domains();
     weir_sim_busy(10 * MS); /* a worker gives back what it had in hand */
-    check_statistics();
+    check_rest();
 }
 
 static inline void live(bool rests)
@@ -197,33 +197,32 @@ static inline void live(bool rests)
     weir_sim_join(nurse_thread);
 }
 
-/* The simulator's seed and faults. Answers whether calls of the library may fail for them. */
+/* The simulator's seed and faults, added to `opt`. Answers whether calls of the library may fail for them. */
 static inline bool take_faults(struct input *in, weir_sim_options *opt)
 {
-    weir_sim_options none, *o = opt ? opt : &none;
     uint32_t nth;
 
-    o->seed = take_number(in, 8);
+    opt->seed = take_number(in, 8);
     nth = 1 + (uint32_t)take_number(in, 2) % 200;
-    o->spurious_per_256 = take_chance(in, 4) ? 40 : 0;
-    o->eintr_per_256 = take_chance(in, 4) ? 40 : 0;
-    o->slip_per_65536 = take_chance(in, 6) ? 100 : 0;
-    o->fail_alloc = o->fail_map = o->fail_guard = o->fail_thread = o->fail_watch = 0;
+    opt->spurious_per_256 = take_chance(in, 4) ? 40 : 0;
+    opt->eintr_per_256 = take_chance(in, 4) ? 40 : 0;
+    opt->slip_per_65536 = take_chance(in, 6) ? 100 : 0;
+    opt->fail_alloc = opt->fail_map = opt->fail_guard = opt->fail_thread = opt->fail_watch = 0;
     switch (take_below(in, 16)) {
     case 11:
-        o->fail_watch = nth % 12;
-        o->fail_guard = nth / 12;
+        opt->fail_watch = nth % 12;
+        opt->fail_guard = nth / 12;
         return true;
     case 12:
-        o->fail_map = nth % 12;
+        opt->fail_map = nth % 12;
         return true;
     case 13:
-        o->fail_thread = nth % 12;
+        opt->fail_thread = nth % 12;
         return true;
     case 14:
     case 15:
-        o->fail_alloc = nth;
-        o->sticky = nth % 8 == 0;
+        opt->fail_alloc = nth;
+        opt->sticky = nth % 8 == 0;
         return true;
     default:
         return false;
@@ -233,13 +232,15 @@ static inline bool take_faults(struct input *in, weir_sim_options *opt)
 static inline void fuzz_life(void *arg)
 {
     struct input in = *(struct input *)arg;
+    weir_sim_options opt = { 0 };
     weir_message why;
     int rc;
 
     memset(&world, 0, sizeof(world));
     world.tracing = getenv("WEIR_FUZZ_TRACE") != NULL;
     world.fuel = FUEL;
-    world.faults = take_faults(&in, NULL);
+    world.faults = take_faults(&in, &opt);
+    world.late = world.faults || opt.slip_per_65536;
     take_policy(&in);
     world.calls = take_chance(&in, 3) ? UINT64_MAX : take_number(&in, 7) << 8 | 0xff;
     bool rests = take_chance(&in, 2);

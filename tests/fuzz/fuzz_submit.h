@@ -95,7 +95,7 @@ static inline weir_task_options take_options(struct actor *actor, struct item *i
 
     item->cost = opt.cost = take_chance(in, 4) ? take_between(in, 2, 3) : 1;
     opt.priority = take_chance(in, 3) ? (uint8_t)take_between(in, 1, 4) : 0;
-    opt.deadlines = take_deadlines(in, 5);
+    opt.deadlines = item->deadlines = take_deadlines(in, 5);
     item->timed |= has_deadlines(&opt.deadlines);
     world.timed |= item->timed;
     item->drops = take_chance(in, 2);
@@ -112,6 +112,7 @@ static inline void check_submit(const struct actor *actor, struct item *item, in
 {
     bool blocks = world.policy.rejection == WEIR_BLOCK;
 
+    item->entered_by = weir_now();
     item->submitting = false;
     item->rc = rc;
     item->accepted = rc == 0;

@@ -40,6 +40,8 @@ struct item {
     uint32_t cost;
     uint8_t priority;
     char id[8];
+    weir_deadlines deadlines;    /* its own              */
+    weir_time entered_by;        /* when submit returned */
     struct input body, callback; /* what its body and its callbacks do                            */
     bool wants_handle, drops, timed, pends, calls_back;
     bool bounded; /* its submitter may not wait for ever                                     */
@@ -75,6 +77,7 @@ struct world {
     struct item item[ITEMS];
     int items, fuel, depth, threads_left, settling;
     bool listens, callbacks_act, timed, faults, tracing;
+    bool late; /* deadlines are not kept to the nanosecond */
     bool closing, winding_down, nursing, freeing, freed, over;
     bool limits_lowered, slots_moved;
     int64_t group_ceiling[KEYS]; /* the highest limit that was ever in force */
