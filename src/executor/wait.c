@@ -117,6 +117,8 @@ int weir_task_wait_or_say(weir_message *why, weir_result *out, weir_task *task, 
     if (!task)
         return WEIR_EINVAL;
     rc = wait_for(task, deadline, why);
+    if (why && rc != WEIR_EDEADLK)
+        why->text[0] = '\0'; /* a circle was found, but the wait has ended otherwise before */
     if (rc)
         return rc;
     if (out) {

@@ -224,6 +224,56 @@ static void test_a_circle_through_the_executors_limit_is_found(void **state)
     explore(300, WEIR_SIM_OPTIONS(.seed = 1), global_circle);
 }
 
+/* ---- a circle that is found while its wait ends otherwise ------------------------------------------ */
+
+struct late {
+    weir_task *inner;
+    int rc;
+    weir_message why;
+};
+
+static int waits_late(void **value, void *arg)
+{
+    struct late *late = arg;
+    (void)value;
+    CHECK(weir_sleep(weir_now() + 2 * MS) == 0);
+    late->rc = weir_task_wait_or_say(&late->why, NULL, late->inner, WEIR_FOREVER);
+    return 0;
+}
+
+/* Limit 1 closes the circle, and right afterwards the waiting task is cancelled. */
+static void circle_and_cancel(void *arg)
+{
+    struct late late = { 0 };
+    weir_executor *ex;
+    weir_group *group;
+    weir_task *outer;
+    (void)arg;
+    CHECK(weir_executor_new(&ex, WEIR_POLICY(.workers = 2, .group_limit = 2), NULL) == 0);
+    CHECK(weir_group_get(&group, ex, "g") == 0);
+    CHECK(weir_group_run_on(group, WEIR_THREADS) == 0);
+    CHECK(weir_submit(&outer, group, waits_late, &late, NULL) == 0);
+    CHECK(weir_sleep(weir_now() + MS) == 0);
+    weir_group_pause(group);
+    CHECK(weir_submit(&late.inner, group, quick, NULL, NULL) == 0);
+    CHECK(weir_sleep(weir_now() + 2 * MS) == 0);
+    CHECK(weir_group_resize(group, 1, 0, 0) == 0);
+    weir_task_cancel(outer);
+    weir_group_resume(group);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK(late.rc == WEIR_EDEADLK || late.rc == WEIR_ECANCELED);
+    CHECK((late.rc == WEIR_EDEADLK) == (late.why.text[0] != '\0'));
+    weir_task_unref(outer);
+    weir_task_unref(late.inner);
+    weir_executor_free(ex);
+}
+
+static void test_a_circle_is_told_of_only_if_the_wait_is_refused_for_it(void **state)
+{
+    (void)state;
+    explore(1000, WEIR_SIM_OPTIONS(.seed = 1), circle_and_cancel);
+}
+
 /* ---- locals -------------------------------------------------------------------------------------- */
 
 static int dropped;
@@ -368,6 +418,7 @@ int main(void)
         cmocka_unit_test(test_a_nested_wait_with_room_goes_through_on_one_worker),
         cmocka_unit_test(test_of_two_that_wait_for_each_others_groups_one_is_refused),
         cmocka_unit_test(test_a_circle_through_the_executors_limit_is_found),
+        cmocka_unit_test(test_a_circle_is_told_of_only_if_the_wait_is_refused_for_it),
         cmocka_unit_test(test_locals_travel_with_tasks_and_end_with_them),
         cmocka_unit_test(test_what_a_task_sets_is_not_seen_by_the_next_on_its_worker),
         cmocka_unit_test(test_a_tasks_descriptor_becomes_readable_when_it_settles),
