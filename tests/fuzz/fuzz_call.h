@@ -27,7 +27,7 @@ static inline call_fn *take_call(struct input *in)
         call_resize,       call_look,           call_drain,
         call_close,        call_sleep,          call_sleep,
         call_sleep,        call_busy,           call_blocking,
-        call_odd,
+        call_odd,          call_wait_all,       call_wait_any,
     };
     enum { COUNT = sizeof(call) / sizeof(call[0]) };
     uint32_t which = take_below(in, COUNT);
@@ -38,7 +38,8 @@ static inline call_fn *take_call(struct input *in)
 /* Whether it may set a waiting task free; see check_never_ends. */
 static inline bool is_change(call_fn *call)
 {
-    return call != call_wait && call != call_sleep;
+    return call != call_wait && call != call_wait_all && call != call_wait_any &&
+           call != call_sleep;
 }
 
 static inline void call_one(struct actor *actor)

@@ -31,6 +31,59 @@ static inline void call_wait(struct actor *actor)
     item_release(item);
 }
 
+/* Up to three, NULLs among them. */
+static inline size_t take_several(struct input *in, struct item **item, weir_task **task)
+{
+    size_t count = take_between(in, 1, 3);
+
+    for (size_t i = 0; i < count; i++) {
+        item[i] = take_item(in);
+        task[i] = item[i] ? item[i]->task : NULL;
+    }
+    return count;
+}
+
+static inline void check_wait_several(const struct actor *actor, int rc, weir_time deadline)
+{
+    CHECK(rc == 0 || rc == WEIR_EINVAL || (rc == WEIR_ETIMEDOUT && weir_now() >= deadline) ||
+          (rc == WEIR_ECANCELED && weir_cancelled()) ||
+          (rc == WEIR_EDEADLK && actor->place != ON_THREAD) || (rc == WEIR_ENOMEM && world.faults));
+    world.changes += rc != 0;
+}
+
+static inline void call_wait_all(struct actor *actor)
+{
+    weir_time deadline = take_deadline(actor);
+    struct item *item[3];
+    weir_task *task[3];
+    size_t count = take_several(&actor->in, item, task);
+    int rc = weir_task_wait_all(task, count, deadline);
+
+    say(actor, "wait_all of %zu: %d", count, rc);
+    check_wait_several(actor, rc, deadline);
+    for (size_t i = 0; i < count; i++) {
+        CHECK(rc || !task[i] || weir_task_done(task[i]));
+        if (item[i])
+            item_release(item[i]);
+    }
+}
+
+static inline void call_wait_any(struct actor *actor)
+{
+    weir_time deadline = take_deadline(actor);
+    struct item *item[3];
+    weir_task *task[3];
+    size_t count = take_several(&actor->in, item, task), which = 99;
+    int rc = weir_task_wait_any(&which, task, count, deadline);
+
+    say(actor, "wait_any of %zu: %d", count, rc);
+    check_wait_several(actor, rc, deadline);
+    CHECK(rc || (which < count && weir_task_done(task[which])));
+    for (size_t i = 0; i < count; i++)
+        if (item[i])
+            item_release(item[i]);
+}
+
 static inline void call_cancel(struct actor *actor)
 {
     struct item *item = take_item(&actor->in);

@@ -47,8 +47,8 @@ static inline void restore_domains(void)
 static inline void raise_limits(void)
 {
     world.changes++;
-    weir_executor_resize(world.ex, WEIR_NO_LIMIT, WEIR_NO_LIMIT);
     world.inflight_ceiling = WEIR_NO_LIMIT;
+    weir_executor_resize(world.ex, WEIR_NO_LIMIT, WEIR_NO_LIMIT);
     for (int k = 0; k < KEYS; k++) {
         world.group_ceiling[k] = WEIR_NO_LIMIT / ITEMS / 256;
         if (world.handle[k])

@@ -14,15 +14,20 @@ static inline weir_time take_soon(struct input *in)
     return weir_now() + take_below(in, 12) * MS;
 }
 
-/* Never, too, but not where that could keep the library from going on. */
+/* Not where that could keep the library from going on. */
+static inline bool may_wait_for_ever(const struct actor *actor)
+{
+    return !actor->bounded && (actor->place != IN_BODY || world.policy.rejection != WEIR_BLOCK ||
+                               FEATURES & BLOCK_CIRCLES);
+}
+
+/* Never, too. */
 static inline weir_time take_deadline(struct actor *actor)
 {
     weir_time soon = take_soon(&actor->in);
     bool forever = take_chance(&actor->in, 3);
 
-    if (actor->bounded || (actor->place == IN_BODY && !(FEATURES & CIRCLES)))
-        return soon;
-    return forever ? WEIR_FOREVER : soon;
+    return forever && may_wait_for_ever(actor) ? WEIR_FOREVER : soon;
 }
 
 static inline void call_sleep(struct actor *actor)
@@ -199,8 +204,7 @@ static inline void call_execute_all(struct actor *actor)
 {
     uint32_t count = take_between(&actor->in, 1, 3);
     weir_result result[3] = { WEIR_RESULT, WEIR_RESULT, WEIR_RESULT };
-    bool may_wait = !actor->bounded && (actor->place != IN_BODY || FEATURES & CIRCLES);
-    struct item *item = may_wait ? new_items(actor, count) : NULL;
+    struct item *item = may_wait_for_ever(actor) ? new_items(actor, count) : NULL;
     weir_work work[3];
     int rc;
 

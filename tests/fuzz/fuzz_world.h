@@ -26,11 +26,11 @@ enum {
     DEEP_CHAINS = 1,
     UNSETTLED_AT_FREE = 2,
     CARRY_OVER_AND_CALLBACKS = 4,
-    CIRCLES = 8,
     CALLER_RUNS = 16,
     FINISH_THEN_FREE = 32,
     BLOCK_AND_EVICT = 64,
     BLOCK_COUNTS = 128,
+    BLOCK_CIRCLES = 256,
 };
 static unsigned FEATURES;
 
