@@ -185,7 +185,7 @@ static void new_calm(void)
 
     calm.nested = pick(3) == 0;
     calm.carries = pick(2);
-    calm.cost_max = pick(2) || calm.nested ? 1 : 3;
+    calm.cost_max = pick(2) ? 1 : 3;
     memset(groups, 0, sizeof(groups));
     for (int i = 0; i < GROUPS; i++) {
         if (pick(4) == 0)
@@ -202,8 +202,7 @@ static void new_calm(void)
                     .groups = groups, .group_count = count,
                     .domain_for = calm.domains ? domain_for : NULL, .threads_max = 1 + pick(3),
                     .queue_max = pick(2) ? 0 : 3, .queue_places = calm.places ? 12 : 0,
-                    .lending = { .period_ms = calm.domains && !calm.nested && pick(3) == 0 ? 5 : 0,
-                                 .hold = 1 },
+                    .lending = { .period_ms = calm.domains && pick(3) == 0 ? 5 : 0, .hold = 1 },
                     .rejection = pick(2) && !calm.nested ? WEIR_BLOCK : WEIR_DISCARD));
 }
 
@@ -238,7 +237,7 @@ static void live(void)
         submit_some(1 + (int)pick(8));
         if (pick(2))
             weir_sleep(weir_now() + pick(12) * MS);
-        if (pick(2) && !calm.nested) /* it might close a circle of those who wait for each other */
+        if (pick(2))
             control();
         if (pick(2))
             check_nobody_waits_in_vain();

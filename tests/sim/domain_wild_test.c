@@ -54,7 +54,7 @@ static int nests(void)
     if (weir_submit_key(&task, world.ex, group_name[pick(GROUPS)], sleeps,
                         (void *)(intptr_t)pick(6), WEIR_TASK(.deadline = weir_now() + MS)))
         return 0;
-    rc = weir_task_wait(NULL, task, weir_now() + pick(20) * MS);
+    rc = weir_task_wait(NULL, task, pick(2) ? WEIR_FOREVER : weir_now() + pick(20) * MS);
     CHECK(rc == 0 || rc == WEIR_ETIMEDOUT || rc == WEIR_EDEADLK || rc == WEIR_ECANCELED ||
           rc == WEIR_EREJECTED);
     weir_task_unref(task);

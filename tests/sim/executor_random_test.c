@@ -570,7 +570,7 @@ static void wait_inside(const struct item *me)
 
     if (!item)
         return;
-    rc = weir_task_wait(NULL, item->task, weir_now() + me->ms * MS);
+    rc = weir_task_wait(NULL, item->task, me->ms > 1 ? WEIR_FOREVER : weir_now() + me->ms * MS);
     CHECK(rc == 0 || rc == WEIR_ETIMEDOUT || rc == WEIR_EREJECTED || rc == WEIR_EDEADLK ||
           (rc == WEIR_ECANCELED && weir_cancelled()));
     CHECK(rc != 0 || weir_task_done(item->task));
