@@ -112,6 +112,29 @@ SIM_TEST(test_a_task_may_be_settled_before_its_body_returns, 300)
     weir_executor_free(ex);
 }
 
+/* On a thread, which pulls no work itself. */
+static int pends_at_10(void **value, void *arg)
+{
+    (void)value, (void)arg;
+    weir_sim_busy(10 * MS);
+    return WEIR_PENDING;
+}
+
+SIM_TEST(test_the_permit_of_a_settled_task_that_pends_on_a_thread_starts_another_group, 100)
+{
+    weir_group_policy groups[] = { { .key = "threads", .run_on = WEIR_THREADS } };
+    weir_executor *ex = new_executor(
+        WEIR_POLICY(.workers = 1, .inflight_max = 1, .groups = groups, .group_count = 1));
+    weir_task *first = submit_fn(ex, "threads", pends_at_10, NULL, NULL);
+
+    sleep_until(5);
+    weir_task *second = submit(ex, "workers", NULL);
+    CHECK(weir_task_cancel(first));
+    check_done_at(second, 10, 10);
+    weir_task_unref(first);
+    weir_executor_free(ex);
+}
+
 SIM_TEST(test_a_pending_task_can_fail_or_be_cancelled, 200)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_inflight_max = 1));
@@ -486,6 +509,8 @@ int main(void)
         cmocka_unit_test(test_a_pending_task_holds_its_groups_inflight_permit),
         cmocka_unit_test(test_a_pending_task_holds_its_executors_permit),
         cmocka_unit_test(test_a_task_may_be_settled_before_its_body_returns),
+        cmocka_unit_test(
+            test_the_permit_of_a_settled_task_that_pends_on_a_thread_starts_another_group),
         cmocka_unit_test(test_a_pending_task_can_fail_or_be_cancelled),
         cmocka_unit_test(test_of_many_who_end_a_task_one_wins),
         cmocka_unit_test(test_a_cancel_races_with_start_and_end),
