@@ -82,9 +82,10 @@ static int carry_over(struct weir_executor *ex, const char *key, int flags)
     wr_lock(&old->lock);
     heir->sums.carried = old->sums.inflight + old->sums.carried;
     heir->pins = heir->sums.carried > 0; /* by the old one, until it is gone */
-    if (heir->pins)
+    if (heir->pins) { /* else waits of overdue bodies are left, which keep nothing */
         old->rare->heir = heir;
-    wr_waits_carry_over(old, heir);
+        wr_waits_carry_over(old, heir);
+    }
     wr_unlock(&old->lock);
     heir->pins++; /* by us */
     wr_add(&ex->references, 1, relaxed);

@@ -274,6 +274,58 @@ static void test_a_circle_is_told_of_only_if_the_wait_is_refused_for_it(void **s
     explore(1000, WEIR_SIM_OPTIONS(.seed = 1), circle_and_cancel);
 }
 
+/* ---- a wait of a body that has lost its permits ----------------------------------------------------- */
+
+static int waits_for(void **value, void *arg)
+{
+    (void)value;
+    return weir_task_wait(NULL, arg, WEIR_FOREVER);
+}
+
+static int pends(void **value, void *arg)
+{
+    (void)value;
+    (void)arg;
+    return WEIR_PENDING;
+}
+
+static int blocks(void **value, void *arg)
+{
+    (void)value;
+    (void)arg;
+    weir_sim_busy(30 * MS);
+    return 0;
+}
+
+/* The waiting body is overdue after 5 ms, but its worker is not free before 30: what it goes back to then must not be a
+ * generation that came and went meanwhile. */
+static void overdue_wait(void *arg)
+{
+    weir_executor *ex;
+    weir_task *task;
+    (void)arg;
+    CHECK(weir_executor_new(&ex,
+                            WEIR_POLICY(.workers = 1, .overdue = WEIR_RELEASE, .idle_evict_ms = 2),
+                            NULL) == 0);
+    CHECK(weir_submit_key(&task, ex, "pending", pends, NULL, NULL) == 0);
+    CHECK(weir_submit_key(NULL, ex, "g", waits_for, task,
+                          WEIR_TASK(.deadlines = { .run_ms = 5 })) == 0);
+    CHECK(weir_sleep(weir_now() + MS) == 0);
+    CHECK(weir_submit_key(NULL, ex, "blocks", blocks, NULL, NULL) == 0);
+    CHECK(weir_sleep(weir_now() + 6 * MS) == 0);
+    CHECK(weir_group_evict(ex, "g", WEIR_CARRY_OVER) == 0);
+    CHECK(weir_sleep(weir_now() + 50 * MS) == 0);
+    CHECK(weir_task_settle(task, 0, NULL) == 0);
+    weir_task_unref(task);
+    weir_executor_free(ex);
+}
+
+static void test_a_wait_without_permits_is_not_carried_over(void **state)
+{
+    (void)state;
+    explore(100, WEIR_SIM_OPTIONS(.seed = 1), overdue_wait);
+}
+
 /* ---- locals -------------------------------------------------------------------------------------- */
 
 static int dropped;
@@ -419,6 +471,7 @@ int main(void)
         cmocka_unit_test(test_of_two_that_wait_for_each_others_groups_one_is_refused),
         cmocka_unit_test(test_a_circle_through_the_executors_limit_is_found),
         cmocka_unit_test(test_a_circle_is_told_of_only_if_the_wait_is_refused_for_it),
+        cmocka_unit_test(test_a_wait_without_permits_is_not_carried_over),
         cmocka_unit_test(test_locals_travel_with_tasks_and_end_with_them),
         cmocka_unit_test(test_what_a_task_sets_is_not_seen_by_the_next_on_its_worker),
         cmocka_unit_test(test_a_tasks_descriptor_becomes_readable_when_it_settles),
