@@ -18,8 +18,10 @@ static void count_stall(struct weir_group *group)
     if (!wr_group_rare(group))
         return;
     group->rare->stalls++;
-    if (policy->stall_policy == WEIR_STALL_TO_THREADS && group->rare->stalls >= policy->stall_max)
-        group->carrier = WEIR_THREADS;
+    if (policy->stall_policy != WEIR_STALL_TO_THREADS || group->rare->stalls < policy->stall_max)
+        return;
+    group->carrier = WEIR_THREADS;
+    wr_waits_suspect(group->executor); /* a thread may be with a task that waits for one of these */
 }
 
 /* The monitor asks about an item that may be over by now. Records are never unmapped while the runtime lives,

@@ -326,6 +326,38 @@ static void test_a_wait_without_permits_is_not_carried_over(void **state)
     explore(100, WEIR_SIM_OPTIONS(.seed = 1), overdue_wait);
 }
 
+/* ---- a circle that is closed when a group is moved to threads --------------------------------------- */
+
+/* The body on the only thread waits for a task behind one that blocks its worker. After 10 ms that is a stall, and
+ * the task needs the thread itself. */
+static void stalled_circle(void *arg)
+{
+    static const weir_group_policy groups[] = { { .key = "threads", .run_on = WEIR_THREADS } };
+    weir_result result = WEIR_RESULT;
+    weir_task *waiter, *task;
+    weir_executor *ex;
+    (void)arg;
+    CHECK(weir_executor_new(&ex,
+                            WEIR_POLICY(.workers = 2, .threads_max = 1, .groups = groups,
+                                        .group_count = 1, .stall_policy = WEIR_STALL_TO_THREADS),
+                            NULL) == 0);
+    CHECK(weir_submit_key(NULL, ex, "blocks", blocks, NULL, NULL) == 0);
+    CHECK(weir_submit_key(&task, ex, "blocks", quick, NULL, NULL) == 0);
+    CHECK(weir_submit_key(&waiter, ex, "threads", waits_for, task, NULL) == 0);
+    CHECK(weir_task_wait(&result, waiter, WEIR_FOREVER) == 0);
+    CHECK(result.outcome == WEIR_FAILED && result.error == WEIR_EDEADLK);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    weir_task_unref(waiter);
+    weir_task_unref(task);
+    weir_executor_free(ex);
+}
+
+static void test_a_circle_is_found_that_a_stall_has_closed(void **state)
+{
+    (void)state;
+    explore(100, WEIR_SIM_OPTIONS(.seed = 1), stalled_circle);
+}
+
 /* ---- locals -------------------------------------------------------------------------------------- */
 
 static int dropped;
@@ -472,6 +504,7 @@ int main(void)
         cmocka_unit_test(test_a_circle_through_the_executors_limit_is_found),
         cmocka_unit_test(test_a_circle_is_told_of_only_if_the_wait_is_refused_for_it),
         cmocka_unit_test(test_a_wait_without_permits_is_not_carried_over),
+        cmocka_unit_test(test_a_circle_is_found_that_a_stall_has_closed),
         cmocka_unit_test(test_locals_travel_with_tasks_and_end_with_them),
         cmocka_unit_test(test_what_a_task_sets_is_not_seen_by_the_next_on_its_worker),
         cmocka_unit_test(test_a_tasks_descriptor_becomes_readable_when_it_settles),
