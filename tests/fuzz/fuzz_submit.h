@@ -210,8 +210,10 @@ static inline void call_execute_all(struct actor *actor)
 
     if (!item)
         return;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         work[i] = (weir_work){ group_name[item[i].key], item[i].id, fuzz_body, &item[i] };
+        item[i].ending = true; /* if one cannot be waited for, all are cancelled */
+    }
     rc = weir_execute_all(result, world.ex, work, count);
     say(actor, "execute_all %d to %d: %d", item->number, item[count - 1].number, rc);
     CHECK(rc == 0 || (rc == WEIR_ECANCELED && weir_cancelled()) || rc == WEIR_EDEADLK ||
