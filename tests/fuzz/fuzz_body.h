@@ -109,11 +109,8 @@ static inline void callback_acts(struct item *item, const char *name)
         .name = name, .in = item->callback, .place = IN_CALLBACK, .item = item, .bounded = true
     };
 
-    if (!world.callbacks_act || world.depth >= (FEATURES & DEEP_CHAINS ? ITEMS : DEPTH))
-        return;
-    world.depth++;
-    act(&actor, take_below(&actor.in, 3));
-    world.depth--;
+    if (world.callbacks_act)
+        act(&actor, take_below(&actor.in, 3));
 }
 
 static inline void told(struct item *item, weir_task *task, const weir_result *result)

@@ -159,7 +159,7 @@ static inline bool is_quiet(void)
     for (int i = 0; i < world.items; i++)
         if (world.item[i].inside)
             return false;
-    return s.running + s.inflight + s.waiting == 0;
+    return s.running + s.inflight + s.waiting + s.overdue == 0;
 }
 
 /* Bodies that run beyond their deadline are not waited for, and may submit more. */

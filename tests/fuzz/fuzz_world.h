@@ -17,20 +17,17 @@ enum {
     ITEMS = 48,
     THREADS = 2,
     FUEL = 140, /* calls in one life */
-    DEPTH = 4,  /* callbacks inside callbacks */
     PATIENCE_S = 30,
 };
 
-/* What may be called beside what must always work; WEIR_FUZZ_FEATURES chooses others. */
+/* Calls and checks that are left out unless WEIR_FUZZ_FEATURES asks for them: each waits for a mend, and goes with it. */
 enum {
-    DEEP_CHAINS = 1,
-    UNSETTLED_AT_FREE = 2,
-    CARRY_OVER_AND_CALLBACKS = 4,
-    CALLER_RUNS = 16,
-    FINISH_THEN_FREE = 32,
-    BLOCK_AND_EVICT = 64,
-    BLOCK_COUNTS = 128,
-    BLOCK_CIRCLES = 256,
+    UNSETTLED_AT_FREE = 2,        /* the executor is freed while tasks are pending            */
+    CARRY_OVER_AND_CALLBACKS = 4, /* callbacks call while a group is carried over             */
+    CALLER_RUNS = 16,             /* such bodies have a task of their own, and may pend       */
+    BLOCK_AND_EVICT = 64,         /* a task is shut down only if the executor was closed      */
+    BLOCK_COUNTS = 128,           /* only tasks that were accepted are counted as submitted   */
+    BLOCK_CIRCLES = 256,          /* bodies wait for room without a deadline                  */
 };
 static unsigned FEATURES;
 
@@ -75,7 +72,7 @@ struct world {
     weir_group_policy answer[KEYS]; /* of group_for */
     uint64_t calls;                 /* which of them this life makes, a bit each */
     struct item item[ITEMS];
-    int items, fuel, depth, threads_left, settling;
+    int items, fuel, threads_left, settling;
     bool listens, callbacks_act, timed, faults, tracing;
     bool late; /* deadlines are not kept to the nanosecond */
     bool closing, winding_down, nursing, freeing, freed, over;
