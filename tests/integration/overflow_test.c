@@ -65,6 +65,10 @@ static __attribute__((noinline)) void wait_far_out(void *arg)
 {
     volatile char frame[CROWD_STACK * 3 / 2];
 
+    __asm__ volatile(""
+                     :
+                     : "r"(frame)
+                     : "memory"); /* all of it is in use, whatever a compiler thinks */
     frame[0] = 1;
     weir_sleep(weir_in_us(100));
     *(volatile int *)arg = frame[0];
