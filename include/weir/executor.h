@@ -220,8 +220,9 @@ int weir_executor_shutdown(weir_executor *ex, weir_time deadline) WEIR_PARKS;
 int weir_executor_drain(weir_executor *ex, weir_time deadline) WEIR_PARKS;
 
 /* Closes, waits for running bodies, and frees. Pending tasks become CANCELLED. If it was closed with
- * WEIR_FINISH_WAITING, waiting tasks run first, and running ones are not asked to end; what waits in a paused group is
- * rejected. Handles of tasks stay valid, those of groups do not. Not to be called by a task of this executor.
+ * WEIR_FINISH_WAITING, waiting tasks run first, and running ones are not asked to end; what waits in a group that
+ * could only go on after another call is rejected: one that is paused, whose domain has no slots, or with a task that costs
+ * more than inflight_max was lowered to. Handles of tasks stay valid, those of groups do not. Not to be called by a task of this executor.
  * NULL is fine. */
 void weir_executor_free(weir_executor *ex) WEIR_PARKS;
 

@@ -337,34 +337,22 @@ int weir_executor_shutdown(weir_executor *ex, weir_time deadline)
     return rc;
 }
 
-/* Whether nothing will ever start in it: its handles are no good any more, so it is not resumed. Under the table's
- * lock. */
-static bool is_paused(struct weir_group *group)
-{
-    bool paused;
-
-    wr_lock(&group->lock);
-    paused = (group->sums.closed & WR_PAUSED) != 0;
-    wr_unlock(&group->lock);
-    return paused;
-}
-
 /* What was accepted runs, but for what cannot. */
 static void finish_waiting(struct weir_executor *ex)
 {
-    struct weir_group *group, *next, *paused = NULL;
+    struct weir_group *group, *next, *idle = NULL;
 
     wr_lock(&ex->table.lock);
     for (group = wr_table_next(&ex->table, NULL); group; group = next) {
         next = wr_table_next(&ex->table, group);
-        if (!is_paused(group))
+        if (!wr_group_never_finishes(group))
             continue;
         wr_group_detach(group);
-        group->table_next = paused; /* free to use: it is not in the table any more */
-        paused = group;
+        group->table_next = idle; /* free to use: it is not in the table any more */
+        idle = group;
     }
     wr_unlock(&ex->table.lock);
-    for (group = paused; group; group = next) {
+    for (group = idle; group; group = next) {
         next = group->table_next;
         wr_group_retire(group, WEIR_REASON_SHUT_DOWN, 0);
     }

@@ -521,6 +521,19 @@ static uint32_t highest_cost(struct weir_group *group)
     return highest;
 }
 
+bool wr_group_never_finishes(struct weir_group *group)
+{
+    struct weir_executor *ex = group->executor;
+    bool never;
+
+    wr_lock(&group->lock);
+    never = group->sums.closed & WR_PAUSED ||
+            highest_cost(group) > wr_load(&ex->root.inflight_max, relaxed) ||
+            (ex->hall && !wr_domain_has_slots(group));
+    wr_unlock(&group->lock);
+    return never;
+}
+
 int weir_group_resize(weir_group *handle, int64_t limit, int64_t inflight_max, int64_t queue_max)
 {
     struct weir_group *group;

@@ -179,6 +179,10 @@ bool wr_group_is_ready(struct weir_group *group);
  * has changed. Under the lock. */
 bool wr_group_note_first(struct weir_group *group);
 
+/* Whether some of its waiting tasks can only start after another call: it is paused, its domain has no slots, or the
+ * executor's limit was lowered below a task's cost. Without the lock. */
+bool wr_group_never_finishes(struct weir_group *group);
+
 /* Puts the group into the ring if it has become ready; answers whether somebody should be woken.
  * Under the lock. */
 bool wr_group_refresh(struct weir_group *group);

@@ -458,6 +458,17 @@ static bool has_slots(const struct wr_ledger *l, uint32_t d)
            (l->share[d].slots_reserved && l->share[WR_DEFAULT].slots.amount > l->floor);
 }
 
+bool wr_domain_has_slots(struct weir_group *group)
+{
+    struct wr_hall *hall = hall_of(group);
+    bool has;
+
+    wr_lock(&hall->lock);
+    has = has_slots(&hall->ledger, group->domain);
+    wr_unlock(&hall->lock);
+    return has;
+}
+
 bool wr_domain_may_get_slot(struct weir_group *group, uint64_t *lenders)
 {
     struct wr_hall *hall = hall_of(group);

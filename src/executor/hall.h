@@ -118,6 +118,9 @@ bool wr_domain_keeps_in_vain(struct weir_group *group);
  * how many slots it may use, of its own and others', and how many of them are taken, by whomever. */
 weir_reason wr_domain_blocked_by(struct weir_group *group, int64_t *limit, int64_t *held);
 
+/* Whether its domain has slots of its own, or may borrow some. */
+bool wr_domain_has_slots(struct weir_group *group);
+
 /* Whether it gets a slot if the waits that are stuck (wr_domain.node) never end, and everything else does. Else *lenders
  * is a set of domains that would lend one if they had no task waiting. During a walk; see deadlock.h. */
 bool wr_domain_may_get_slot(struct weir_group *group, uint64_t *lenders);

@@ -650,9 +650,45 @@ SIM_TEST(test_callbacks_of_an_eviction_that_carries_over_may_use_the_key, 200)
     weir_executor_free(ex);
 }
 
+/* After close(FINISH_WAITING), free runs what can run, and rejects what would wait for a call that cannot come. */
+SIM_TEST(test_free_does_not_wait_for_tasks_that_only_another_call_could_start, 50)
+{
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 1, .group_limit = 9, .inflight_max = 4));
+    struct body until_5 = { .until_ms = 5 };
+    weir_task *runs = submit(ex, "a", &until_5), *costly, *paused;
+
+    weir_group_pause(group_of(ex, "c"));
+    CHECK(weir_submit_key(&costly, ex, "b", work, NULL, WEIR_TASK(.cost = 4)) == 0);
+    paused = submit(ex, "c", NULL);
+    CHECK(weir_executor_resize(ex, 3, 0) == 0);
+    weir_executor_close(ex, WEIR_FINISH_WAITING | WEIR_LEAVE_RUNNING);
+    weir_executor_free(ex);
+    CHECK_EQ(weir_now(), at(5));
+    check_done(runs);
+    check_rejected(costly, WEIR_REASON_SHUT_DOWN);
+    check_rejected(paused, WEIR_REASON_SHUT_DOWN);
+}
+
+SIM_TEST(test_free_does_not_wait_for_tasks_of_a_domain_without_slots, 50)
+{
+    weir_domain_policy domain = { .name = "all", .slots = 2 };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 1, .slots = 3, .domains = &domain, .domain_count = 1));
+    weir_task *task;
+
+    CHECK(weir_domain_resize(ex, "all", 3, 0, NULL) == 0); /* the default domain has none left */
+    task = submit(ex, "a", NULL);
+    weir_executor_close(ex, WEIR_FINISH_WAITING);
+    weir_executor_free(ex);
+    check_rejected(task, WEIR_REASON_SHUT_DOWN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_free_does_not_wait_for_tasks_that_only_another_call_could_start),
+        cmocka_unit_test(test_free_does_not_wait_for_tasks_of_a_domain_without_slots),
         cmocka_unit_test(test_free_cancels_pending_tasks),
         cmocka_unit_test(test_close_cancels_pending_tasks_unless_they_are_to_be_left),
         cmocka_unit_test(test_a_body_that_pends_after_the_close_is_cancelled),
