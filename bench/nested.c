@@ -6,7 +6,6 @@
 #include "base/atomic.h"
 #include "bench.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 enum { PAIRS_FEW = 1000, PAIRS_MANY = 10000, CHAIN = 2000, LIGHT_TASKS = 1500 };
@@ -19,6 +18,8 @@ struct scene {
     _Atomic uint64_t links;   /* of the chain that have begun      */
     _Atomic uint64_t begun;   /* children                          */
     _Atomic uint64_t pending; /* of these, those in `child`        */
+    _Atomic uint64_t ended;   /* parents, or links of the chain    */
+    _Atomic bool over;        /* no more pairs                     */
     weir_task **child;        /* those that are to be settled      */
 };
 
@@ -62,6 +63,7 @@ static int wait_for(struct scene *scene, weir_group *group, weir_fn *fn)
     wr_add(&scene->waits, 1, acq_rel);
     rc = weir_task_wait(NULL, task, WEIR_FOREVER);
     weir_task_unref(task);
+    wr_add(&scene->ended, 1, release);
     return rc;
 }
 
@@ -90,13 +92,15 @@ static void let_go(struct scene *scene, uint64_t waits, uint64_t children)
         bench_must(weir_task_settle(scene->child[i], 0, NULL), "weir_task_settle");
         weir_task_unref(scene->child[i]);
     }
-    bench_must(weir_executor_drain(scene->ex, WEIR_FOREVER), "weir_executor_drain");
+    while (wr_load(&scene->ended, acquire) < waits)
+        weir_sleep(weir_in_us(50));
 }
 
 static void run_pairs(struct scene *scene)
 {
     wr_store(&scene->waits, 0, relaxed);
     wr_store(&scene->begun, 0, relaxed);
+    wr_store(&scene->ended, 0, relaxed);
     wr_store(&scene->pending, 0, relaxed);
     for (uint64_t i = 0; i < scene->count; i++)
         bench_must(weir_submit(NULL, scene->parents, parent, scene, NULL), "weir_submit");
@@ -167,32 +171,29 @@ static double light_p99_us(weir_executor *ex)
     return us[LIGHT_TASKS * 99 / 100];
 }
 
-/* Pairs come and go while light tasks are measured. */
-struct load {
-    struct scene *scene;
-    _Atomic bool over;
-};
-
-static void *keep_busy(void *load_arg)
+/* Pairs come and go for as long as light tasks are measured. A task sees to that, so that no thread of ours competes
+ * with the workers for CPUs. */
+static int feeds(void **value, void *scene_arg)
 {
-    struct load *load = load_arg;
+    struct scene *scene = scene_arg;
 
-    while (!wr_load(&load->over, relaxed))
-        run_pairs(load->scene);
-    return NULL;
+    (void)value;
+    while (!wr_load(&scene->over, relaxed))
+        run_pairs(scene);
+    return 0;
 }
 
 static double light_beside_pairs_us(struct scene *scene)
 {
-    struct load load = { .scene = scene };
-    pthread_t thread;
+    weir_task *feeder;
     double us;
 
-    if (pthread_create(&thread, NULL, keep_busy, &load))
-        bench_die("no thread");
+    bench_must(weir_submit_key(&feeder, scene->ex, "feeder", feeds, scene, NULL),
+               "weir_submit_key");
     us = light_p99_us(scene->ex);
-    wr_store(&load.over, true, relaxed);
-    pthread_join(thread, NULL);
+    wr_store(&scene->over, true, relaxed);
+    bench_must(weir_task_wait(NULL, feeder, WEIR_FOREVER), "weir_task_wait");
+    weir_task_unref(feeder);
     return us;
 }
 
