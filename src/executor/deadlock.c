@@ -295,7 +295,6 @@ static void say_task(weir_message *message, const struct weir_task *task)
 
 static void say_awaited(weir_message *message, const struct wr_nested_wait *nested)
 {
-    say(message, " waits for ");
     if (nested->room)
         say(message, "room in group \"%.32s\"", nested->room->key);
     else
@@ -313,6 +312,7 @@ static void say_circle(weir_message *message, struct wr_wait *wait)
     for (int step = 0; wait && step < STEPS_MAX; step++) {
         const struct wr_outlook *outlook = wait->outlook;
         const struct wr_need *need = wr_outlook_unserved(outlook);
+        say(message, step ? ", which waits for " : " waits for ");
         say_awaited(message, nested_of(wait));
         wait = outlook->other;
         if (!wait && need) {
