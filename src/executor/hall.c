@@ -452,6 +452,19 @@ static bool slot_is_left_in_copy(struct wr_hall *hall, uint32_t d, uint64_t *len
     return copy->share[d].promised;
 }
 
+/* Whether a domain that has lent slots has tasks that will end: it may recall its loans by then, and lend them anew. Each
+ * sample is an event, so that waits are looked at again. */
+static bool loans_may_move(const struct wr_hall *hall, uint32_t d)
+{
+    for (uint32_t i = 0; hall->ledger.lending.on && i < hall->ledger.count; i++) {
+        const struct wr_share *s = &hall->ledger.share[i];
+        if (i != d && s->slots.lent &&
+            (uint64_t)s->own + s->borrowed + s->strays > s->promised + hall->domain[i].node.stuck)
+            return true;
+    }
+    return false;
+}
+
 static bool has_slots(const struct wr_ledger *l, uint32_t d)
 {
     return l->share[d].slots.amount ||
@@ -479,7 +492,8 @@ bool wr_domain_may_get_slot(struct weir_group *group, uint64_t *lenders)
     if (hall->ledger.share[group->domain].released || !has_slots(&hall->ledger, group->domain))
         may = true; /* what waits there is being refused; or waits until it is given some */
     else if (hall->ledger.moved[WR_SLOTS] || hall->ledger.lending.on)
-        may = slot_is_left_in_copy(hall, group->domain, lenders);
+        may = loans_may_move(hall, group->domain) ||
+              slot_is_left_in_copy(hall, group->domain, lenders);
     else
         may = slot_is_left(hall, group->domain);
     wr_unlock(&hall->lock);
