@@ -17,6 +17,15 @@ static inline void drop_value(void *value)
     CHECK_ITEM(item, item->dropped + item->taken <= item->made);
 }
 
+static inline void drop_arg(void *arg)
+{
+    struct item *item = arg;
+
+    item->args_dropped++;
+    CHECK_ITEM(item, item->args_dropped == 1 && !item->inside);
+    CHECK_ITEM(item, item->told_by_option == item->calls_back);
+}
+
 static inline void drop_local(void *value)
 {
     (void)value;
@@ -35,22 +44,19 @@ static inline void body_begins(struct item *item)
     CHECK_ITEM(item, item->began == 1 && !world.freed);
     CHECK_ITEM(item, item->outcome != WEIR_REJECTED);
     item->by_caller = item->submitting && world.policy.rejection == WEIR_CALLER_RUNS;
-    if (!item->by_caller || FEATURES & CALLER_RUNS)
-        CHECK_ITEM(item, self && strcmp(weir_task_id(self), item->id) == 0);
+    CHECK_ITEM(item, self && strcmp(weir_task_id(self), item->id) == 0);
     CHECK_ITEM(item, weir_local_get(&fuzz_local) == item->local);
     item->inside = true;
     check_limits(item->key);
 }
 
-static inline bool can_pend(struct item *item)
+static inline int stays_pending(struct item *item)
 {
     weir_task *self = weir_task_self();
 
-    if (!self || (item->by_caller && !(FEATURES & CALLER_RUNS)))
-        return false;
     item->self = weir_task_ref(self);
     item->pends = true;
-    return true;
+    return WEIR_PENDING;
 }
 
 static inline int body_ends(struct item *item, struct input *in, void **value)
@@ -71,9 +77,7 @@ static inline int body_ends(struct item *item, struct input *in, void **value)
         weir_yield();
         break;
     case 4:
-        if (can_pend(item))
-            return WEIR_PENDING;
-        break;
+        return stays_pending(item);
     default:
         break;
     }

@@ -86,8 +86,7 @@ static inline void check_result(struct item *item, const weir_result *result)
         CHECK_ITEM(item, result->reason != WEIR_REASON_NONE);
     if (result->outcome == WEIR_DONE || result->outcome == WEIR_FAILED)
         CHECK_ITEM(item, result->reason == WEIR_REASON_NONE);
-    if (FEATURES & BLOCK_AND_EVICT)
-        CHECK_ITEM(item, result->reason != WEIR_REASON_SHUT_DOWN || world.closing);
+    CHECK_ITEM(item, result->reason != WEIR_REASON_SHUT_DOWN || world.closing);
 }
 
 /* What a wait answered, given what it was asked. */
@@ -141,7 +140,7 @@ static inline void check_item(struct item *item)
     CHECK_ITEM(item, item->began <= 1 && item->ended == item->began);
     CHECK_ITEM(item, item->made == item->dropped + item->taken || item->task);
     if (!item->accepted) {
-        CHECK_ITEM(item, item->began == 0);
+        CHECK_ITEM(item, !item->began && !item->told_by_option && !item->args_dropped);
         return;
     }
     CHECK_ITEM(item, item->told == item->asked);
@@ -186,8 +185,7 @@ static inline void check_sums(void)
 
     CHECK(weir_executor_stats_get(&s, world.ex) == 0);
     CHECK_EQ(s.submitted, s.succeeded + s.failed + s.cancelled + s.rejected + s.timed_out);
-    if (FEATURES & BLOCK_COUNTS)
-        CHECK_EQ(s.submitted, accepted_items());
+    CHECK_EQ(s.submitted, accepted_items());
     CHECK(s.succeeded >= ended_as(WEIR_DONE) && s.failed >= ended_as(WEIR_FAILED));
     CHECK(s.cancelled >= ended_as(WEIR_CANCELLED) && s.rejected >= ended_as(WEIR_REJECTED));
     CHECK(s.timed_out >= ended_as(WEIR_TIMED_OUT));

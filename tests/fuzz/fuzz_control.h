@@ -87,8 +87,6 @@ static inline void call_evict(struct actor *actor)
     int key = (int)take_below(&actor->in, KEYS), rc;
     int flags = (int)take_below(&actor->in, 4);
 
-    if (world.callbacks_act && !(FEATURES & CARRY_OVER_AND_CALLBACKS))
-        flags &= ~WEIR_CARRY_OVER;
     if (flags & WEIR_CANCEL_RUNNING)
         land_all();
     world.plain_evictions[key] += !(flags & WEIR_CARRY_OVER) || world.faults;

@@ -215,8 +215,7 @@ static inline void call_local(struct actor *actor)
 {
     static int value[64];
 
-    if (actor->place == IN_CALLBACK ||
-        (actor->place == IN_BODY && actor->item->by_caller && !(FEATURES & CALLER_RUNS)))
+    if (actor->place == IN_CALLBACK)
         return; /* it would be set for whoever calls back */
     world.locals_made++;
     if (weir_local_set(&fuzz_local, &value[take_below(&actor->in, 64)]))

@@ -70,7 +70,7 @@ static inline void nurse(void *arg)
         if (!world.winding_down)
             continue;
         world.nursing = !world.freeing;
-        if (world.nursing || !(FEATURES & UNSETTLED_AT_FREE))
+        if (world.nursing) /* what is pending when it is freed is cancelled */
             settle_all();
         if (world.nursing && !helps_since)
             open_all_gates();
@@ -146,6 +146,7 @@ static inline void judge(void)
         weir_task_unref(item->task);
         item->task = NULL;
         CHECK_ITEM(item, item->made == item->dropped + item->taken);
+        CHECK_ITEM(item, item->args_dropped == (item->accepted && item->drops_arg));
     }
     weir_local_clear();
     CHECK_EQ(world.locals_made, world.locals_dropped);

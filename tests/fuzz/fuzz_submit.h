@@ -108,6 +108,8 @@ static inline weir_task_options take_options(struct actor *actor, struct item *i
     item->calls_back = take_chance(in, 2);
     opt.on_done = item->calls_back ? option_on_done : NULL;
     opt.on_done_arg = item;
+    item->drops_arg = take_chance(in, 3);
+    opt.drop_arg = item->drops_arg ? drop_arg : NULL;
     opt.deadline = take_deadline(actor);
     return opt;
 }

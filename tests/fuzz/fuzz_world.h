@@ -20,14 +20,9 @@ enum {
     PATIENCE_S = 30,
 };
 
-/* Calls and checks that are left out unless WEIR_FUZZ_FEATURES asks for them: each waits for a mend, and goes with it. */
+/* Calls that are left out unless WEIR_FUZZ_FEATURES asks for them: each waits for a mend, and goes with it. */
 enum {
-    UNSETTLED_AT_FREE = 2,        /* the executor is freed while tasks are pending            */
-    CARRY_OVER_AND_CALLBACKS = 4, /* callbacks call while a group is carried over             */
-    CALLER_RUNS = 16,             /* such bodies have a task of their own, and may pend       */
-    BLOCK_AND_EVICT = 64,         /* a task is shut down only if the executor was closed      */
-    BLOCK_COUNTS = 128,           /* only tasks that were accepted are counted as submitted   */
-    BLOCK_CIRCLES = 256,          /* bodies wait for room without a deadline                  */
+    BLOCK_CIRCLES = 256, /* bodies wait for room without a deadline */
 };
 static unsigned FEATURES;
 
@@ -57,6 +52,8 @@ struct item {
     int told, asked;  /* callbacks: called, and registered beside the one of the options         */
     int told_by_option;
     int heard_submitted, heard_started, heard_completed, heard_rejected;
+    bool drops_arg;
+    int args_dropped;
     int made, dropped, taken; /* values */
     void *local;          /* what its submitter saw                                            */
     weir_outcome outcome; /* as first seen                                                     */

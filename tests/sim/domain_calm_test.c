@@ -9,7 +9,6 @@ struct calm {
     weir_executor *ex;
     bool domains, places; /* and places are divided */
     bool nested;          /* bodies wait for tasks */
-    bool carries;         /* evicted groups are carried over */
     uint32_t cost_max;
     weir_task *task[TASKS];
     uint32_t priority[TASKS];
@@ -66,7 +65,7 @@ static void submit_some(int count)
     for (int i = 0; i < count && calm.count < TASKS; i++) {
         weir_task_options *opt =
             WEIR_TASK(.cost = 1 + pick(calm.cost_max), .priority = pick(8) ? 0 : 1 + pick(3),
-                      .on_done = calm.carries || pick(3) ? NULL : calls_back);
+                      .on_done = pick(3) ? NULL : calls_back);
         weir_task *task = NULL;
         if (pick(3))
             opt = NULL;
@@ -110,7 +109,7 @@ static void control(void)
         break;
     case 3:
         if (pick(3) == 0)
-            weir_group_evict(calm.ex, group_name[pick(GROUPS)], calm.carries ? WEIR_CARRY_OVER : 0);
+            weir_group_evict(calm.ex, group_name[pick(GROUPS)], pick(2) ? WEIR_CARRY_OVER : 0);
         break;
     case 4:
         if (calm.count)
@@ -184,7 +183,6 @@ static void new_calm(void)
     size_t count = 0;
 
     calm.nested = pick(3) == 0;
-    calm.carries = pick(2);
     calm.cost_max = pick(2) ? 1 : 3;
     memset(groups, 0, sizeof(groups));
     for (int i = 0; i < GROUPS; i++) {

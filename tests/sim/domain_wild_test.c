@@ -10,7 +10,7 @@ enum { SUBMITTERS = 2, TASKS = 30, SLOTS = 7, CONTROLS = 30, CALLBACKS = 40 };
 struct world {
     weir_executor *ex;
     _Atomic int done, began, dropped, called_back;
-    bool blocking, carries;
+    bool blocking;
 };
 static struct world world;
 
@@ -100,7 +100,7 @@ static void submitter(void *number_arg)
                                      .run_ms = pick(4) ? 0 : 1 + pick(20),
                                      .total_ms = pick(4) ? 0 : 1 + pick(50) },
                       .priority = pick(5), .cost = 1 + pick(3), .drop = pick(2) ? drop : NULL,
-                      .on_done = world.carries || pick(3) ? NULL : calls_back,
+                      .on_done = pick(3) ? NULL : calls_back,
                       .deadline = weir_now() + pick(40) * MS);
         bool keeps = pick(2);
         weir_task *task = NULL;
@@ -142,7 +142,7 @@ static void control(void)
         break;
     case 2:
         CHECK(weir_group_evict(world.ex, group_name[pick(GROUPS)],
-                               (world.carries && pick(2) ? WEIR_CARRY_OVER : 0) |
+                               (pick(2) ? WEIR_CARRY_OVER : 0) |
                                    (pick(3) ? 0 : WEIR_CANCEL_RUNNING)) == 0);
         break;
     case 3:
@@ -228,7 +228,6 @@ static void wild_life(void *arg)
     memset(&world, 0, sizeof(world));
     memset(&pending, 0, sizeof(pending));
     world.blocking = pick(2);
-    world.carries = pick(2);
     world.ex = random_executor();
     for (int i = 0; i < SUBMITTERS; i++)
         thread[i] = weir_sim_thread(submitter, (void *)(intptr_t)i, i ? "second" : "first");
