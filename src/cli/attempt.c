@@ -206,8 +206,9 @@ static void keep(struct attempt *a, int flow, const char *text, size_t length)
     if (!rc)
         return;
     a->lost = true;
+    a->job->output_error = -rc;
     set_deadline(a, a->map->opt->grace_ns);
-    map_say(a->map, "task %llu: its output cannot be kept in %s: %s; ending it",
+    map_say(a->map, "task %llu: cannot store its output in %s: %s; ending the command",
             (unsigned long long)a->job->seq, a->map->opt->temporary, strerror(-rc));
     end_group(a, SIGTERM);
 }
@@ -311,7 +312,8 @@ static int64_t cool_time(struct attempt *a)
     text[strcspn(text, "\n")] = 0;
     if (quantity_duration(&ns, text))
         return ns;
-    map_say(a->map, "task %llu: \"%s\" on descriptor %d is no duration (30s, 5m); taking %llds",
+    map_say(a->map,
+            "task %llu: \"%s\" on descriptor %d is not a duration such as 30s or 5m; using %llds",
             (unsigned long long)a->job->seq, text, COOL_FD,
             (long long)(a->map->opt->cool_ns / 1000000000));
     return a->map->opt->cool_ns;
@@ -343,8 +345,9 @@ static void see_it_through(struct attempt *a, int64_t *cool_ns)
 
     a->job->outcome = OUTCOME_DONE;
     if (!watch_all(a)) {
-        map_say(a->map, "task %llu: cannot watch it: %s; ending it",
-                (unsigned long long)a->job->seq, strerror(errno));
+        a->job->output_error = errno;
+        map_say(a->map, "task %llu: cannot watch the command: %s; ending it",
+                (unsigned long long)a->job->seq, strerror(a->job->output_error));
         a->lost = true;
         end_group(a, SIGKILL);
     } else {

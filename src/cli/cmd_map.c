@@ -257,7 +257,7 @@ struct parsed {
 
 static int bad_value(weir_message *message, const struct opt_reader *reader, const char *wanted)
 {
-    snprintf(message->text, sizeof(message->text), "--%s %.100s: write %s", reader->found->name,
+    snprintf(message->text, sizeof(message->text), "--%s %.100s: use %s", reader->found->name,
              reader->value, wanted);
     return WEIR_EINVAL;
 }
@@ -284,7 +284,7 @@ static int count(int64_t *n, const struct opt_reader *reader, weir_message *mess
 static int jobs(int64_t *n, const struct opt_reader *reader, weir_message *message)
 {
     size_t length = strlen(reader->value);
-    char digits[24];
+    char digits[24], wanted[40];
     int64_t percent;
 
     if (length == 0 || length >= sizeof(digits) || reader->value[length - 1] != '%')
@@ -294,7 +294,10 @@ static int jobs(int64_t *n, const struct opt_reader *reader, weir_message *messa
     if (!quantity_count(&percent, digits, 1, 100000))
         return bad_value(message, reader, "a number, or a share of the CPUs such as 200%");
     *n = (wr_os_cpus() * percent + 99) / 100;
-    return *n <= SLOTS_MAX ? 0 : bad_value(message, reader, "less");
+    if (*n <= SLOTS_MAX)
+        return 0;
+    snprintf(wanted, sizeof(wanted), "at most %d commands at once", SLOTS_MAX);
+    return bad_value(message, reader, wanted);
 }
 
 static int delimiter(struct record_syntax *syntax, const struct opt_reader *reader,
@@ -325,8 +328,7 @@ static int progress(enum progress_mode *mode, const struct opt_reader *reader,
 static int set_form(struct record_syntax *syntax, enum record_form form, weir_message *message)
 {
     if (syntax->form != FORM_LINES && syntax->form != form) {
-        snprintf(message->text, sizeof(message->text),
-                 "only one of --csv, --tsv and --jsonl can be");
+        snprintf(message->text, sizeof(message->text), "use only one of --csv, --tsv, --jsonl");
         return WEIR_EINVAL;
     }
     syntax->form = form;
@@ -336,8 +338,7 @@ static int set_form(struct record_syntax *syntax, enum record_form form, weir_me
 static int set_output(struct map_options *opt, enum output_mode mode, weir_message *message)
 {
     if (opt->output != OUTPUT_GROUPED && opt->output != mode) {
-        snprintf(message->text, sizeof(message->text),
-                 "--line-buffer and --files exclude each other");
+        snprintf(message->text, sizeof(message->text), "use only one of --line-buffer and --files");
         return WEIR_EINVAL;
     }
     opt->output = mode;
@@ -503,7 +504,7 @@ static int check_rules(const struct map_options *opt, weir_message *message)
         if (fnmatch(opt->rules.rule[i].pattern, "", 0) == 0)
             continue;
         snprintf(message->text, sizeof(message->text),
-                 "a rule for \"%.80s\", but no groups: say what they are with --group-by",
+                 "a rule for \"%.80s\" needs groups: set them with --group-by",
                  opt->rules.rule[i].pattern);
         return WEIR_EINVAL;
     }
@@ -534,7 +535,7 @@ int cmd_map(char **argv)
     }
     if (!rc && p.opt.keep_order && p.opt.output == OUTPUT_LINES) {
         snprintf(message.text, sizeof(message.text),
-                 "--keep-order and --line-buffer exclude each other");
+                 "use only one of --keep-order and --line-buffer");
         rc = WEIR_EINVAL;
     }
     if (!rc)

@@ -157,7 +157,7 @@ static void suspend(struct front *front)
     if (standstill_begin(standstill))
         stop_with_commands(front);
     else
-        map_say(front->map, "cannot stop: a command takes long to start");
+        map_say(front->map, "cannot stop now: a command is still being started");
     ns = standstill_end(standstill);
     if (front->kill_at < WEIR_FOREVER - ns)
         front->kill_at += ns;
@@ -187,7 +187,8 @@ static void interrupt(struct front *front)
     case 1:
         stop_starting(front);
         if (!front->show.live) /* which would say so */
-            map_say(front->map, "starting nothing more; Ctrl-C again ends what still runs");
+            map_say(front->map,
+                    "starting no more commands; press Ctrl-C again to end those that run");
         break;
     case 2:
         end_running(front);
@@ -295,7 +296,7 @@ static void flush_results(struct front *front)
     if (!rc)
         return;
     atomic_store(&front->map->wrong, true);
-    map_say(front->map, "%s: %s; starting nothing more", front->map->opt->results_path,
+    map_say(front->map, "%s: %s; starting no more commands", front->map->opt->results_path,
             strerror(-rc));
     stop_starting(front);
 }
@@ -327,8 +328,8 @@ static const char *phase_text(struct front *front)
     if (phase == MAP_RUNNING || weir_executor_stats_get(&stats, front->map->executor) < 0)
         return NULL;
     snprintf(front->phase, sizeof(front->phase),
-             phase == MAP_ENDING ? "ending %llu (Ctrl-C kills them)"
-                                 : "starting nothing more; %llu still run (Ctrl-C ends them)",
+             phase == MAP_ENDING ? "ending %llu commands (Ctrl-C kills them)"
+                                 : "starting no more; %llu still running (Ctrl-C ends them)",
              (unsigned long long)stats.running);
     return front->phase;
 }
@@ -447,7 +448,7 @@ static int exit_status(const struct map *map)
     return failed > 100 ? 101 : (int)failed;
 }
 
-/* What stopping early has cost: ": 1 was ended, 3 that were read have not run". */
+/* What stopping early has cost: ": 1 command was ended, 3 records were read but not run". */
 static const char *what_is_missing(char *text, size_t size, uint64_t halted, uint64_t not_run)
 {
     int n = 0;
@@ -455,16 +456,16 @@ static const char *what_is_missing(char *text, size_t size, uint64_t halted, uin
     text[0] = 0;
     if (halted)
         n = snprintf(text, size, ": %llu %s ended", (unsigned long long)halted,
-                     halted == 1 ? "was" : "were");
+                     halted == 1 ? "command was" : "commands were");
     if (not_run)
-        snprintf(text + n, size - (size_t)n, "%s %llu that %s not run", n ? "," : ":",
-                 (unsigned long long)not_run, not_run == 1 ? "was read has" : "were read have");
+        snprintf(text + n, size - (size_t)n, "%s %llu %s read but not run", n ? "," : ":",
+                 (unsigned long long)not_run, not_run == 1 ? "record was" : "records were");
     return text;
 }
 
 static void last_words(struct front *front)
 {
-    char text[80];
+    char text[120];
     struct map *map = front->map;
     uint64_t failed = atomic_load(&map->failed), not_run = atomic_load(&map->not_run);
 

@@ -11,7 +11,7 @@
 static int complain(weir_message *message, const char *text)
 {
     snprintf(message->text, sizeof(message->text),
-             "--halt %s: write never, soon,fail=N, now,fail=N, or a share such as soon,fail=10%%",
+             "--halt %s: use never, soon,fail=N, now,fail=N, or a share such as soon,fail=10%%",
              text);
     return WEIR_EINVAL;
 }

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -102,6 +103,28 @@ static bool is_passing(const struct job *job)
            (error == EAGAIN || error == EMFILE || error == ENFILE || error == ENOMEM);
 }
 
+/* Why a command cannot be started. */
+static void say_error(char *text, size_t size, int error)
+{
+    struct rlimit limit;
+
+    if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        snprintf(text, size,
+                 "no file descriptor left (limit %llu): raise it with `ulimit -n`, or lower -j",
+                 (unsigned long long)limit.rlim_cur);
+    else
+        snprintf(text, size, "%s", strerror(error));
+}
+
+static void tell_shortage(const struct job *job)
+{
+    char why[160];
+
+    say_error(why, sizeof(why), job->exec_error);
+    map_say(job->map, "task %llu has to wait, and fewer run at once than -j allows: %s",
+            (unsigned long long)job->seq, why);
+}
+
 /* One attempt. A shortage is waited out with permits held, so that nobody else runs into it instead. */
 static void attempt(struct job *job, int64_t *cool_ns)
 {
@@ -112,8 +135,7 @@ static void attempt(struct job *job, int64_t *cool_ns)
     attempt_run(job, cool_ns);
     while (is_passing(job) && weir_now() < until && atomic_load(&map->phase) == MAP_RUNNING) {
         if (!atomic_exchange(&map->short_told, true))
-            map_say(map, "task %llu cannot be started yet: %s; waiting, fewer may run than -j says",
-                    (unsigned long long)job->seq, strerror(job->exec_error));
+            tell_shortage(job);
         weir_fd_wait(map->stop_fd, WEIR_READ, weir_in_ns(pause_ns));
         pause_ns = pause_ns < SHORTAGE_PAUSE_MAX_NS ? 2 * pause_ns : pause_ns;
         attempt_run(job, cool_ns);
@@ -189,23 +211,40 @@ void job_submit(struct job *job)
 
 /* ---- its end ------------------------------------------------------------------------------------- */
 
+static void describe_outcome(const struct job *job, char *text, size_t size)
+{
+    switch (job->outcome) {
+    case OUTCOME_TIMED_OUT:
+        snprintf(text, size, " exceeded --timeout");
+        break;
+    case OUTCOME_CANNOT_RUN:
+        snprintf(text, size, " could not be started");
+        break;
+    case OUTCOME_BAD_INPUT:
+        snprintf(text, size, " was not run: its record is not valid");
+        break;
+    case OUTCOME_OUTPUT_LOST:
+        snprintf(text, size, " ran, but its output could not be written (%s)",
+                 strerror(job->output_error));
+        break;
+    default:
+        if (WIFSIGNALED(job->status))
+            snprintf(text, size, " was ended by signal %d", WTERMSIG(job->status));
+        else
+            snprintf(text, size, " exited with %d", WEXITSTATUS(job->status));
+        break;
+    }
+}
+
 /* The first failure, for the last words of the run. */
-static void describe(struct job *job, char *text, size_t size)
+static void describe(const struct job *job, char *text, size_t size)
 {
     int n = snprintf(text, size, "task %llu", (unsigned long long)job->seq);
 
     if (job->tally && job->tally->key[0] && (size_t)n < size)
         n += snprintf(text + n, size - (size_t)n, " of %.60s", job->tally->key);
-    if ((size_t)n >= size)
-        return;
-    if (job->outcome == OUTCOME_TIMED_OUT)
-        snprintf(text + n, size - (size_t)n, " ran out of time");
-    else if (job->outcome != OUTCOME_FAILED)
-        snprintf(text + n, size - (size_t)n, ": %s", outcome_name(job->outcome));
-    else if (WIFSIGNALED(job->status))
-        snprintf(text + n, size - (size_t)n, " was ended by signal %d", WTERMSIG(job->status));
-    else
-        snprintf(text + n, size - (size_t)n, " exited with %d", WEXITSTATUS(job->status));
+    if ((size_t)n < size)
+        describe_outcome(job, text + n, size - (size_t)n);
 }
 
 /* What could not be run; or the directory, if that is why. */
@@ -223,13 +262,15 @@ static void count_failure(struct job *job)
 {
     struct map *map = job->map;
     bool told = false;
+    char why[160];
 
     atomic_fetch_add(&map->failed, 1);
     if (atomic_compare_exchange_strong(&map->first_told, &told, true))
         describe(job, map->first_failure, sizeof(map->first_failure));
-    if (job->outcome == OUTCOME_CANNOT_RUN)
-        map_say(map, "task %llu: %.200s: %s", (unsigned long long)job->seq, obstacle(job),
-                strerror(job->exec_error));
+    if (job->outcome == OUTCOME_CANNOT_RUN) {
+        say_error(why, sizeof(why), job->exec_error);
+        map_say(map, "task %llu: %.200s: %s", (unsigned long long)job->seq, obstacle(job), why);
+    }
 }
 
 /* Asks the front to halt, if failures are as many as that. */

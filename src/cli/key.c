@@ -76,9 +76,10 @@ static int no_such_field(const char *name, const struct record_syntax *syntax,
 {
     if (syntax->names)
         return refuse(message, "--group-by: the header has no column \"%.80s\"", name);
-    return refuse(message,
-                  "--group-by: \"%.80s\" is no column number, nor host, /REGEX/ or a {} template",
-                  name);
+    return refuse(
+        message,
+        "--group-by: \"%.80s\" is not a column: use its number, host, /REGEX/, or a text with {}",
+        name);
 }
 
 static int set_field(struct key_rule *rule, const char *name, const struct record_syntax *syntax,
@@ -120,9 +121,9 @@ static int set_template(struct key_rule *rule, const char *spec, const struct re
         return rc;
     needs = template_needs(rule->template);
     if (needs & (TEMPLATE_NEEDS_KEY | TEMPLATE_NEEDS_SEQ))
-        return refuse(message, "--group-by: a key cannot be made of {key} or {seq}");
+        return refuse(message, "--group-by: use fields of the record, not {key} or {seq}");
     if (!needs)
-        return refuse(message, "--group-by: nothing in the braces of \"%.80s\" is a field", spec);
+        return refuse(message, "--group-by: no placeholder in \"%.80s\" is a field", spec);
     return 0;
 }
 
@@ -190,9 +191,9 @@ void key_rule_free(struct key_rule *rule)
 static int check_key(const struct span *key, uint64_t line, weir_message *message)
 {
     if (memchr(key->text, '\0', key->length))
-        return refuse(message, "line %" PRIu64 ": its group's key has a zero byte", line);
+        return refuse(message, "line %" PRIu64 ": the group's key contains a zero byte", line);
     if (key->length > KEY_MAX)
-        return refuse(message, "line %" PRIu64 ": its group's key is longer than %d bytes", line,
+        return refuse(message, "line %" PRIu64 ": the group's key is longer than %d bytes", line,
                       KEY_MAX);
     return 0;
 }

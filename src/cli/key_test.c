@@ -97,7 +97,7 @@ static void test_a_key_may_be_a_field(void **state)
     assert_key(&jsonl, "user.name", "{\"user\":{\"name\":\"x\\ty\"}}", "x\ty");
     assert_key(&jsonl, "n", "{\"n\":null}", "");
     assert_no_key(&lines, "2", "a", 1, "line 7: no column \"2\", only 1 column");
-    assert_no_key(&jsonl, "x", "{}", 2, "line 7: the object has no \"x\"");
+    assert_no_key(&jsonl, "x", "{}", 2, "line 7: the object has no field \"x\"");
 }
 
 static void test_a_key_may_be_what_a_regular_expression_finds(void **state)
@@ -120,7 +120,7 @@ static void test_regular_expressions_see_past_zero_bytes(void **state)
     (void)state;
     assert_string_equal(key, "5");
     free(key);
-    assert_no_key(&lines, "/a[^x]b/", "a\0b", 3, "line 7: its group's key has a zero byte");
+    assert_no_key(&lines, "/a[^x]b/", "a\0b", 3, "line 7: the group's key contains a zero byte");
 }
 
 static void test_a_key_may_be_a_host(void **state)
@@ -151,7 +151,7 @@ static void test_a_key_may_be_a_template(void **state)
     assert_key(&lines, "{//}", "/x/y/z", "/x/y");
     assert_key(&named, "{id}/{host}", "1,h,3,4,5", "1/h");
     assert_no_key(&lines, "{}", "a\0b", 3,
-                  "line 7: {} has a zero byte, which no argument can have");
+                  "line 7: {} contains a zero byte, which an argument cannot");
 }
 
 static void test_nonsense_is_refused_with_a_sentence(void **state)
@@ -159,15 +159,17 @@ static void test_nonsense_is_refused_with_a_sentence(void **state)
     struct key_rule *rule;
     weir_message message = { "" };
     (void)state;
-    assert_no_rule(&lines, "name",
-                   "--group-by: \"name\" is no column number, nor host, /REGEX/ or a {} template");
-    assert_no_rule(&lines, "",
-                   "--group-by: \"\" is no column number, nor host, /REGEX/ or a {} template");
+    assert_no_rule(
+        &lines, "name",
+        "--group-by: \"name\" is not a column: use its number, host, /REGEX/, or a text with {}");
+    assert_no_rule(
+        &lines, "",
+        "--group-by: \"\" is not a column: use its number, host, /REGEX/, or a text with {}");
     assert_no_rule(&named, "nam", "--group-by: the header has no column \"nam\"");
     assert_no_rule(&named, "host:nam", "--group-by: the header has no column \"nam\"");
-    assert_no_rule(&lines, "{x}", "--group-by: nothing in the braces of \"{x}\" is a field");
-    assert_no_rule(&lines, "{key}", "--group-by: a key cannot be made of {key} or {seq}");
-    assert_no_rule(&lines, "{}{seq}", "--group-by: a key cannot be made of {key} or {seq}");
+    assert_no_rule(&lines, "{x}", "--group-by: no placeholder in \"{x}\" is a field");
+    assert_no_rule(&lines, "{key}", "--group-by: use fields of the record, not {key} or {seq}");
+    assert_no_rule(&lines, "{}{seq}", "--group-by: use fields of the record, not {key} or {seq}");
     assert_int_equal(key_rule_new(&rule, "/a(/", &lines, &message), WEIR_EINVAL);
     assert_non_null(strstr(message.text, "/a(/"));
     key_rule_free(NULL);
@@ -182,9 +184,9 @@ static void test_keys_have_a_longest(void **state)
     key = key_in(&lines, "1", text, 4096, &message);
     assert_int_equal(strlen(key), 4096);
     free(key);
-    assert_no_key(&lines, "1", text, 4097, "line 7: its group's key is longer than 4096 bytes");
-    assert_no_key(&lines, "{}", text, 4097, "line 7: its group's key is longer than 4096 bytes");
-    assert_no_key(&lines, "/x+/", text, 4097, "line 7: its group's key is longer than 4096 bytes");
+    assert_no_key(&lines, "1", text, 4097, "line 7: the group's key is longer than 4096 bytes");
+    assert_no_key(&lines, "{}", text, 4097, "line 7: the group's key is longer than 4096 bytes");
+    assert_no_key(&lines, "/x+/", text, 4097, "line 7: the group's key is longer than 4096 bytes");
 }
 
 static void test_hosts_are_found_in_urls(void **state)

@@ -25,8 +25,8 @@ static const struct opt_section sections[] = {
       "weir completion bash, zsh or fish prints a completion script for that shell:\n\n"
       "    weir completion bash > ~/.local/share/bash-completion/completions/weir" },
     { "Exit status",
-      "0 if all went well; what else there is, each command's page says. 255: the arguments "
-      "make no sense, or something went wrong that is no task's failure." },
+      "0: success. 255: bad arguments, or an error that is not the failure of a task. Each "
+      "command's page lists the others." },
     { 0 },
 };
 

@@ -50,7 +50,7 @@ static int open_input(struct map *map)
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
         map->input_size = st.st_size;
     if (!name && isatty(0))
-        fputs("weir: reading records from the terminal; Ctrl-D ends them\n", stderr);
+        fputs("weir: reading records from the terminal; Ctrl-D ends the input\n", stderr);
     rc = reader_new(&map->reader, fd, name ? name : "standard input", map->opt->separator,
                     &map->syntax, map->stop_fd);
     return rc ? wrong(name ? name : "standard input", -rc) : 0;
@@ -124,8 +124,8 @@ static int check_our_names(const struct map *map, weir_message *message)
     if (!(needed & TEMPLATE_NEEDS_KEY) || (group_by && (!key || strcmp(group_by, "key") == 0)))
         return 0;
     if (!key)
-        return refuse(message, "{key} is the group, and there is none without --group-by; for the "
-                               "text itself write \\{key}");
+        return refuse(message, "{key} needs --group-by; for the text itself"
+                               " write \\{key}");
     return refuse(message,
                   "{key} could be the group or the column \"key\": write {%zu} for the column; the "
                   "group is in $WEIR_KEY",

@@ -102,10 +102,11 @@ struct job {
     int64_t attempts, cooled;
     weir_time queued_at, started_at, ended_at; /* of the last attempt; 0: none */
     enum outcome outcome;
-    int status;     /* as from waitpid; -1: it never ran */
-    int exec_error; /* an errno: why it cannot run      */
-    bool again;     /* run it once more                  */
-    bool counted;   /* among those that have ended */
+    int status;       /* as from waitpid; -1: it never ran */
+    int exec_error;   /* an errno: why it cannot run      */
+    int output_error; /* an errno: why its output is lost  */
+    bool again;       /* run it once more                  */
+    bool counted;     /* among those that have ended */
     struct spooled stream[2];
     bool amid_line[2]; /* --line-buffer: what was printed last has no newline */
 };

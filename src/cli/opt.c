@@ -211,7 +211,7 @@ static void say_unknown_letter(weir_message *message, const struct opt_command *
         say(message, "%.*s: no such option", SHOWN_MAX, word);
         return;
     }
-    say(message, "%.*s: no such option as -%c", SHOWN_MAX, word, letter);
+    say(message, "%.*s: unknown option -%c", SHOWN_MAX, word, letter);
     for (const struct opt *opt = NULL; (opt = next_option(command, opt));)
         if (length > 2 && begins(opt, word + 1, length)) { /* -timeout */
             say(message, "; did you mean --%s?", opt->name);

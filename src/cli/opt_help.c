@@ -215,7 +215,7 @@ static void put_options(struct page *page, const struct opt *options)
 
 static void put_subcommands(struct page *page, const struct opt_command *const *commands)
 {
-    static const char more[] = "weir COMMAND --help tells what a command can do.";
+    static const char more[] = "weir COMMAND --help shows the options of a command.";
     struct list list = { 0 };
 
     if (!commands || !commands[0])

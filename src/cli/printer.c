@@ -316,7 +316,8 @@ static struct job *next_job(struct printer *printer)
 static void lost(struct printer *printer, int error)
 {
     char text[200];
-    int n = snprintf(text, sizeof(text), "weir: task %llu: its output is lost: %s\n",
+    int n = snprintf(text, sizeof(text),
+                     "weir: task %llu ran, but its stored output cannot be read: %s\n",
                      (unsigned long long)printer->job->seq, strerror(error));
 
     atomic_store(&printer->map->wrong, true);

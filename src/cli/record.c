@@ -114,9 +114,10 @@ static int check_object(const struct record *record, weir_message *message)
     size_t at;
 
     if (wr_json_parse(&value, &at, record->text, record->length) < 0)
-        return refuse(message, "line %" PRIu64 ": not JSON from byte %zu on", record->line, at + 1);
+        return refuse(message, "line %" PRIu64 ": not valid JSON at byte %zu", record->line,
+                      at + 1);
     if (value.type != WR_JSON_OBJECT)
-        return refuse(message, "line %" PRIu64 ": a JSON object was expected, as in {\"a\": 1}",
+        return refuse(message, "line %" PRIu64 ": expected a JSON object such as {\"a\": 1}",
                       record->line);
     return 0;
 }
@@ -188,7 +189,7 @@ static int add_name(struct record_syntax *syntax, const struct record *header, s
     if (memchr(field->text, '\0', field->length))
         return refuse(message, "the header's column %zu has a zero byte in its name", column + 1);
     if (is_taken(header, column))
-        return refuse(message, "the header names two columns \"%.*s\"",
+        return refuse(message, "the header has two columns named \"%.*s\"",
                       field->length < 80 ? (int)field->length : 80, field->text);
     name = strndup(field->text, field->length);
     if (!name)

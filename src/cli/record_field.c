@@ -44,8 +44,7 @@ static int column_field(struct span *out, const struct record *record,
     size_t column = column_of(syntax, name, strlen(name));
 
     if (!column)
-        return refuse(message, "line %" PRIu64 ": there is no column \"%.80s\"", record->line,
-                      name);
+        return refuse(message, "line %" PRIu64 ": no column \"%.80s\"", record->line, name);
     if (column > record->field_count)
         return refuse(message, "line %" PRIu64 ": no column \"%.80s\", only %zu column%s",
                       record->line, name, record->field_count, record->field_count == 1 ? "" : "s");
@@ -129,7 +128,8 @@ static int member_field(struct span *out, char **owned, const struct record *rec
     struct wr_json value = object_of(record);
 
     if (!follow(&value, name))
-        return refuse(message, "line %" PRIu64 ": the object has no \"%.80s\"", record->line, name);
+        return refuse(message, "line %" PRIu64 ": the object has no field \"%.80s\"", record->line,
+                      name);
     return value_text(out, owned, &value);
 }
 

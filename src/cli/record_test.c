@@ -185,9 +185,9 @@ static void test_json_records_are_objects(void **state)
 {
     (void)state;
     assert_fields(&jsonl, " {\"a\": 1} ", "");
-    assert_no_split(&jsonl, "[1]", "line 7: a JSON object was expected, as in {\"a\": 1}");
-    assert_no_split(&jsonl, "{\"a\": }", "line 7: not JSON from byte 7 on");
-    assert_no_split(&jsonl, "a", "line 7: not JSON from byte 1 on");
+    assert_no_split(&jsonl, "[1]", "line 7: expected a JSON object such as {\"a\": 1}");
+    assert_no_split(&jsonl, "{\"a\": }", "line 7: not valid JSON at byte 7");
+    assert_no_split(&jsonl, "a", "line 7: not valid JSON at byte 1");
 }
 
 static void test_splitting_again_starts_afresh(void **state)
@@ -211,9 +211,9 @@ static void test_columns_have_numbers(void **state)
     assert_field(&csv, "a,\"b\"\"\"", "2", "b\"");
     assert_no_field(&lines, "a b", "3", "line 7: no column \"3\", only 2 columns");
     assert_no_field(&lines, "a", "2", "line 7: no column \"2\", only 1 column");
-    assert_no_field(&lines, "a", "0", "line 7: there is no column \"0\"");
-    assert_no_field(&lines, "a", "", "line 7: there is no column \"\"");
-    assert_no_field(&lines, "a", "name", "line 7: there is no column \"name\"");
+    assert_no_field(&lines, "a", "0", "line 7: no column \"0\"");
+    assert_no_field(&lines, "a", "", "line 7: no column \"\"");
+    assert_no_field(&lines, "a", "name", "line 7: no column \"name\"");
 }
 
 static void test_columns_have_the_headers_names(void **state)
@@ -226,7 +226,7 @@ static void test_columns_have_the_headers_names(void **state)
     assert_field(&syntax, "1,x,y,z", "3", "y");
     assert_field(&syntax, "1,x,y,z", "2024", "z");
     assert_no_field(&syntax, "1", "full, name", "line 7: no column \"full, name\", only 1 column");
-    assert_no_field(&syntax, "1", "i", "line 7: there is no column \"i\"");
+    assert_no_field(&syntax, "1", "i", "line 7: no column \"i\"");
     assert_true(record_may_have(&syntax, "id", 2));
     assert_true(record_may_have(&syntax, "idx", 2));
     assert_true(record_may_have(&syntax, "4", 1));
@@ -244,7 +244,7 @@ static void test_a_header_names_each_column_once(void **state)
     weir_message message = { "" };
     (void)state;
     assert_int_equal(record_syntax_set_names(&syntax, &header, &message), WEIR_EINVAL);
-    assert_string_equal(message.text, "the header names two columns \"a\"");
+    assert_string_equal(message.text, "the header has two columns named \"a\"");
     assert_null(syntax.names);
     record_fini(&header);
     assert_int_equal(record_split(&zero, &csv, NULL), 0);
@@ -259,7 +259,7 @@ static void test_messages_do_not_carry_control_characters(void **state)
     weir_message message = { "" };
     (void)state;
     assert_int_equal(record_syntax_set_names(&syntax, &header, &message), WEIR_EINVAL);
-    assert_string_equal(message.text, "the header names two columns \"?[2J\"");
+    assert_string_equal(message.text, "the header has two columns named \"?[2J\"");
     record_fini(&header);
 }
 
@@ -278,14 +278,14 @@ static void test_members_are_reached_by_name_and_path(void **state)
     assert_field(&jsonl, text, "a.deep.2.c", "-1.5");
     assert_field(&jsonl, text, "dotted.name.e.f", "g");
     assert_field(&jsonl, text, "1", "one");
-    assert_no_field(&jsonl, text, "x", "line 7: the object has no \"x\"");
-    assert_no_field(&jsonl, text, "a.x", "line 7: the object has no \"a.x\"");
-    assert_no_field(&jsonl, text, "s.x", "line 7: the object has no \"s.x\"");
-    assert_no_field(&jsonl, text, "a.deep.3", "line 7: the object has no \"a.deep.3\"");
-    assert_no_field(&jsonl, text, "a.deep.x", "line 7: the object has no \"a.deep.x\"");
-    assert_no_field(&jsonl, text, "a.", "line 7: the object has no \"a.\"");
-    assert_no_field(&jsonl, text, "", "line 7: the object has no \"\"");
-    assert_no_field(&jsonl, text, "....", "line 7: the object has no \"....\"");
+    assert_no_field(&jsonl, text, "x", "line 7: the object has no field \"x\"");
+    assert_no_field(&jsonl, text, "a.x", "line 7: the object has no field \"a.x\"");
+    assert_no_field(&jsonl, text, "s.x", "line 7: the object has no field \"s.x\"");
+    assert_no_field(&jsonl, text, "a.deep.3", "line 7: the object has no field \"a.deep.3\"");
+    assert_no_field(&jsonl, text, "a.deep.x", "line 7: the object has no field \"a.deep.x\"");
+    assert_no_field(&jsonl, text, "a.", "line 7: the object has no field \"a.\"");
+    assert_no_field(&jsonl, text, "", "line 7: the object has no field \"\"");
+    assert_no_field(&jsonl, text, "....", "line 7: the object has no field \"....\"");
 }
 
 static void test_decoded_values_may_have_zero_bytes(void **state)

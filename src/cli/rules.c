@@ -17,18 +17,18 @@ static int parse_value(struct rule *rule, const char *value, weir_message *messa
     case RULE_LIMIT:
         if (quantity_count(&rule->count, value, 1, LIMIT_MAX))
             return 0;
-        return refuse(message, "\"%.80s\" is no limit; a whole number is, from 1", value);
+        return refuse(message, "\"%.80s\": use a whole number, 1 or more", value);
     case RULE_WEIGHT:
         if (quantity_count(&rule->count, value, 1, WEIGHT_MAX))
             return 0;
-        return refuse(message, "\"%.80s\" is no weight; a whole number is, from 1 to %d", value,
-                      WEIGHT_MAX);
+        return refuse(message, "\"%.80s\": use a whole number from 1 to %d", value, WEIGHT_MAX);
     case RULE_RATE:
         if (quantity_rate(&rule->rate, value))
             return 0;
         break;
     }
-    return refuse(message, "\"%.80s\" is no rate; 10/s is, or 100/m:20 with a burst of 20", value);
+    return refuse(message, "\"%.80s\": use a rate such as 10/s, or 100/m:20 for a burst of 20",
+                  value);
 }
 
 static int add(struct rules *rules, const struct rule *rule)
@@ -51,7 +51,7 @@ int rules_add(struct rules *rules, enum rule_kind kind, const char *text, weir_m
     if (rc < 0)
         return rc;
     if (equals == text)
-        return refuse(message, "\"%.80s\" has no pattern before the =", text);
+        return refuse(message, "\"%.80s\": write a pattern before the =", text);
     rule.pattern = equals ? strndup(text, (size_t)(equals - text)) : strdup("*");
     if (!rule.pattern)
         return WEIR_ENOMEM;

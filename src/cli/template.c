@@ -78,7 +78,7 @@ size_t template_name_at(const char *at, const char *end, const struct record_syn
 /* The header's names, as many as fit; the others are counted. */
 static void list_names(char *text, size_t size, const struct record_syntax *syntax)
 {
-    enum { NAMES_SIZE = 200 };
+    enum { NAMES_SIZE = 210 };
     size_t used = 0, left = 0;
 
     for (size_t i = 0; i < syntax->name_count; i++) {
@@ -88,13 +88,14 @@ static void list_names(char *text, size_t size, const struct record_syntax *synt
         if (left || used + strlen(name) > NAMES_SIZE)
             left++;
         else
-            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "but ", name);
+            used += (size_t)snprintf(text + used, size - used, "%s%s",
+                                     used ? ", " : "the columns are ", name);
     }
     if (left)
-        snprintf(text + used, size - used, used ? ", and %zu more" : "but %zu with long names",
-                 left);
+        snprintf(text + used, size - used,
+                 used ? ", and %zu more" : "all %zu columns have long names", left);
     else if (!used)
-        snprintf(text, size, "and none with a name");
+        snprintf(text, size, "no column has a name");
 }
 
 int template_refuse_unknown(const char *at, const char *end, const struct record_syntax *syntax,
@@ -106,8 +107,7 @@ int template_refuse_unknown(const char *at, const char *end, const struct record
     if (!length)
         return 0;
     list_names(names, sizeof(names), syntax);
-    return refuse(message,
-                  "%.*s: the header has no such column, %s; for the text itself write \\%.*s",
+    return refuse(message, "%.*s: no such column; %s; for the text itself write \\%.*s",
                   length < 80 ? (int)length : 80, at, names, length < 80 ? (int)length : 80, at);
 }
 
@@ -283,7 +283,7 @@ int template_new(struct template **out, char *const *words, size_t count,
 
     *out = NULL;
     if (!count)
-        return refuse(message, "there is no command");
+        return refuse(message, "no command given");
     template = calloc(1, sizeof(*template));
     if (!template)
         return WEIR_ENOMEM;

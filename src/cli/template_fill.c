@@ -128,12 +128,13 @@ static int check_value(const struct placeholder *placeholder, struct span value,
 {
     if (memchr(value.text, '\0', value.length))
         return refuse(message,
-                      "line %" PRIu64 ": {%.80s} has a zero byte, which no argument can have", line,
-                      label_of(placeholder));
+                      "line %" PRIu64 ": {%.80s} contains a zero byte, which an argument cannot",
+                      line, label_of(placeholder));
     if (placeholder->numeric && !is_number(value))
-        return refuse(
-            message, "line %" PRIu64 ": {%.80s} stands in shell arithmetic, but is no whole number",
-            line, label_of(placeholder));
+        return refuse(message,
+                      "line %" PRIu64
+                      ": {%.80s} is used in shell arithmetic, but is not a whole number",
+                      line, label_of(placeholder));
     return 0;
 }
 

@@ -186,9 +186,9 @@ static void refer(struct script *s, enum placeholder_kind kind, size_t length)
     size_t index;
 
     if (level->place == HEREDOC && level->quoted)
-        s->error = refuse(s->message,
-                          "%.*s: nothing is replaced in a here-document whose end mark is quoted",
-                          (int)length, s->at);
+        s->error = refuse(
+            s->message, "%.*s: placeholders do not work in a here-document with a quoted end mark",
+            (int)length, s->at);
     else if (backtick_depth(s) && s->at > s->from && s->at[-1] == '\\')
         s->error =
             refuse(s->message, "%.*s after a backslash within backticks is ambiguous; use $(...)",
@@ -334,7 +334,7 @@ static void step_dollar(struct script *s)
         size_t length = placeholder_at(&kind, s->at + 1, s->end, s->syntax);
         if (length && kind <= HOLDS_BASE_STEM) {
             s->error =
-                refuse(s->message, "$%.*s is nothing the shell knows; for a dollar sign write \\$",
+                refuse(s->message, "$%.*s is not known to the shell; for a dollar sign write \\$",
                        (int)length, s->at + 1);
             return;
         }
@@ -651,8 +651,8 @@ static void append_record(struct script *s)
 
     end_word(s);
     if (top(s)->command || s->length < s->appendable) {
-        s->error = refuse(s->message, "{} cannot be put at the end of this command; "
-                                      "write it where it belongs");
+        s->error =
+            refuse(s->message, "cannot append {} to this command: write {} where it belongs");
         return;
     }
     s->error = template_add_placeholder(&index, s->template, HOLDS_RECORD, NULL, 0);
@@ -755,7 +755,7 @@ int template_new_shell(struct template **out, const char *shell, char *const *wo
 
     *out = NULL;
     if (!count)
-        return refuse(message, "there is no command");
+        return refuse(message, "no command given");
     source = join(&length, words, count);
     template = calloc(1, sizeof(*template));
     s = calloc(1, sizeof(*s));

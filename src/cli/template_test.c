@@ -148,21 +148,20 @@ static void test_a_name_that_the_header_lacks_is_refused(void **state)
                                                 .name_count = 1 };
 
     (void)state;
-    assert_unknown(
-        &named, "x{nam}",
-        "{nam}: the header has no such column, but name, First Name; for the text itself "
-        "write \\{nam}");
+    assert_unknown(&named, "x{nam}",
+                   "{nam}: no such column; the columns are name, First Name; for the text itself "
+                   "write \\{nam}");
     assert_unknown(&named, "x {Name-2_b} {name}",
-                   "{Name-2_b}: the header has no such column, but name, First Name; for the text "
+                   "{Name-2_b}: no such column; the columns are name, First Name; for the text "
                    "itself write \\{Name-2_b}");
     assert_unknown(
         &wide, "{x}",
-        "{x}: the header has no such column, but a_rather_long_name_of_a_column_1, "
+        "{x}: no such column; the columns are a_rather_long_name_of_a_column_1, "
         "a_rather_long_name_of_a_column_2, a_rather_long_name_of_a_column_3, "
         "a_rather_long_name_of_a_column_4, a_rather_long_name_of_a_column_5, and 4 more; "
         "for the text itself write \\{x}");
     assert_unknown(&empty, "{x}",
-                   "{x}: the header has no such column, and none with a name; for the text itself "
+                   "{x}: no such column; no column has a name; for the text itself "
                    "write \\{x}");
 }
 
@@ -279,11 +278,11 @@ static void test_values_that_cannot_be_are_refused(void **state)
 {
     (void)state;
     assert_not_filled(&lines, "{3}", "a b", 3, "line 7: no column \"3\", only 2 columns");
-    assert_not_filled(&jsonl, "{x}", "{}", 2, "line 7: the object has no \"x\"");
+    assert_not_filled(&jsonl, "{x}", "{}", 2, "line 7: the object has no field \"x\"");
     assert_not_filled(&lines, "{}", "a\0b", 3,
-                      "line 7: {} has a zero byte, which no argument can have");
+                      "line 7: {} contains a zero byte, which an argument cannot");
     assert_not_filled(&jsonl, "{a}", "{\"a\":\"\\u0000\"}", 14,
-                      "line 7: {a} has a zero byte, which no argument can have");
+                      "line 7: {a} contains a zero byte, which an argument cannot");
     /* Other fields may have some. */
     assert_filled(&jsonl, false, WORDS("{b}"), "{\"a\":\"\\u0000\",\"b\":1}", "1");
 }
@@ -313,7 +312,7 @@ static void test_no_words_are_no_command(void **state)
     struct template *template;
     (void)state;
     assert_int_equal(template_new(&template, NULL, 0, &lines, true, &message), WEIR_EINVAL);
-    assert_string_equal(message.text, "there is no command");
+    assert_string_equal(message.text, "no command given");
     assert_int_equal(template_new_shell(&template, "sh", NULL, 0, &lines, true, &message),
                      WEIR_EINVAL);
 }
@@ -414,13 +413,13 @@ static void test_placeholders_the_shell_would_not_replace_are_refused(void **sta
     char deep[300];
     (void)state;
     assert_no_script(false, "cat <<'E'\n{}\nE",
-                     "{}: nothing is replaced in a here-document whose end mark is quoted");
+                     "{}: placeholders do not work in a here-document with a quoted end mark");
     assert_no_script(false, "cat <<\\E\n{/}\nE",
-                     "{/}: nothing is replaced in a here-document whose end mark is quoted");
+                     "{/}: placeholders do not work in a here-document with a quoted end mark");
     assert_no_script(false, "echo ${}",
-                     "${} is nothing the shell knows; for a dollar sign write \\$");
+                     "${} is not known to the shell; for a dollar sign write \\$");
     assert_no_script(false, "echo \"${//}\"",
-                     "${//} is nothing the shell knows; for a dollar sign write \\$");
+                     "${//} is not known to the shell; for a dollar sign write \\$");
     assert_no_script(false, "echo `echo \\\\{}`",
                      "{} after a backslash within backticks is ambiguous; use $(...)");
     memset(deep, '(', sizeof(deep));
@@ -440,7 +439,7 @@ static void test_the_record_is_not_appended_where_it_would_run(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++)
         assert_no_script(true, scripts[i],
-                         "{} cannot be put at the end of this command; write it where it belongs");
+                         "cannot append {} to this command: write {} where it belongs");
 }
 
 /* ---- real shells --------------------------------------------------------------------------------- */
@@ -648,8 +647,8 @@ static void test_arithmetic_takes_numbers_only(void **state)
                          0);
         for (size_t k = 0; k < sizeof(wrong) / sizeof(wrong[0]); k++) {
             assert_null(fill(template, &lines, wrong[k], strlen(wrong[k]), &message));
-            assert_string_equal(message.text,
-                                "line 7: {} stands in shell arithmetic, but is no whole number");
+            assert_string_equal(
+                message.text, "line 7: {} is used in shell arithmetic, but is not a whole number");
         }
         template_free(template);
     }

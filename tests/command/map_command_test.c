@@ -67,7 +67,8 @@ static void test_too_few_descriptors_make_it_slower_only(void)
 
     assert_int_equal(r->status, 0);
     assert_string_equal(r->out, "100\n");
-    assert_non_null(strstr(r->err, "cannot be started yet: Too many open files"));
+    assert_non_null(strstr(
+        r->err, "no file descriptor left (limit 64): raise it with `ulimit -n`, or lower -j"));
 }
 
 static void test_each_command_leads_a_process_group(void)
@@ -232,7 +233,7 @@ static void test_a_timeout_ends_the_command(void)
 {
     const struct ran *r = MAP("1000\n0\n", "--timeout", ample(), "--", "sleep");
 
-    assert_ran(r, 1, "", "weir: 1 of 2 failed; the first: task 1 ran out of time\n");
+    assert_ran(r, 1, "", "weir: 1 of 2 failed; the first: task 1 exceeded --timeout\n");
 }
 
 static void test_who_ignores_term_is_killed_after_the_grace_with_all_it_started(void)
@@ -408,7 +409,7 @@ static void test_what_is_no_duration_is_said_and_the_option_counts(void)
             "[ $WEIR_ATTEMPT = 2 ] || { echo soon >&$WEIR_COOL_FD; exit 75; }", "{}");
 
     assert_status(r, 0);
-    assert_contains(r->err, "weir: task 1: \"soon\" on descriptor 3 is no duration");
+    assert_contains(r->err, "weir: task 1: \"soon\" on descriptor 3 is not a duration");
 }
 
 static void test_another_exit_code_does_not_cool(void)
@@ -454,7 +455,7 @@ static void test_halt_now_ends_what_runs(void)
 
     assert_status(r, 1); /* the other did not fail: it was ended */
     assert_string_equal(r->err, "weir: 1 of 2 failed; the first: task 1 exited with 1\n"
-                                "weir: stopped early: 1 was ended\n");
+                                "weir: stopped early: 1 command was ended\n");
     read_results(&results, "now");
     assert_string_equal(text_of(&results, 1, "reason"), "failed");
     assert_string_equal(text_of(&results, 2, "reason"), "halted");
@@ -483,7 +484,7 @@ static void test_halt_now_counts_nobody_who_obeys(void)
 
     assert_status(r, 1);
     assert_string_equal(r->err, "weir: 1 of 3 failed; the first: task 1 exited with 9\n"
-                                "weir: stopped early: 2 were ended\n");
+                                "weir: stopped early: 2 commands were ended\n");
     read_results(&results, "obey");
     assert_string_equal(text_of(&results, 2, "reason"), "halted");
     assert_number(&results, 2, "exit", 3);
@@ -584,7 +585,7 @@ static void test_the_first_interrupt_waits_for_what_runs(void)
                            .input_stays = true });
     assert_true(scratch_await("int.1", ""));
     kill(command_pid(), SIGINT);
-    assert_true(command_await_message("starting nothing more"));
+    assert_true(command_await_message("starting no more commands"));
     scratch_write("go", "x", 0);
     r = sound(command_finish());
     assert_string_equal(r->out, "1\n");

@@ -6,7 +6,7 @@ struct refusal {
     const char *option, *value, *said;
 };
 
-static const char duration[] = "write a duration such as 500ms, 30s, 5m or 1.5h";
+static const char duration[] = "use a duration such as 500ms, 30s, 5m or 1.5h";
 
 static void assert_refused(const struct refusal *r)
 {
@@ -36,13 +36,13 @@ static void test_durations_have_to_be_some(void)
 static void test_numbers_have_to_be_in_their_range(void)
 {
     static const struct refusal refused[] = {
-        { "-j", "0", "--jobs 0: write a number from 1 to " },
-        { "--jobs", "x", "--jobs x: write a number from 1 to " },
-        { "--jobs", "-1", "--jobs -1: write a number from 1 to " },
+        { "-j", "0", "--jobs 0: use a number from 1 to " },
+        { "--jobs", "x", "--jobs x: use a number from 1 to " },
+        { "--jobs", "-1", "--jobs -1: use a number from 1 to " },
         { "--jobs", "99999999999999999999",
-          "--jobs 99999999999999999999: write a number from 1 to " },
-        { "-J", "0", "--per-group 0: write a number from 1 to " },
-        { "--per-group", "two", "--per-group two: write a number from 1 to " },
+          "--jobs 99999999999999999999: use a number from 1 to " },
+        { "-J", "0", "--per-group 0: use a number from 1 to " },
+        { "--per-group", "two", "--per-group two: use a number from 1 to " },
     };
 
     for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
@@ -52,32 +52,33 @@ static void test_numbers_have_to_be_in_their_range(void)
         assert_string_equal(r->out, "");
     }
     assert_refused(&(struct refusal){
-        "-j", "0%", "--jobs 0%: write a number, or a share of the CPUs such as 200%" });
+        "-j", "0%", "--jobs 0%: use a number, or a share of the CPUs such as 200%" });
     assert_refused(
-        &(struct refusal){ "--max-wait", "-1", "--max-wait -1: write a number from 0 to 1000000" });
-    assert_refused(&(struct refusal){ "--retries", "many",
-                                      "--retries many: write a number from 0 to 1000000" });
+        &(struct refusal){ "--max-wait", "-1", "--max-wait -1: use a number from 0 to 1000000" });
     assert_refused(
-        &(struct refusal){ "--cool-code", "0", "--cool-code 0: write a number from 1 to 255" });
+        &(struct refusal){ "--retries", "many", "--retries many: use a number from 0 to 1000000" });
     assert_refused(
-        &(struct refusal){ "--cool-code", "256", "--cool-code 256: write a number from 1 to 255" });
+        &(struct refusal){ "--cool-code", "0", "--cool-code 0: use a number from 1 to 255" });
+    assert_refused(
+        &(struct refusal){ "--cool-code", "256", "--cool-code 256: use a number from 1 to 255" });
 }
 
 static void test_rules_have_to_be_rules(void)
 {
     static const struct refusal refused[] = {
-        { "--limit", "a=0", "--limit \"0\" is no limit; a whole number is, from 1" },
-        { "--limit", "a", "--limit \"a\" is no limit; a whole number is, from 1" },
-        { "--limit", "=3", "--limit \"=3\" has no pattern before the =" },
-        { "--weight", "a=0", "--weight \"0\" is no weight; a whole number is, from 1 to 1000" },
-        { "--weight", "a=1001",
-          "--weight \"1001\" is no weight; a whole number is, from 1 to 1000" },
-        { "--rate", "a=10", "--rate \"10\" is no rate; 10/s is, or 100/m:20 with a burst of 20" },
-        { "--rate", "a=0/s", "--rate \"0/s\" is no rate; 10/s is, or 100/m:20 with a burst of 20" },
+        { "--limit", "a=0", "--limit \"0\": use a whole number, 1 or more" },
+        { "--limit", "a", "--limit \"a\": use a whole number, 1 or more" },
+        { "--limit", "=3", "--limit \"=3\": write a pattern before the =" },
+        { "--weight", "a=0", "--weight \"0\": use a whole number from 1 to 1000" },
+        { "--weight", "a=1001", "--weight \"1001\": use a whole number from 1 to 1000" },
+        { "--rate", "a=10",
+          "--rate \"10\": use a rate such as 10/s, or 100/m:20 for a burst of 20" },
+        { "--rate", "a=0/s",
+          "--rate \"0/s\": use a rate such as 10/s, or 100/m:20 for a burst of 20" },
         { "--rate", "a=1/0s",
-          "--rate \"1/0s\" is no rate; 10/s is, or 100/m:20 with a burst of 20" },
+          "--rate \"1/0s\": use a rate such as 10/s, or 100/m:20 for a burst of 20" },
         { "--rate", "a=1/s:0",
-          "--rate \"1/s:0\" is no rate; 10/s is, or 100/m:20 with a burst of 20" },
+          "--rate \"1/s:0\": use a rate such as 10/s, or 100/m:20 for a burst of 20" },
     };
 
     for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)
@@ -119,10 +120,9 @@ static void test_halt_has_to_say_when(void)
 
     for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
         char said[200];
-        snprintf(
-            said, sizeof(said),
-            "--halt %s: write never, soon,fail=N, now,fail=N, or a share such as soon,fail=10%%",
-            values[i]);
+        snprintf(said, sizeof(said),
+                 "--halt %s: use never, soon,fail=N, now,fail=N, or a share such as soon,fail=10%%",
+                 values[i]);
         assert_refused(&(struct refusal){ "--halt", values[i], said });
     }
 }
@@ -135,8 +135,8 @@ static void test_halt_never_is_the_default(void)
 
 static void test_progress_is_one_of_three(void)
 {
-    assert_refused(&(struct refusal){ "--progress", "often",
-                                      "--progress often: write auto, never or always" });
+    assert_refused(
+        &(struct refusal){ "--progress", "often", "--progress often: use auto, never or always" });
 }
 
 static void test_values_that_are_missing_are_asked_for(void)
@@ -213,9 +213,9 @@ static void test_without_a_command_it_is_asked_for(void)
 static void test_output_modes_exclude_each_other(void)
 {
     assert_ran(MAP("", "--line-buffer", "--files", "d", "--", "echo"), 255, "",
-               "weir: --line-buffer and --files exclude each other\nTry 'weir map --help'.\n");
+               "weir: use only one of --line-buffer and --files\nTry 'weir map --help'.\n");
     assert_ran(MAP("", "-k", "--line-buffer", "--", "echo"), 255, "",
-               "weir: --keep-order and --line-buffer exclude each other\nTry 'weir map --help'.\n");
+               "weir: use only one of --keep-order and --line-buffer\nTry 'weir map --help'.\n");
 }
 
 static void test_help_names_every_option(void)
@@ -247,12 +247,13 @@ static void test_help_that_cannot_be_written_is_an_error(void)
 static void test_group_by_has_to_be_possible(void)
 {
     static const struct refusal refused[] = {
-        { "-g", "name", "\"name\" is no column number, nor host, /REGEX/ or a {} template" },
-        { "-g", "", "\"\" is no column number, nor host, /REGEX/ or a {} template" },
+        { "-g", "name",
+          "\"name\" is not a column: use its number, host, /REGEX/, or a text with {}" },
+        { "-g", "", "\"\" is not a column: use its number, host, /REGEX/, or a text with {}" },
         { "-g", "/(/", "/(/: " },
-        { "-g", "{seq}", "a key cannot be made of {key} or {seq}" },
-        { "-g", "{nothing}", "nothing in the braces of \"{nothing}\" is a field" },
-        { "-g", "host:what", "\"what\" is no column number" },
+        { "-g", "{seq}", "use fields of the record, not {key} or {seq}" },
+        { "-g", "{nothing}", "no placeholder in \"{nothing}\" is a field" },
+        { "-g", "host:what", "\"what\" is not a column: use its number" },
     };
 
     for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {

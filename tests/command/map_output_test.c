@@ -114,7 +114,7 @@ static void test_tag_of_a_missing_field_is_bad_input(void)
 
     assert_status(r, 1);
     assert_string_equal(r->out, "");
-    assert_contains(r->err, "line 1: the object has no \"b\"");
+    assert_contains(r->err, "line 1: the object has no field \"b\"");
 }
 
 static void test_tag_of_a_large_output(void)
@@ -384,8 +384,10 @@ static void test_output_that_cannot_be_kept_ends_its_command_alone(void)
 
     assert_status(r, 1);
     assert_contains(r->err,
-                    "weir: task 1: its output cannot be kept in /nowhere/at/all: No such file or "
-                    "directory; ending it\n");
+                    "weir: task 1: cannot store its output in /nowhere/at/all: No such file or "
+                    "directory; ending the command\n");
+    assert_contains(r->err, "the first: task 1 ran, but its output could not be written (No such "
+                            "file or directory)\n");
     assert_contains(r->out, "2\n");
     read_results(&results, "lost");
     assert_string_equal(text_of(&results, 1, "reason"), "output_lost");
@@ -411,7 +413,9 @@ static void test_a_full_temporary_directory_ends_the_command_that_fills_it(void)
                          "TMPDIR=small exec weir map -j1 -- sh -c \"[ {} = 2 ] || yes; echo {}\"'");
     assert_status(r, 1);
     assert_contains(r->err,
-                    "weir: task 1: its output cannot be kept in small: No space left on device");
+                    "weir: task 1: cannot store its output in small: No space left on device");
+    assert_contains(r->err, "task 1 ran, but its output could not be written (No space left on "
+                            "device)\n");
     assert_contains(r->out, "2\n");
 }
 
@@ -449,7 +453,7 @@ static void test_dry_run_counts_what_could_not_run(void)
 {
     const struct ran *r = MAP("{}\n{\"a\":1}\n", "--dry-run", "--jsonl", "--", "echo", "{a}");
 
-    assert_ran(r, 1, "echo 1\n", "weir: line 1: the object has no \"a\"\n");
+    assert_ran(r, 1, "echo 1\n", "weir: line 1: the object has no field \"a\"\n");
 }
 
 static void test_dry_run_needs_no_such_command(void)

@@ -97,15 +97,16 @@ static void test_the_first_interrupt_drains(void)
                      "err");
     AWAIT_THAT(two_run());
     send_signal(pid, SIGINT);
-    AWAIT_THAT(count_of("err", "starting nothing more") == 1);
+    AWAIT_THAT(count_of("err", "starting no more commands") == 1);
     CHECK_EQUAL(waitpid(pid, NULL, WNOHANG), 0);
     gate_open(gate, 4);
     CHECK_EQUAL(weir_end(pid), 255);
     CHECK_EQUAL(count_lines_of("out"), 2);
     CHECK_EQUAL(count_of("out", "done "), 2);
-    assert_string_equal(read_file("err"),
-                        "weir: starting nothing more; Ctrl-C again ends what still runs\n"
-                        "weir: stopped early: 3 that were read have not run\n");
+    assert_string_equal(
+        read_file("err"),
+        "weir: starting no more commands; press Ctrl-C again to end those that run\n"
+        "weir: stopped early: 3 records were read but not run\n");
     CHECK_EQUAL(count_lines_of("results"), 5);
     CHECK_EQUAL(count_of("results", "\"done\""), 2);
     CHECK_EQUAL(count_of("results", "\"not_run\""), 3);
@@ -131,7 +132,9 @@ static void test_the_second_interrupt_ends_whole_process_groups(void)
     CHECK_EQUAL(count_of("results", "\"signal\":15"), 2);
     CHECK_EQUAL(count_of("results", "\"not_run\""), 3);
     CHECK_EQUAL(count_of("err", "failed"), 0);
-    CHECK_EQUAL(count_of("err", "stopped early: 2 were ended, 3 that were read have not run"), 1);
+    CHECK_EQUAL(
+        count_of("err", "stopped early: 2 commands were ended, 3 records were read but not run"),
+        1);
     nothing_is_left();
     close(gate);
 }
@@ -148,7 +151,7 @@ static void test_what_an_interrupt_has_ended_is_no_success(void)
     AWAIT_THAT(two_run());
     send_signal(pid, SIGTERM);
     CHECK_EQUAL(weir_end(pid), 255);
-    CHECK_EQUAL(count_of("err", "stopped early: 2 were ended\n"), 1);
+    CHECK_EQUAL(count_of("err", "stopped early: 2 commands were ended\n"), 1);
     nothing_is_left();
     close(gate);
 }

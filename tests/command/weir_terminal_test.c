@@ -483,10 +483,10 @@ static void test_control_c_gives_the_terminal_back(void)
     SEE_THAT(&t, is_raw(&t));
     SEE(&t, "1 running");
     type(&t, "\003");
-    SEE(&t, "starting nothing more; 1 still run (Ctrl-C ends them)");
+    SEE(&t, "starting no more; 1 still running (Ctrl-C ends them)");
     type(&t, "\003");
     CHECK_EQUAL(terminal_end(&t), 255);
-    SEE(&t, "weir: stopped early: 1 was ended, 1 that was read has not run");
+    SEE(&t, "weir: stopped early: 1 command was ended, 1 record was read but not run");
     terminal_free(&t);
     close(gate);
 }
