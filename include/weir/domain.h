@@ -99,7 +99,7 @@ typedef struct
     uint64_t places_lent, places_recalled; /* counted since the executor was made              */
 } weir_domain_stats;
 
-/* Figures of one domain. WEIR_ENODOMAIN: there is no such domain. WEIR_EINVAL: NULL, or no size. */
+/* Figures of one domain. WEIR_ENODOMAIN: an unknown domain. WEIR_EINVAL: NULL, or no size. */
 int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char *domain);
 
 /* The name of the index-th domain, the default one first; NULL beyond the last. Belongs to the executor. */

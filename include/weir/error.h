@@ -27,9 +27,9 @@ WEIR_BEGIN_DECLS
     X(CLOSED, -4101, "the runtime or executor is shutting down")                          \
     X(VERSION, -4102, "an option was set that this version of the library does not know") \
     X(REJECTED, -4103, "the task was rejected; its result has the reason")                \
-    X(ALREADY, -EALREADY, "the task has settled already")                                 \
-    X(NOGROUP, -4104, "there is no such group")                                           \
-    X(NODOMAIN, -4105, "there is no such domain")
+    X(ALREADY, -EALREADY, "not possible in the present state of the task or domain")      \
+    X(NOGROUP, -4104, "unknown group")                                                    \
+    X(NODOMAIN, -4105, "unknown domain")
 
 enum {
 #define WEIR_ERROR_ENUM_(name, number, text) WEIR_E##name = (number),

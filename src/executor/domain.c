@@ -91,7 +91,7 @@ static int named_domain(weir_executor *ex, const char *name, weir_message *messa
 {
     int d = wr_policy_domain(&ex->policy, name);
 
-    return d < 0 ? refuse_call(message, WEIR_ENODOMAIN, name, "there is no such domain") : d;
+    return d < 0 ? refuse_call(message, WEIR_ENODOMAIN, name, "unknown domain") : d;
 }
 
 /* Refuses what waits in a group, unless its domain was restored meanwhile: then it may stay. Locks the group: if
@@ -154,7 +154,7 @@ int weir_domain_release(weir_executor *ex, const char *name, const char *receive
     if (d == WR_DEFAULT)
         return refuse_call(message, WEIR_EINVAL, name, "the default domain cannot be released");
     if (d == r)
-        return refuse_call(message, WEIR_EINVAL, name, "it cannot receive its own slots");
+        return refuse_call(message, WEIR_EINVAL, name, "a domain cannot receive its own slots");
     hall = ex->hall;
     wr_lock(&hall->lock);
     already = hall->ledger.share[d].released;
@@ -168,11 +168,11 @@ int weir_domain_release(weir_executor *ex, const char *name, const char *receive
     }
     wr_unlock(&hall->lock);
     if (already)
-        return refuse_call(message, WEIR_EALREADY, name, "it is released already");
+        return refuse_call(message, WEIR_EALREADY, name, "already released");
     if (!can)
         return refuse_call(
             message, WEIR_EINVAL, name,
-            "it or its receiver is part of a release that is not over; restore first");
+            "the domain or its receiver is part of a release that is not over: restore first");
     wr_executor_wake(ex);
     if (flags & WEIR_CANCEL_RUNNING) {
         wr_executor_sweep(ex); /* its bodies on threads are in everyone's pool */
@@ -206,7 +206,7 @@ int weir_domain_restore(weir_executor *ex, const char *name, weir_message *messa
     }
     wr_unlock(&hall->lock);
     if (!released)
-        return refuse_call(message, WEIR_EALREADY, name, "it is not released");
+        return refuse_call(message, WEIR_EALREADY, name, "not released");
     wr_executor_wake(ex);
     wr_room_made(ex);
     return 0;
@@ -229,10 +229,10 @@ static int refuse_amount(weir_message *message, const char *domain, const char *
     int64_t at_most = wr_limit_to(most);
 
     if (message && amount > at_most)
-        snprintf(
-            message->text, sizeof(message->text),
-            "domain \"%.64s\": %s is %lld: %lld at most, with all that the default domain can give",
-            domain, field, (long long)amount, (long long)at_most);
+        snprintf(message->text, sizeof(message->text),
+                 "domain \"%.64s\": %s is %lld: use at most %lld: its own and all that "
+                 "the default domain can give",
+                 domain, field, (long long)amount, (long long)at_most);
     else if (message)
         snprintf(message->text, sizeof(message->text),
                  "domain \"%.64s\": %s is %lld: use 1 or more%s, or 0 to leave it as it is", domain,
@@ -265,7 +265,7 @@ int weir_domain_resize(weir_executor *ex, const char *name, int64_t slots, int64
         return d;
     if (d == WR_DEFAULT)
         return refuse_call(message, WEIR_EINVAL, name,
-                           "the default domain has what the others leave; resize those");
+                           "the default domain has what the other domains leave: resize those");
     l = &ex->hall->ledger;
     wr_lock(&ex->hall->lock);
     in_release = wr_ledger_in_release(l, (uint32_t)d);
@@ -285,7 +285,7 @@ int weir_domain_resize(weir_executor *ex, const char *name, int64_t slots, int64
         return refuse_amount(message, name, "queue", queue, most_places, " or WEIR_NO_QUEUE");
     if (in_release)
         return refuse_call(message, WEIR_EINVAL, name,
-                           "it is part of a release that is not over; restore first");
+                           "the domain is part of a release that is not over: restore first");
     wr_executor_wake(ex);
     wr_room_made(ex);
     return 0;

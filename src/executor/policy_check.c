@@ -66,9 +66,8 @@ static void check_weight(struct check *check, const char *key, int64_t *weight)
 static void check_span(struct check *check, const char *key, const char *field, int64_t ms)
 {
     if (ms < 0 || (ms > WEIR_SPAN_MAX_MS && ms != WEIR_NO_LIMIT))
-        complain(
-            check, key, field, ms,
-            "use 1 to 31536000000 (a year), WEIR_NO_LIMIT, or 0 for what the next one up says");
+        complain(check, key, field, ms,
+                 "use 1 to 31536000000 (a year), WEIR_NO_LIMIT, or 0 for the default");
 }
 
 static void check_deadlines(struct check *check, const char *key, const weir_deadlines *d)
@@ -111,7 +110,7 @@ static void check_pace(struct check *check, const char *key, weir_pace *pace)
     if (pace->starts < 0)
         complain(check, key, "pace.starts", pace->starts, "use 1 or more, or 0 for no pace");
     if (!pace->starts)
-        complain(check, key, "pace.starts", 0, "a pace needs starts");
+        complain(check, key, "pace.starts", 0, "use 1 or more: period_ns or burst is set");
     if (pace->period_ns < 0)
         complain(check, key, "pace.period_ns", pace->period_ns, "use 1 or more, or 0 for a second");
     if (pace->burst < 0)
@@ -135,7 +134,7 @@ static void check_group(struct check *check, const struct wr_policy *policy,
         !group->domain && !group->run_on && !wr_has_deadlines(&group->deadlines) &&
         !has_pace(&group->pace))
         complain(check, group->key, "limit", 0,
-                 "an entry must set something; remove it, or set a limit");
+                 "the entry sets nothing: set a field, or remove the entry");
     /* A limit left open is asked of limit_for later; zero stays zero until then. */
     if (group->limit)
         check_limit(check, group->key, "limit", &group->limit, 0);
@@ -146,10 +145,10 @@ static void check_group(struct check *check, const struct wr_policy *policy,
     check_carrier(check, group->key, group->run_on);
     check_pace(check, group->key, &group->pace);
     if (group->domain && wr_policy_domain(policy, group->domain) < 0 && !check->failed) {
-        complain(check, group->key, "domain", 0, "there is no such domain");
+        complain(check, group->key, "domain", 0, "unknown domain");
         if (check->message)
             snprintf(check->message->text, sizeof(check->message->text),
-                     "groups[\"%.64s\"].domain is \"%.64s\": there is no such domain", group->key,
+                     "groups[\"%.64s\"].domain is \"%.64s\": unknown domain", group->key,
                      group->domain);
     }
 }
@@ -167,15 +166,17 @@ static void check_mode(struct check *check, const char *name, const char *field,
 static void check_default(struct check *check, weir_domain_policy *d)
 {
     if (d->slots)
-        complain(check, d->name, "slots", d->slots, "the default domain has the rest; leave it 0");
+        complain(check, d->name, "slots", d->slots,
+                 "use 0: the default domain has what the other domains leave");
     if (d->queue)
-        complain(check, d->name, "queue", d->queue, "the default domain has the rest; leave it 0");
+        complain(check, d->name, "queue", d->queue,
+                 "use 0: the default domain has what the other domains leave");
     if (d->slots_mode != WEIR_MAX)
         complain(check, d->name, "slots_mode", d->slots_mode,
-                 "the default domain has nobody to borrow from; use WEIR_MAX");
+                 "use WEIR_MAX: the default domain has no domain to borrow from");
     if (d->queue_mode != WEIR_MAX)
         complain(check, d->name, "queue_mode", d->queue_mode,
-                 "the default domain has nobody to borrow from; use WEIR_MAX");
+                 "use WEIR_MAX: the default domain has no domain to borrow from");
     if (!d->lend_max)
         d->lend_max = WEIR_NONE;
     if (!d->queue_lend_max)
@@ -201,7 +202,7 @@ static void check_domain(struct check *check, const weir_policy *given, weir_dom
     check_deadlines(check, d->name, &d->deadlines);
     check_carrier(check, d->name, d->run_on);
     check_most(check, d->name, "workers", d->workers, WR_WORKERS_MAX,
-               "use 1 to 4096, or 0 for none of its own");
+               "use 1 to 4096, or 0 for the workers of the executor");
     if (strcmp(d->name, WEIR_DEFAULT_DOMAIN) == 0) {
         check_default(check, d);
     } else {
@@ -212,7 +213,8 @@ static void check_domain(struct check *check, const weir_policy *given, weir_dom
         if (!wr_queue_from(&ignored, d->queue) ||
             (d->queue == WEIR_NO_LIMIT && given->queue_places != WEIR_NO_LIMIT))
             complain(check, d->name, "queue", d->queue,
-                     "use " COUNTABLE ", or WEIR_NO_QUEUE; no limit only if queue_places has none");
+                     "use " COUNTABLE
+                     ", or WEIR_NO_QUEUE; WEIR_NO_LIMIT only if queue_places has none");
     }
     check_lend_max(check, d->name, "lend_max", d->lend_max);
     check_lend_max(check, d->name, "queue_lend_max", d->queue_lend_max);
@@ -229,14 +231,14 @@ static void check_sums(struct check *check, const struct wr_policy *policy)
         places += d->queue > 0 && d->queue != WEIR_NO_LIMIT ? d->queue : 0;
         if (slots > given->slots)
             complain(check, d->name, "slots", d->slots,
-                     "with it, the domains have more than the policy's slots");
+                     "the domains together have more than the policy's slots");
         if (places > given->queue_places)
             complain(check, d->name, "queue", d->queue,
-                     "with it, the domains have more than the policy's queue_places");
+                     "the domains together have more than the policy's queue_places");
     }
     if (given->default_floor < 0 || given->default_floor > given->slots - slots)
         complain(check, NULL, "default_floor", given->default_floor,
-                 "use 0 up to what the domains leave of slots");
+                 "use 0 up to the slots that the other domains leave");
 }
 
 static void check_range(struct check *check, const char *field, int64_t *value, int64_t otherwise,
@@ -268,7 +270,7 @@ static void check_lending(struct check *check, weir_lending *l)
         check_range(check, "lending.headroom_percent", &l->headroom_percent, 25, 100);
     if (l->low_percent >= l->high_percent)
         complain(check, NULL, "lending.low_percent", l->low_percent,
-                 "must be below lending.high_percent, or loans would go to and fro");
+                 "use less than lending.high_percent");
 }
 
 static void check_domains(struct check *check, struct wr_policy *policy)
@@ -279,7 +281,7 @@ static void check_domains(struct check *check, struct wr_policy *policy)
     if (given->domain_count && !given->domains)
         complain(check, NULL, "domain_count", (int64_t)given->domain_count, "domains is NULL");
     if (given->domain_count >= WR_DOMAINS_MAX)
-        complain(check, NULL, "domain_count", (int64_t)given->domain_count, "use 63 at most");
+        complain(check, NULL, "domain_count", (int64_t)given->domain_count, "use at most 63");
     for (uint32_t i = 0; i < policy->domain_count; i++)
         if (!policy->domain[i].name || !*policy->domain[i].name)
             complain(check, NULL, "domains", (int64_t)i - 1, "an entry needs a name");
@@ -293,7 +295,7 @@ static void check_domains(struct check *check, struct wr_policy *policy)
         return;
     }
     if (given->slots < 1 || given->slots >= WR_INF)
-        complain(check, NULL, "slots", given->slots, "an executor with domains needs " COUNTABLE);
+        complain(check, NULL, "slots", given->slots, "with domains, use " COUNTABLE);
     check->list = "domains";
     for (uint32_t i = 0; i < policy->domain_count && !check->failed; i++)
         check_domain(check, given, &policy->domain[i]);

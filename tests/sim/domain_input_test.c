@@ -24,17 +24,17 @@ static void refused(const weir_policy *policy, const char *sentence)
 SIM_TEST(test_a_division_that_does_not_fit_is_refused, 1)
 {
     refused(WEIR_POLICY(.slots = 10, COUNT(2), DOMAINS({ "A", .slots = 6 }, { "B", .slots = 5 })),
-            "domains[\"B\"].slots is 5: with it, the domains have more than the policy's slots");
+            "domains[\"B\"].slots is 5: the domains together have more than the policy's slots");
     refused(WEIR_POLICY(.slots = 10, .queue_places = 4, COUNT(1),
                         DOMAINS({ "A", .slots = 6, .queue = 5 })),
-            "domains[\"A\"].queue is 5: with it, the domains have more than the policy's "
+            "domains[\"A\"].queue is 5: the domains together have more than the policy's "
             "queue_places");
     refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "A", .slots = -1 })),
             "domains[\"A\"].slots is -1: use 1 to 4294967294");
     refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ .name = "A" })),
             "domains[\"A\"].slots is 0: use 1 to 4294967294");
     refused(WEIR_POLICY(COUNT(1), DOMAINS({ "A", .slots = 1 })),
-            "slots is 0: an executor with domains needs 1 to 4294967294");
+            "slots is 0: with domains, use 1 to 4294967294");
     refused(WEIR_POLICY(.slots = 10, COUNT(2), DOMAINS({ "A", .slots = 1 }, { "A", .slots = 1 })),
             "domains[\"A\"].name is 2: duplicate name");
     refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ .slots = 1 })),
@@ -46,16 +46,17 @@ SIM_TEST(test_a_division_that_does_not_fit_is_refused, 1)
     refused(WEIR_POLICY(.queue_places = 4),
             "domain_count is 0: slots, queue_places, default_floor, lending and domain_for need "
             "domains");
-    refused(WEIR_POLICY(.slots = 10, .queue_places = 4, COUNT(1), DOMAINS({ "A", .slots = 6 })),
-            "domains[\"A\"].queue is 0: use 1 to 4294967294, or WEIR_NO_QUEUE; no limit only if "
-            "queue_places has none");
+    refused(
+        WEIR_POLICY(.slots = 10, .queue_places = 4, COUNT(1), DOMAINS({ "A", .slots = 6 })),
+        "domains[\"A\"].queue is 0: use 1 to 4294967294, or WEIR_NO_QUEUE; WEIR_NO_LIMIT only if "
+        "queue_places has none");
 }
 
 /* They have no sum. */
 SIM_TEST(test_figures_out_of_range_are_refused_before_they_are_added, 1)
 {
     refused(WEIR_POLICY(.slots = INT64_MIN, COUNT(1), DOMAINS({ "A", .slots = 3 })),
-            "slots is -9223372036854775808: an executor with domains needs 1 to 4294967294");
+            "slots is -9223372036854775808: with domains, use 1 to 4294967294");
     refused(WEIR_POLICY(.slots = 10, COUNT(2),
                         DOMAINS({ "A", .slots = INT64_MAX }, { "B", .slots = 3 })),
             "domains[\"A\"].slots is 9223372036854775807: use 1 to 4294967294");
@@ -63,14 +64,14 @@ SIM_TEST(test_figures_out_of_range_are_refused_before_they_are_added, 1)
 
 SIM_TEST(test_the_default_domain_takes_what_is_left_and_borrows_from_nobody, 1)
 {
-    refused(
-        WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "default", .slots_mode = WEIR_RESERVED })),
-        "domains[\"default\"].slots_mode is 1: the default domain has nobody to borrow from; use "
-        "WEIR_MAX");
+    refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "default", .slots_mode = WEIR_RESERVED })),
+            "domains[\"default\"].slots_mode is 1: use WEIR_MAX: the default domain has no "
+            "domain to borrow from");
     refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "default", .slots = 3 })),
-            "domains[\"default\"].slots is 3: the default domain has the rest; leave it 0");
+            "domains[\"default\"].slots is 3: use 0: the default domain has what the other "
+            "domains leave");
     refused(WEIR_POLICY(.slots = 10, .default_floor = 5, COUNT(1), DOMAINS({ "A", .slots = 6 })),
-            "default_floor is 5: use 0 up to what the domains leave of slots");
+            "default_floor is 5: use 0 up to the slots that the other domains leave");
 }
 
 SIM_TEST(test_other_fields_are_checked_as_well, 1)
@@ -87,24 +88,22 @@ SIM_TEST(test_other_fields_are_checked_as_well, 1)
             "domains[\"A\"].queue_lend_max is -3: use 1 to 4294967294, or WEIR_NONE");
     refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "A", .slots = 1 }),
                         .lending = { .period_ms = 10, .low_percent = 95 }),
-            "lending.low_percent is 95: must be below lending.high_percent, or loans would go to "
-            "and fro");
-    refused(
-        WEIR_POLICY(.deadlines = { .run_ms = -1 }),
-        "deadlines.run_ms is -1: use 1 to 31536000000 (a year), WEIR_NO_LIMIT, or 0 for what the "
-        "next one up says");
+            "lending.low_percent is 95: use less than lending.high_percent");
+    refused(WEIR_POLICY(.deadlines = { .run_ms = -1 }),
+            "deadlines.run_ms is -1: use 1 to 31536000000 (a year), WEIR_NO_LIMIT, or 0 for the "
+            "default");
     refused(WEIR_POLICY(.overdue = 7), "overdue is 7: use one of enum weir_overdue");
     refused(WEIR_POLICY(.threads_max = 70000),
             "threads_max is 70000: use 1 to 65536, or 0 for 256");
     refused(WEIR_POLICY(.stall_after_ms = 86400001),
             "stall_after_ms is 86400001: use 1 to 86400000 (a day), or 0 for 10");
     refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "A", .slots = 1, .workers = 5000 })),
-            "domains[\"A\"].workers is 5000: use 1 to 4096, or 0 for none of its own");
+            "domains[\"A\"].workers is 5000: use 1 to 4096, or 0 for the workers of the executor");
     refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "", .slots = 1 })),
             "domains is 0: an entry needs a name");
     refused(WEIR_POLICY(.groups = (weir_group_policy[]){ { .key = "g", .domain = "X" } },
                         .group_count = 1),
-            "groups[\"g\"].domain is \"X\": there is no such domain");
+            "groups[\"g\"].domain is \"X\": unknown domain");
 }
 
 /* ---- which domain ------------------------------------------------------------------------------ */
@@ -202,24 +201,25 @@ SIM_TEST(test_calls_that_make_no_sense_are_refused, 5)
     weir_message m;
 
     says(weir_domain_release(ex, "X", NULL, 0, &m), WEIR_ENODOMAIN, &m,
-         "domain \"X\": there is no such domain");
+         "domain \"X\": unknown domain");
     says(weir_domain_release(ex, "A", "X", 0, &m), WEIR_ENODOMAIN, &m,
-         "domain \"X\": there is no such domain");
+         "domain \"X\": unknown domain");
     says(weir_domain_release(ex, "default", "A", 0, &m), WEIR_EINVAL, &m,
          "domain \"default\": the default domain cannot be released");
     says(weir_domain_release(ex, "A", "A", 0, &m), WEIR_EINVAL, &m,
-         "domain \"A\": it cannot receive its own slots");
-    says(weir_domain_restore(ex, "A", &m), WEIR_EALREADY, &m, "domain \"A\": it is not released");
+         "domain \"A\": a domain cannot receive its own slots");
+    says(weir_domain_restore(ex, "A", &m), WEIR_EALREADY, &m, "domain \"A\": not released");
     says(weir_domain_restore(ex, "default", &m), WEIR_EINVAL, &m,
          "domain \"default\": the default domain is never released");
     CHECK(weir_domain_release(ex, "A", "B", 0, &m) == 0);
     says(weir_domain_release(ex, "A", "B", 0, &m), WEIR_EALREADY, &m,
-         "domain \"A\": it is released already");
+         "domain \"A\": already released");
     says(weir_domain_release(ex, "B", NULL, 0, &m), WEIR_EINVAL, &m,
-         "domain \"B\": it or its receiver is part of a release that is not over; restore first");
+         "domain \"B\": the domain or its receiver is part of a release that is not over: "
+         "restore first");
     CHECK_EQ(domain_of(ex, "B").limit, 48); /* the second call changed nothing */
     CHECK(weir_domain_restore(ex, "A", NULL) == 0);
-    says(weir_domain_restore(ex, "A", &m), WEIR_EALREADY, &m, "domain \"A\": it is not released");
+    says(weir_domain_restore(ex, "A", &m), WEIR_EALREADY, &m, "domain \"A\": not released");
     CHECK_EQ(domain_of(ex, "A").limit, 16);
     CHECK(weir_domain_release(NULL, "A", NULL, 0, NULL) == WEIR_EINVAL);
     CHECK(weir_domain_release(ex, NULL, NULL, 0, NULL) == WEIR_EINVAL);
@@ -239,26 +239,28 @@ SIM_TEST(test_a_resize_that_makes_no_sense_is_refused, 5)
     weir_executor *ex = new_executor(EXAMPLE_POLICY(.default_floor = 4)), *plain;
     weir_message m;
 
-    says(weir_domain_resize(ex, "X", 1, 0, &m), WEIR_ENODOMAIN, &m,
-         "domain \"X\": there is no such domain");
+    says(weir_domain_resize(ex, "X", 1, 0, &m), WEIR_ENODOMAIN, &m, "domain \"X\": unknown domain");
     says(weir_domain_resize(ex, "default", 1, 0, &m), WEIR_EINVAL, &m,
-         "domain \"default\": the default domain has what the others leave; resize those");
+         "domain \"default\": the default domain has what the other domains leave: "
+         "resize those");
     says(weir_domain_resize(ex, "A", -1, 0, &m), WEIR_EINVAL, &m,
          "domain \"A\": slots is -1: use 1 or more, or 0 to leave it as it is");
     says(weir_domain_resize(ex, "A", WEIR_NONE, 0, &m), WEIR_EINVAL, &m,
          "domain \"A\": slots is -9223372036854775808: use 1 or more, or 0 to leave it as it is");
     says(weir_domain_resize(ex, "A", 29, 0, &m), WEIR_EINVAL, &m,
-         "domain \"A\": slots is 29: 28 at most, with all that the default domain can give");
+         "domain \"A\": slots is 29: use at most 28: its own and all that "
+         "the default domain can give");
     says(weir_domain_resize(ex, "A", WEIR_NO_LIMIT, 0, &m), WEIR_EINVAL, &m,
-         "domain \"A\": slots is 9223372036854775807: 28 at most, with all that the default domain "
-         "can give");
+         "domain \"A\": slots is 9223372036854775807: use at most 28: its own and all that "
+         "the default domain can give");
     says(weir_domain_resize(ex, "A", 20, -2, &m), WEIR_EINVAL, &m,
          "domain \"A\": queue is -2: use 1 or more or WEIR_NO_QUEUE, or 0 to leave it as it is");
     says(weir_domain_resize(ex, "A", 20, 65, &m), WEIR_EINVAL, &m,
-         "domain \"A\": queue is 65: 64 at most, with all that the default domain can give");
+         "domain \"A\": queue is 65: use at most 64: its own and all that "
+         "the default domain can give");
     says(weir_domain_resize(ex, "A", 20, WEIR_NO_LIMIT, &m), WEIR_EINVAL, &m,
-         "domain \"A\": queue is 9223372036854775807: 64 at most, with all that the default domain "
-         "can give");
+         "domain \"A\": queue is 9223372036854775807: use at most 64: its own and all that "
+         "the default domain can give");
     CHECK_EQ(domain_of(ex, "A").slots, 16); /* one of two that is wrong, and nothing changes */
     CHECK(weir_domain_resize(NULL, "A", 1, 1, NULL) == WEIR_EINVAL);
     CHECK(weir_domain_resize(ex, NULL, 1, 1, NULL) == WEIR_EINVAL);
@@ -268,16 +270,16 @@ SIM_TEST(test_a_resize_that_makes_no_sense_is_refused, 5)
     CHECK_EQ(domain_of(ex, "default").queue_limit, 0);
     CHECK(weir_domain_release(ex, "A", "B", 0, NULL) == 0);
     says(weir_domain_resize(ex, "A", 5, 0, &m), WEIR_EINVAL, &m,
-         "domain \"A\": it is part of a release that is not over; restore first");
+         "domain \"A\": the domain is part of a release that is not over: restore first");
     says(weir_domain_resize(ex, "B", 5, 0, &m), WEIR_EINVAL, &m,
-         "domain \"B\": it is part of a release that is not over; restore first");
+         "domain \"B\": the domain is part of a release that is not over: restore first");
     CHECK(weir_domain_restore(ex, "A", NULL) == 0);
     CHECK(weir_domain_resize(ex, "A", 5, 0, NULL) == 0);
     CHECK_EQ(domain_of(ex, "default").limit, 27);
     weir_executor_free(ex);
     plain = new_executor(NULL);
     says(weir_domain_resize(plain, "A", 1, 0, &m), WEIR_ENODOMAIN, &m,
-         "domain \"A\": there is no such domain");
+         "domain \"A\": unknown domain");
     weir_executor_free(plain);
 }
 

@@ -60,7 +60,7 @@ SIM_TEST(test_a_pace_that_makes_no_sense_is_refused_by_name_and_value, 1)
     refused((weir_group_policy){ .pace = { .starts = 1, .burst = -3 } },
             "groups[\"g\"].pace.burst is -3: use 1 or more, or 0 for 1");
     refused((weir_group_policy){ .pace.burst = 4 },
-            "groups[\"g\"].pace.starts is 0: a pace needs starts");
+            "groups[\"g\"].pace.starts is 0: use 1 or more: period_ns or burst is set");
     refused((weir_group_policy){ .pace = { .starts = 1, .burst = INT64_MAX } },
             "groups[\"g\"].pace.burst is 9223372036854775807: the burst is too large");
 }
