@@ -38,21 +38,24 @@ typedef enum weir_rejection {
     WEIR_BLOCK,       /* submit waits for room, until the submit option's deadline           */
 } weir_rejection;
 
-/* WEIR_CALLER_RUNS: the body is a task like any other: weir_task_self, run and total deadlines, cancels. If it is
- * submitted by a body, it also ends with that one: weir_cancelled() is true in it as soon as either was asked to end.
- * (A plain thread that waits for a descriptor in it is not woken by a cancel.) WEIR_BLOCK: if the group is evicted
- * meanwhile, the task is rejected for that reason. If submit fails after all, a listener that has heard `submitted`
- * hears `rejected`. */
+/* WEIR_CALLER_RUNS: the body is that of a task like any other: weir_task_self, run and total deadlines and cancels work
+ * in it. If a body submitted it, weir_cancelled() is true in it as soon as either of the two was asked to end. A cancel
+ * does not wake a plain thread that waits for a descriptor in it.
+ *
+ * WEIR_BLOCK: if the group is evicted meanwhile, the task is rejected for that reason. If submit fails after all, a
+ * listener that has heard `submitted` hears `rejected`. */
 
-/* Sees a rejected task instead of the above. Fills `result` (outcome WEIR_REJECTED, no value); what
- * stands there afterwards is the task's result. Non-zero: rejected, with that error. */
+/* Decides about a rejected task in place of weir_rejection. `result` comes with outcome WEIR_REJECTED and no value; the
+ * function may change it, and it becomes the task's result. Non-zero: rejected, with that error. */
 typedef int weir_rejection_fn(weir_result *result, weir_task *task, weir_reason reason, void *arg);
 
-/* Told of each step of each task, without any lock held, so it may call anything, but not wait for the task it
- * is told of, nor drain, shut down or free the executor: these wait for it to return. Each may be NULL. weir/task.h
- * says in which order an end is told.
- * Exactly one of completed and rejected is the last word on a task; rejected only announces a body
- * that WEIR_CALLER_RUNS then runs. */
+/* Functions that the executor calls at each step of each task. Each may be NULL. They are called with no lock of the
+ * executor held, so they may call anything; but they must not wait for the task they are called about, nor drain, shut
+ * down or free the executor: these calls wait for the listener to return. weir/task.h has the order of calls when a
+ * task settles.
+ *
+ * The last call for a task is either completed or rejected, once. But under WEIR_CALLER_RUNS rejected comes before the
+ * body runs, and completed after it. */
 typedef struct weir_listener {
     void (*submitted)(weir_task *task,
                       void *arg);                /* in the submitting thread, before any decision */
@@ -61,8 +64,8 @@ typedef struct weir_listener {
                       void *arg); /* before waiters wake */
     void (*rejected)(weir_task *task, weir_reason reason, void *arg);
     void *arg;
-    /* A body keeps its worker from other work, or has just ceased to; `name` in `stall` is its group's key, cut
-     * after 31 bytes. On the stall monitor's thread, which should not be kept long. */
+    /* A body blocks its worker, or has just ceased to. `name` in `stall` is the group's key, cut after 31 bytes. Called
+     * on the stall monitor's thread: return soon. */
     void (*stalled)(const weir_stall *stall, void *arg);
 } weir_listener;
 
@@ -199,31 +202,32 @@ extern "C++" inline const weir_policy *weir_temporary(weir_policy &&policy)
                .domain_size = sizeof(weir_domain_policy), __VA_ARGS__)
 #endif
 
-/* `policy` may be NULL for all defaults. On WEIR_EINVAL `message` (may be NULL) says which field is
- * wrong, its value, and what would be right; on any other failure, why; on success it is empty. Errors
- * as weir_runtime_new. */
+/* Makes an executor. `policy` may be NULL: all defaults. On WEIR_EINVAL `message` (may be NULL) names the wrong field,
+ * its value, and what to use instead; on any other error it says why; on success it is empty. Errors as
+ * weir_runtime_new. */
 int weir_executor_new(weir_executor **out, const weir_policy *policy, weir_message *message);
 
-/* Closes intake. Waiting tasks become REJECTED (WEIR_REASON_SHUT_DOWN), or, with WEIR_FINISH_WAITING,
- * still run; running ones are asked to end and pending ones become CANCELLED (for the same reason) unless
- * WEIR_LEAVE_RUNNING. Does not wait. May be called again; the latest call counts. */
+/* Closes the executor: it accepts no more tasks. Does not wait. Waiting tasks become REJECTED (WEIR_REASON_SHUT_DOWN);
+ * with WEIR_FINISH_WAITING they still run. Running tasks are asked to end, and pending ones become CANCELLED (for the
+ * same reason); with WEIR_LEAVE_RUNNING both go on. May be called again; the latest call counts. */
 enum { WEIR_FINISH_WAITING = 1, WEIR_LEAVE_RUNNING = 2 };
 void weir_executor_close(weir_executor *ex, int flags);
 
-/* Closes intake, lets accepted tasks go on until the deadline, then closes as above. 0: no accepted task
- * is left, nor an overdue body. WEIR_ETIMEDOUT: some are. WEIR_ECANCELED: the calling task is cancelled. WEIR_EDEADLK: called by one of
- * its own tasks. WEIR_EINVAL: NULL. */
+/* Accepts no more tasks, lets accepted ones go on until the deadline, then closes as weir_executor_close(ex, 0).
+ * 0: no accepted task and no overdue body is left. WEIR_ETIMEDOUT: some are left. WEIR_ECANCELED: the calling task was
+ * cancelled. WEIR_EDEADLK: the caller is a task of this executor. WEIR_EINVAL: NULL. */
 int weir_executor_shutdown(weir_executor *ex, weir_time deadline) WEIR_PARKS;
 
-/* Waits until no accepted task is left, without closing. As above; but overdue bodies that hold no permits any more are
- * not waited for. */
+/* Waits until no accepted task is left; the executor stays open. Does not wait for overdue bodies that hold no permits
+ * any more. Errors as weir_executor_shutdown. */
 int weir_executor_drain(weir_executor *ex, weir_time deadline) WEIR_PARKS;
 
-/* Closes, waits for running bodies, and frees. Pending tasks become CANCELLED. If it was closed with
- * WEIR_FINISH_WAITING, waiting tasks run first, and running ones are not asked to end; what waits in a group that
- * could only go on after another call is rejected: one that is paused, whose domain has no slots, or with a task that costs
- * more than inflight_max was lowered to. Handles of tasks stay valid, those of groups do not. Not to be called by a task of this executor.
- * NULL is fine. */
+/* Closes the executor, waits for running bodies, and frees it. Pending tasks become CANCELLED. NULL is fine. A task of
+ * this executor must not call it. Handles of tasks stay valid, handles of groups do not.
+ *
+ * If the executor was closed with WEIR_FINISH_WAITING, waiting tasks run first, and running ones are not asked to end.
+ * Waiting tasks that only another call could start are rejected: those of a group that is paused, that is in a domain
+ * without slots, or that has a task which costs more than inflight_max was lowered to. */
 void weir_executor_free(weir_executor *ex) WEIR_PARKS;
 
 /* Changes the executor's own limits while tasks run; 0 leaves a limit as it is. A lowered limit takes effect as tasks
@@ -233,7 +237,7 @@ int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_
 
 typedef struct weir_executor_stats { /* a snapshot; figures may be a moment apart */
     size_t size;
-    uint64_t groups;   /* that exist and were not evicted                              */
+    uint64_t groups;   /* groups that were not evicted                                 */
     uint64_t running;  /* bodies that have started and not returned; without those that
                           WEIR_CALLER_RUNS runs                                        */
     uint64_t inflight; /* running or pending                                           */

@@ -1,19 +1,21 @@
 /* Tasks: one submission each, and the handle to it.
  *
  * A handle stays valid until its last unref, also after its group was evicted and its executor freed.
- * A task settles exactly once; everyone who asks sees the same result.
+ * A task settles exactly once: every wait and callback sees the same result.
  *
- * When a task settles, its permits go back first (those of a body that runs on, when it returns). Then, in this
- * order:
+ * When a task settles, its permits are given back first; if its body still runs, they are given back when the body
+ * returns. Then, in this order:
  *     1. the listener hears `completed` or `rejected`          weir/executor.h
  *     2. waits for the task end, and weir_task_done is true
  *     3. on_done and what weir_task_on_done has added are called, oldest first
  *     4. drop_arg is called, once the body cannot use its argument any more
- * and `drop` with the last reference, for a value that was not taken. So a wait may return before 3 and 4;
- * weir_executor_drain, _shutdown and _free return after them. If the task settles inside of such a callback (the
- * callback cancels or settles it, say), its waits end at once, and 1, 3 and 4 follow when that callback has returned:
- * callbacks are never nested, however long a chain of them is. So a callback may wait for a task that it has just
- * settled, but not for that task's callbacks.
+ * `drop` is called with the last unref, for a value that was not taken.
+ *
+ * A wait may return before 3 and 4; weir_executor_drain, _shutdown and _free return after them.
+ *
+ * Callbacks are never nested. If a callback settles another task, say by cancelling it, the waits for that task end at
+ * once, and its steps 1, 3 and 4 follow when the callback has returned. So a callback may wait for a task that it has
+ * just settled, but not for that task's callbacks.
  * SPDX-License-Identifier: MIT */
 #ifndef WEIR_TASK_H
 #define WEIR_TASK_H
@@ -38,10 +40,13 @@ typedef struct weir_message {
     char text[512];
 } weir_message;
 
-/* A task's body. It may store a value, which then belongs to the task. 0: done. WEIR_ECANCELED: it gave up. Anything
- * else: failed, with that error. But WEIR_PENDING: it has not settled yet, weir_task_settle will follow; the body has
- * taken a reference for the thread that calls it, weir_task_ref(weir_task_self()), since a pending task can also be
- * cancelled, by any of the calls that cancel running ones. */
+/* A task's body. It may store a value, which then belongs to the task. Returns
+ *     0                  the task is WEIR_DONE
+ *     WEIR_ECANCELED     WEIR_CANCELLED: the body gave up
+ *     WEIR_PENDING       the task has not settled yet; weir_task_settle will settle it. For the thread that calls it
+ *                        the body has taken a reference, weir_task_ref(weir_task_self()): a pending task can be
+ *                        cancelled meanwhile, by any call that cancels running tasks
+ *     anything else      WEIR_FAILED, with that error */
 typedef int weir_fn(void **value, void *arg);
 
 /* How a task ended. */
@@ -92,10 +97,10 @@ typedef struct weir_task_options { /* zero in any field asks for its default */
     void *on_done_arg;
     weir_time deadline; /* with WEIR_BLOCK: when submit stops waiting for room; default never */
     weir_deadlines deadlines;
-    /* Called once with the task's argument, when its body cannot use it any more: it has returned, or will never run.
-     * After on_done, so that both may use it; see above. If the body returned WEIR_PENDING: with the last reference,
-     * so that whoever settles the task may use it, too. If submit answers an error, the argument stays the
-     * caller's. */
+    /* Called once with the task's argument, when the body has returned or will never run. It is called after on_done,
+     * which may still use the argument; see above. If the body returned WEIR_PENDING, it is called with the last
+     * unref, so that the thread that settles the task may use the argument, too. If submit answers an error, it is not
+     * called, and the caller still owns the argument. */
     void (*drop_arg)(void *arg);
 } weir_task_options;
 #define WEIR_TASK(...) WEIR_SIZED(weir_task_options, __VA_ARGS__)
@@ -107,19 +112,21 @@ enum {
     WEIR_IDLE = 4
 }; /* priorities; 0 asks for NORMAL */
 
-/* Submits fn(&value, arg) to a group. *out gets a handle; NULL: none is wanted (detached). Never blocks,
- * except as WEIR_CALLER_RUNS and WEIR_BLOCK say. A rejected task has a handle as well, and 0 is answered:
- * the handle tells. `opt` may be NULL.
+/* Submits fn(&value, arg) to a group. *out gets a handle; if `out` is NULL, the task is detached. `opt` may be NULL.
+ * Does not wait, except under WEIR_CALLER_RUNS and WEIR_BLOCK. If the task is rejected, submit still answers 0 and
+ * gives a handle, whose result says so.
+ *
  * WEIR_EINVAL: a NULL, a cost above a limit of the group or the executor, an id beyond WEIR_ID_MAX, an unknown
  * priority, a deadline out of range. WEIR_ENOMEM. WEIR_ECLOSED: the executor is closed. WEIR_ENODOMAIN: the group
- * was evicted, and is now to be in an unknown domain. WEIR_ETIMEDOUT, WEIR_ECANCELED: WEIR_BLOCK found no room.
- * WEIR_EDEADLK: nor would it ever, because the calling task itself holds what would have to come free. After an
- * error there was no task: it is not counted, and on_done and drop_arg are not called. */
+ * was evicted, and the policy now puts it into an unknown domain. Under WEIR_BLOCK also WEIR_ETIMEDOUT: there was no
+ * room until the deadline; WEIR_ECANCELED: the calling task was cancelled; WEIR_EDEADLK: there could never be room,
+ * because the calling task itself holds the permits that would have to come free. After an error there is no task:
+ * none is counted, and on_done and drop_arg are not called. */
 int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
                 const weir_task_options *opt) WEIR_PARKS;
 
-/* The same by key, finding or making the group. Also WEIR_EINVAL: a key beyond WEIR_KEY_MAX. WEIR_ENODOMAIN: the group
- * is to be in an unknown domain. */
+/* As weir_submit, for the group of that key, which is made if there is none. Also WEIR_EINVAL: a key beyond
+ * WEIR_KEY_MAX. WEIR_ENODOMAIN: the policy puts the group into an unknown domain. */
 int weir_submit_key(weir_task **out, weir_executor *ex, const char *key, weir_fn *fn, void *arg,
                     const weir_task_options *opt) WEIR_PARKS;
 
@@ -144,19 +151,21 @@ typedef struct weir_execute_options { /* zero in any field asks for its default 
 } weir_execute_options;
 #define WEIR_EXECUTE(...) WEIR_SIZED(weir_execute_options, __VA_ARGS__)
 
-/* Submits all, waits for all: result[i] belongs to work[i], whatever became of it. If the deadline passes, what is left
- * is cancelled and WEIR_ETIMEDOUT answered; likewise WEIR_ECANCELED, if the calling task is cancelled, and WEIR_EDEADLK,
- * if waiting for one could never end. Results are complete all the same; `opt` may be NULL.
+/* Submits a task for each work[i] and waits for all of them. result[i] gets the result of work[i], whatever the
+ * outcome. `opt` may be NULL. WEIR_ETIMEDOUT: the deadline passed. WEIR_ECANCELED: the calling task was cancelled.
+ * WEIR_EDEADLK: the wait for one of the tasks could never end. In these three cases the tasks that are left are
+ * cancelled, and the results are complete all the same.
  *
- * Returns when no body uses its argument any more: bodies that were cancelled, or timed out, are waited for; not so if
- * the tasks have drop_arg. Values come to the caller, of whatever outcome; if the tasks have `drop`, only those of
- * tasks that are WEIR_DONE do, and others are dropped. Key and id of a result are those of its work[i], not copies.
+ * Returns when no body uses its argument any more, so it also waits for bodies that were cancelled or timed out; but
+ * not if the tasks have drop_arg. The caller owns all values; if the tasks have `drop`, only those of tasks that are
+ * WEIR_DONE, and the others are dropped. Key and id of a result are those of its work[i], not copies.
+ *
  * WEIR_EINVAL: a NULL, or work without key or fn; WEIR_EVERSION, WEIR_ECLOSED, WEIR_ENOMEM: then nothing was
  * submitted. */
 int weir_execute(weir_result *result, weir_executor *ex, const weir_work *work, size_t count,
                  const weir_execute_options *opt) WEIR_PARKS;
 
-/* The same without options. */
+/* As weir_execute, without options. */
 int weir_execute_all(weir_result *result, weir_executor *ex, const weir_work *work,
                      size_t count) WEIR_PARKS;
 
@@ -183,21 +192,24 @@ int weir_task_wait_any(size_t *index, weir_task *const *task, size_t count,
 /* Whether the task has settled. */
 bool weir_task_done(const weir_task *task);
 
-/* Asks it to end. A waiting task settles at once and never runs. A running one settles at once, too: its
- * body finds weir_cancelled(), a wait it is parked in answers WEIR_ECANCELED, and whatever it still
- * returns is dropped; its permits stay taken until it does return, and so does its argument. A pending one settles.
- * True: this call settled it. Called inside of a callback, it returns before the task's own callbacks are called. */
+/* Cancels a task: it settles at once. A waiting task never runs. The body of a running task is asked to end:
+ * weir_cancelled() is true in it, and a wait that it is parked in answers WEIR_ECANCELED. The body keeps its permits
+ * and its argument until it returns; what it returns then is dropped. True: this call settled the task. Inside of a
+ * callback, the call returns before the task's own callbacks are called. */
 bool weir_task_cancel(weir_task *task);
 
-/* Settles a task whose body returned (or will return) WEIR_PENDING; from any thread that has a reference. 0;
- * WEIR_EINVAL: no task, or `error` is WEIR_PENDING; WEIR_EALREADY if it has settled (it may have been cancelled, or its executor
- * closed), or has not started: the value is then dropped. As weir_task_cancel inside of a callback. */
+/* Settles a task whose body has returned, or will return, WEIR_PENDING. `error` is read as the return value of a body.
+ * Any thread that has a reference may call it. WEIR_EALREADY: the task has settled (it may have been cancelled, or its
+ * executor closed), or has not started; the value is dropped. WEIR_EINVAL: no task, or `error` is WEIR_PENDING. Inside
+ * of a callback, the call returns before the task's own callbacks are called. */
 int weir_task_settle(weir_task *task, int error, void *value);
 
-/* Has done(task, result, arg) called once, when the task has settled and its permits are back (those of a
- * body that was cancelled while it ran return when it does; that body may still use its argument): by the thread that
- * settles it, or right here if it has; inside of a callback, after it. Any number of times. What holds for a listener
- * holds for `done`. WEIR_EINVAL: NULL. WEIR_ENOMEM. */
+/* Calls done(task, result, arg) once, when the task has settled and has given its permits back. If the task was
+ * cancelled while its body ran, that body may still run, hold its permits and use its argument.
+ *
+ * The thread that settles the task calls `done`. If the task has settled already, this call does so itself; inside of a
+ * callback, when that callback has returned. A task may have any number of these callbacks. They may do what a
+ * listener may do (weir/executor.h). WEIR_EINVAL: NULL. WEIR_ENOMEM. */
 int weir_task_on_done(weir_task *task,
                       void (*done)(weir_task *task, const weir_result *result, void *arg),
                       void *arg);
@@ -210,8 +222,8 @@ int weir_task_fd(weir_task *task);
  * value, or the value was taken before. */
 void *weir_task_take(weir_task *task);
 
-/* The task the caller runs in; NULL outside. A loan. Under WEIR_CALLER_RUNS this is the task whose body runs, also if it
- * was submitted by another one. */
+/* The task that the caller runs in; NULL outside of tasks. No reference is taken. Under WEIR_CALLER_RUNS this is the
+ * task whose body runs, also if it was submitted by another one. */
 weir_task *weir_task_self(void);
 
 /* The key of the task's group; valid until the task's last unref. */
@@ -233,20 +245,20 @@ void weir_task_unref(weir_task *task);
 typedef struct weir_why {
     size_t size;
     weir_reason reason;
-    const char *node;   /* what holds the task back: "executor", "domain" or "group"; "" if it
+    const char *node; /* whose limit holds the task back: "executor", "domain" or "group"; "" if it
                            does not wait                                                     */
-    const char *key;    /* the group's key, or the domain's name; valid as weir_task_key     */
-    int64_t limit;      /* the limit that holds it back; 0: none does                        */
-    int64_t held;       /* permits of that limit in use, those included that an evicted group
+    const char *key;  /* the group's key, or the domain's name; valid as weir_task_key     */
+    int64_t limit;    /* the limit that holds it back; 0: none does                        */
+    int64_t held;     /* permits of that limit in use, those included that an evicted group
                            has carried over                                                  */
-    uint64_t ahead;     /* tasks of its group that go first                                  */
+    uint64_t ahead;   /* tasks of its group that go first                                  */
     weir_time earliest; /* the earliest time at which it can start, if known; else 0         */
 } weir_why;
 
 /* Says why a task waits, or how it ended. WEIR_EINVAL: NULL, or no size. */
 int weir_task_why(weir_why *out, weir_task *task);
 
-/* Puts that into a sentence, at most `size` bytes with the final zero. Answers its length, as snprintf. */
+/* Puts a weir_why into a sentence, at most `size` bytes with the final zero. Answers its length, as snprintf. */
 int weir_why_text(char *text, size_t size, const weir_why *why);
 
 WEIR_END_DECLS
