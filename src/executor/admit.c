@@ -92,14 +92,31 @@ static void reclaim(struct wr_sums *s, struct wr_root *root, uint64_t before)
         wr_add(&root->claimed, now - before, seq_cst); /* wraps around when it shrinks */
 }
 
+/* Most that may run and wait. */
+static uint64_t room_in_all(const struct wr_root *root)
+{
+    uint32_t queue_max = wr_load(&root->queue_max, relaxed);
+
+    return queue_max == WR_INF ? UINT64_MAX
+                               : (uint64_t)wr_load(&root->inflight_max, relaxed) + queue_max;
+}
+
+bool wr_has_room(const struct wr_root *root, uint32_t cost)
+{
+    return wr_load(&root->claimed, seq_cst) + cost <= room_in_all(root);
+}
+
+bool wr_is_full(const struct wr_sums *s, uint32_t cost)
+{
+    return s->queued_cost + cost > wr_free(s) && s->queue_max != WR_INF &&
+           places_taken(s) >= s->queue_max;
+}
+
 /* Adds a claim of `cost` if it leaves `claimed` within what may run and wait. */
 static bool claim(struct wr_root *root, uint32_t cost)
 {
     uint64_t claimed = wr_load(&root->claimed, relaxed);
-    uint32_t queue_max = wr_load(&root->queue_max, relaxed);
-    uint64_t room = queue_max == WR_INF
-                        ? UINT64_MAX
-                        : (uint64_t)wr_load(&root->inflight_max, relaxed) + queue_max;
+    uint64_t room = room_in_all(root);
 
     do {
         if (claimed + cost > room)
@@ -117,7 +134,7 @@ weir_reason wr_admit(struct wr_sums *s, struct wr_root *root, uint32_t cost)
         s->queued_cost += cost;
         return WEIR_REASON_NONE;
     }
-    if (s->queue_max != WR_INF && places_taken(s) >= s->queue_max)
+    if (wr_is_full(s, cost))
         return left(s, s->inflight_max, s->inflight) < left(s, s->limit, s->running)
                    ? WEIR_REASON_GROUP_INFLIGHT_QUEUE_FULL
                    : WEIR_REASON_GROUP_QUEUE_FULL;

@@ -53,6 +53,11 @@ uint64_t wr_claims(const struct wr_sums *s);
 /* Whether a task of that cost can ever run. */
 bool wr_can_ever(const struct wr_sums *s, const struct wr_root *root, uint32_t cost);
 
+/* Whether a task of that cost would find no place in the group's queue, and no permits; and whether it would find a place
+ * in the executor's. */
+bool wr_is_full(const struct wr_sums *s, uint32_t cost);
+bool wr_has_room(const struct wr_root *root, uint32_t cost);
+
 /* One more wants in: takes a place and answers NONE, or takes nothing and answers why not. */
 weir_reason wr_admit(struct wr_sums *s, struct wr_root *root, uint32_t cost);
 

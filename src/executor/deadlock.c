@@ -207,14 +207,46 @@ static void look_at_task(struct wr_outlook *outlook, struct weir_task *task)
     wr_unlock(&group->lock);
 }
 
-/* There is room when the first in the queue starts; or, if there is no queue, when the task could. */
-static void look_at_room(struct wr_outlook *outlook, struct weir_group *group, uint32_t cost)
+static bool has_a_start_to_come(struct weir_group *group, uint32_t arg)
 {
+    struct wr_outlook outlook = { 0 };
+    uint32_t queued;
+
+    (void)arg;
+    wr_lock(&group->lock);
+    queued = group->sums.queued;
+    wr_unlock(&group->lock);
+    look_at_first(&outlook, group);
+    return queued && !wr_outlook_unserved(&outlook);
+}
+
+/* The executor's queue gets shorter when a task ends that it counts: one that holds permits, or that can start. */
+static bool executor_room_may_come(const struct wr_need *need)
+{
+    struct weir_executor *ex = need->arg;
+
+    return wr_has_room(&ex->root, (uint32_t)need->permits) ||
+           wr_load(&ex->root.held, seq_cst) > need->node->stuck ||
+           count_groups(ex, has_a_start_to_come, 0) > 0;
+}
+
+/* There is room, unless there is already, when the first in the queue starts; or, if there is no queue, when the task
+ * could. */
+static void look_at_room(struct wr_outlook *outlook, const struct wr_nested_wait *nested)
+{
+    struct weir_group *group = nested->room;
+    struct weir_executor *ex = group->executor;
+    uint32_t cost = nested->cost;
     struct weir_task *first;
 
+    if (nested->reason == WEIR_REASON_GLOBAL_QUEUE_FULL) {
+        wr_outlook_ask(outlook, &ex->nested.node, cost, 0, "a permit", executor_room_may_come, ex);
+        return;
+    }
     wr_lock(&group->lock);
     first = wr_group_first(group);
-    if (!first || !wr_watch_is_armed(first))
+    if ((nested->reason == WEIR_REASON_DOMAIN_QUEUE_FULL || wr_is_full(&group->sums, cost)) &&
+        (!first || !wr_watch_is_armed(first)))
         look_at_path(outlook, group, first ? wr_task_cost(first) : cost);
     wr_unlock(&group->lock);
 }
@@ -265,7 +297,7 @@ static void look(struct wr_wait *wait)
     if (will_end_by_itself(nested))
         return;
     if (nested->room)
-        look_at_room(wait->outlook, nested->room, nested->cost);
+        look_at_room(wait->outlook, nested);
     for (size_t i = 0; i < nested->count; i++)
         look_at_task(&wait->outlook[i], nested->awaited[i]);
 }
@@ -433,9 +465,10 @@ void wr_nested_wait_init(struct wr_nested_wait *nested, struct weir_task *const 
     nested->wait.outlooks = count;
 }
 
-void wr_nested_wait_for_room(struct wr_nested_wait *nested, struct weir_group *group, uint32_t cost)
+void wr_nested_wait_for_room(struct wr_nested_wait *nested, struct weir_group *group, uint32_t cost,
+                             weir_reason reason)
 {
-    *nested = (struct wr_nested_wait){ .room = group, .cost = cost };
+    *nested = (struct wr_nested_wait){ .room = group, .cost = cost, .reason = reason };
     nested->wait.outlook = &nested->outlook;
     nested->wait.outlooks = 1;
 }
@@ -497,13 +530,14 @@ int wr_nested_wait_enter(struct wr_nested_wait *nested, weir_time deadline, weir
     return stuck ? WEIR_EDEADLK : 0;
 }
 
-int wr_nested_wait_again(struct wr_nested_wait *nested)
+int wr_nested_wait_again(struct wr_nested_wait *nested, weir_reason reason)
 {
     bool stuck;
 
     if (!nested->waiter)
         return 0;
     wr_lock(&lock);
+    nested->reason = reason;
     stuck = nested->wait.refused || wr_wait_is_stuck(&nested->wait, look, refuse);
     wr_unlock(&lock);
     return stuck ? WEIR_EDEADLK : 0;

@@ -41,6 +41,7 @@ struct wr_nested_wait {
     size_t count;
     struct weir_group *room; /* what WEIR_BLOCK waits for, with a task of that cost            */
     uint32_t cost;
+    weir_reason reason; /* and whose queue is full                                             */
     bool bounded; /* it has a deadline                                                         */
     weir_message *message;
     _Atomic bool refused; /* WEIR_EDEADLK is the answer                                        */
@@ -50,15 +51,17 @@ struct wr_nested_wait {
 /* Fills in a wait for one task, or for room; for several, `outlook` has an entry for each. */
 void wr_nested_wait_init(struct wr_nested_wait *wait, struct weir_task *const *awaited,
                          size_t count, struct wr_outlook *outlook);
-void wr_nested_wait_for_room(struct wr_nested_wait *wait, struct weir_group *group, uint32_t cost);
+void wr_nested_wait_for_room(struct wr_nested_wait *wait, struct weir_group *group, uint32_t cost,
+                             weir_reason reason);
 
 /* Enters the wait, or answers WEIR_EDEADLK, with the circle in words in *message (may be NULL). Later events may set
  * wait->refused and unpark the waiter. Outside of tasks nothing is held: 0, and nothing is done. */
 int wr_nested_wait_enter(struct wr_nested_wait *wait, weir_time deadline, weir_message *message);
 void wr_nested_wait_leave(struct wr_nested_wait *wait);
 
-/* What it waits for has changed: looks at it as if it began now. 0, or WEIR_EDEADLK; to be left in either case. */
-int wr_nested_wait_again(struct wr_nested_wait *wait);
+/* A wait for room, which found none for this reason: looks at it as if it began now. 0, or WEIR_EDEADLK; to be left in
+ * either case. */
+int wr_nested_wait_again(struct wr_nested_wait *wait, weir_reason reason);
 
 /* Something has become scarcer, or a needier task is first: a worker will look whether that closes a circle. Under any
  * lock, or none. */

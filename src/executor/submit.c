@@ -370,7 +370,7 @@ static int wait_for_room(struct weir_task *task, struct entry *entry, weir_reaso
     bool wake = false;
     int rc;
 
-    wr_nested_wait_for_room(&nested, group, wr_task_cost(task));
+    wr_nested_wait_for_room(&nested, group, wr_task_cost(task), *reason);
     rc = wr_nested_wait_enter(&nested, deadline, NULL);
     if (rc)
         return rc;
@@ -387,7 +387,7 @@ static int wait_for_room(struct weir_task *task, struct entry *entry, weir_reaso
         wake = false;
         if (is_final(*reason) || rc)
             break;
-        rc = weir_cancelled() ? WEIR_ECANCELED : wr_nested_wait_again(&nested);
+        rc = weir_cancelled() ? WEIR_ECANCELED : wr_nested_wait_again(&nested, *reason);
         if (!rc)
             rc = wr_park(self, deadline);
     }

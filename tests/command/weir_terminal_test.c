@@ -767,7 +767,7 @@ static void test_a_terminal_that_is_gone_costs_nothing(void)
     int64_t ms;
 
     write_file("in", "1\n2\n");
-    terminal_start(&t, &gone, WEIR("map", "-j1", "--", "sh", "-c", "read x <gate; echo {}"));
+    terminal_start(&t, &gone, WEIR("map", "-j1", "-k", "--", "sh", "-c", "read x <gate; echo {}"));
     SEE(&t, "0/2 done");
     close(t.master);
     nanosleep(&(struct timespec){ .tv_nsec = 500000000 }, NULL); /* for a CPU to be taken */

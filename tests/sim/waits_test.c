@@ -174,6 +174,31 @@ SIM_TEST(test_a_submit_that_blocks_on_a_group_whose_permit_its_caller_holds_is_r
     weir_executor_free(ex);
 }
 
+/* A task of cost 2 waits, and counts for one permit that is free, but its caller holds the other. So no place of the
+ * executor's comes free for a task of another group. */
+static int submits_to_a_full_executor(void **value, void *submitter_arg)
+{
+    struct submitter *s = submitter_arg;
+
+    *value = NULL;
+    CHECK(weir_submit_key(NULL, s->ex, "g", sleeps, NULL, WEIR_TASK(.cost = 2)) == 0);
+    s->rc = weir_submit_key(NULL, s->ex, "h", sleeps, NULL, NULL);
+    return 0;
+}
+
+SIM_TEST(test_a_submit_that_waits_for_the_executors_queue_behind_its_own_permit_is_refused, 100)
+{
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 1, .inflight_max = 2, .queue_max = WEIR_NO_QUEUE,
+                                 .group_limit = 2, .rejection = WEIR_BLOCK));
+    struct submitter s = { .ex = ex };
+
+    CHECK(weir_submit_key(NULL, ex, "g", submits_to_a_full_executor, &s, NULL) == 0);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK_EQ(s.rc, WEIR_EDEADLK);
+    weir_executor_free(ex);
+}
+
 /* ---- two executors ------------------------------------------------------------------------------- */
 
 SIM_TEST(test_a_circle_over_two_executors_is_refused, 200)
@@ -306,6 +331,8 @@ int main(void)
         cmocka_unit_test(test_a_recalled_loan_closes_a_circle),
         cmocka_unit_test(
             test_a_submit_that_blocks_on_a_group_whose_permit_its_caller_holds_is_refused),
+        cmocka_unit_test(
+            test_a_submit_that_waits_for_the_executors_queue_behind_its_own_permit_is_refused),
         cmocka_unit_test(test_a_circle_over_two_executors_is_refused),
         cmocka_unit_test(test_who_waits_behind_a_pending_task_is_not_stuck),
         cmocka_unit_test(test_a_wait_for_all_ends_with_the_last_and_a_wait_for_any_with_the_first),
