@@ -301,6 +301,7 @@ void wr_berth_leave(struct weir_executor *ex)
 {
     if (give_back(ex))
         wr_berths_call(ex);
+    wr_waits_suspect(ex); /* no other group is called before those in the rings any more */
 }
 
 void wr_berths_init(struct weir_executor *ex)

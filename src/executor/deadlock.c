@@ -48,13 +48,53 @@ static uint32_t needed_before(struct weir_group *group, const struct weir_task *
     return most;
 }
 
+/* How many groups the test holds for. One look may ask for another, of the same executor. */
+static int64_t count_groups(struct weir_executor *ex, bool (*test)(struct weir_group *, uint32_t),
+                            uint32_t arg)
+{
+    struct weir_executor *outer = scanned;
+    struct weir_group *group = NULL;
+    int64_t count = 0;
+
+    if (!outer)
+        wr_lock(&ex->table.lock);
+    scanned = ex;
+    while ((group = wr_table_next(&ex->table, group)))
+        count += test(group, arg);
+    scanned = outer;
+    if (!outer)
+        wr_unlock(&ex->table.lock);
+    return count;
+}
+
+static bool keeps_thread(struct weir_group *group, uint32_t arg)
+{
+    bool keeps;
+
+    (void)arg;
+    wr_lock(&group->lock);
+    keeps = group->berth == WR_BERTH_KEPT;
+    wr_unlock(&group->lock);
+    return keeps;
+}
+
+/* Whether a thread will come free by itself: the group that is called for it then goes before others. */
+static bool thread_comes_free(struct weir_executor *ex)
+{
+    int64_t most, taken;
+
+    wr_berths_count(ex, &most, &taken);
+    taken -= (int64_t)ex->nested.threads.stuck;
+    return taken > 0 && taken > count_groups(ex, keeps_thread, 0);
+}
+
 /* Permits for another task that goes first: while anything else that holds some can end, the order may yet change. */
 static bool owed_may_come(const struct wr_need *need)
 {
     struct weir_executor *ex = need->arg;
 
     return need->node->stuck + need->permits <= need->limit ||
-           wr_load(&ex->root.held, seq_cst) > need->node->stuck;
+           wr_load(&ex->root.held, seq_cst) > need->node->stuck || thread_comes_free(ex);
 }
 
 static bool thread_may_come(const struct wr_need *need);
@@ -98,35 +138,6 @@ static void look_at_first(struct wr_outlook *outlook, struct weir_group *group)
     wr_unlock(&group->lock);
 }
 
-/* How many groups the test holds for. One look may ask for another, of the same executor. */
-static int64_t count_groups(struct weir_executor *ex, bool (*test)(struct weir_group *, uint32_t),
-                            uint32_t arg)
-{
-    struct weir_executor *outer = scanned;
-    struct weir_group *group = NULL;
-    int64_t count = 0;
-
-    if (!outer)
-        wr_lock(&ex->table.lock);
-    scanned = ex;
-    while ((group = wr_table_next(&ex->table, group)))
-        count += test(group, arg);
-    scanned = outer;
-    if (!outer)
-        wr_unlock(&ex->table.lock);
-    return count;
-}
-
-static bool keeps_thread(struct weir_group *group)
-{
-    bool keeps;
-
-    wr_lock(&group->lock);
-    keeps = group->berth == WR_BERTH_KEPT;
-    wr_unlock(&group->lock);
-    return keeps;
-}
-
 /* A thread that is kept for a group which never gets permits of the executor's is as good as held by a stuck wait. For
  * want of anything else it is not kept: see wr_berth_refresh and wr_berths_let_go. */
 static bool keeps_in_vain(struct weir_group *group, uint32_t arg)
@@ -134,7 +145,7 @@ static bool keeps_in_vain(struct weir_group *group, uint32_t arg)
     struct wr_outlook outlook = { 0 };
 
     (void)arg;
-    if (!keeps_thread(group))
+    if (!keeps_thread(group, 0))
         return false;
     look_at_first(&outlook, group);
     for (uint32_t i = 0; i < outlook.count; i++)
