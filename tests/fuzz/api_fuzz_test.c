@@ -84,8 +84,6 @@ int main(void)
         cmocka_unit_test(test_random_calls_keep_all_promises),
     };
 
-    if (getenv("WEIR_FUZZ_FEATURES"))
-        FEATURES = (unsigned)strtoul(getenv("WEIR_FUZZ_FEATURES"), NULL, 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #endif

@@ -14,20 +14,13 @@ static inline weir_time take_soon(struct input *in)
     return weir_now() + take_below(in, 12) * MS;
 }
 
-/* Not where that could keep the library from going on. */
-static inline bool may_wait_for_ever(const struct actor *actor)
-{
-    return !actor->bounded && (actor->place != IN_BODY || world.policy.rejection != WEIR_BLOCK ||
-                               FEATURES & BLOCK_CIRCLES);
-}
-
 /* Never, too. */
 static inline weir_time take_deadline(struct actor *actor)
 {
     weir_time soon = take_soon(&actor->in);
     bool forever = take_chance(&actor->in, 3);
 
-    return forever && may_wait_for_ever(actor) ? WEIR_FOREVER : soon;
+    return forever && !actor->bounded ? WEIR_FOREVER : soon;
 }
 
 static inline void call_sleep(struct actor *actor)
@@ -206,7 +199,7 @@ static inline void call_execute_all(struct actor *actor)
 {
     uint32_t count = take_between(&actor->in, 1, 3);
     weir_result result[3] = { WEIR_RESULT, WEIR_RESULT, WEIR_RESULT };
-    struct item *item = may_wait_for_ever(actor) ? new_items(actor, count) : NULL;
+    struct item *item = !actor->bounded ? new_items(actor, count) : NULL;
     weir_work work[3];
     int rc;
 

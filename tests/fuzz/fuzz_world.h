@@ -20,12 +20,6 @@ enum {
     PATIENCE_S = 30,
 };
 
-/* Calls that are left out unless WEIR_FUZZ_FEATURES asks for them: each waits for a mend, and goes with it. */
-enum {
-    BLOCK_CIRCLES = 256, /* bodies wait for room without a deadline */
-};
-static unsigned FEATURES;
-
 /* One submission, and all that was seen of it. */
 struct item {
     int number, key;

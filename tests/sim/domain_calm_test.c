@@ -201,7 +201,7 @@ static void new_calm(void)
                     .domain_for = calm.domains ? domain_for : NULL, .threads_max = 1 + pick(3),
                     .queue_max = pick(2) ? 0 : 3, .queue_places = calm.places ? 12 : 0,
                     .lending = { .period_ms = calm.domains && pick(3) == 0 ? 5 : 0, .hold = 1 },
-                    .rejection = pick(2) && !calm.nested ? WEIR_BLOCK : WEIR_DISCARD));
+                    .rejection = pick(2) ? WEIR_BLOCK : WEIR_DISCARD));
 }
 
 /* Of one group and priority, who came first started first. */
