@@ -20,7 +20,7 @@
 
 /* Long searches for a rare schedule are for builds without sanitizers, which are there to look for
  * something else and take ten times as long. */
-enum { SANITIZED_SEEDS_MAX = 2000 };
+enum { SANITIZED_SEEDS_MAX = 500 };
 
 /* Runs the scenario under `seeds` different schedules, or more (see support/soak.h). The failing seed
  * is printed; run the test with WEIR_SEED set to it to see that schedule again. */
