@@ -88,13 +88,20 @@ static bool thread_comes_free(struct weir_executor *ex)
     return taken > 0 && taken > count_groups(ex, keeps_thread, 0);
 }
 
-/* Permits for another task that goes first: while anything else that holds some can end, the order may yet change. */
+/* Permits for another task that goes first: while anything else that holds some can end, the order may yet change. What
+ * is first is looked at last, since it may have changed in the meantime. */
 static bool owed_may_come(const struct wr_need *need)
 {
-    struct weir_executor *ex = need->arg;
+    struct weir_group *group = need->arg;
+    struct weir_executor *ex = group->executor;
+    uint32_t owed;
 
-    return need->node->stuck + need->permits <= need->limit ||
-           wr_load(&ex->root.held, seq_cst) > need->node->stuck || thread_comes_free(ex);
+    if (wr_load(&ex->root.held, seq_cst) > need->node->stuck || thread_comes_free(ex))
+        return true;
+    wr_lock(&group->lock);
+    owed = wr_permits_owed_first(group);
+    wr_unlock(&group->lock);
+    return need->node->stuck + owed <= need->limit;
 }
 
 static bool thread_may_come(const struct wr_need *need);
@@ -105,7 +112,7 @@ static void look_at_path(struct wr_outlook *outlook, struct weir_group *group, u
 {
     struct weir_executor *ex = group->executor;
     const struct wr_sums *s = &group->sums;
-    uint32_t limit = s->limit < s->inflight_max ? s->limit : s->inflight_max, owed;
+    uint32_t limit = s->limit < s->inflight_max ? s->limit : s->inflight_max;
     struct wr_node *node = &ex->nested.node;
 
     if (group->evicted || (ex->hall && wr_domain_is_released(group)))
@@ -117,9 +124,8 @@ static void look_at_path(struct wr_outlook *outlook, struct weir_group *group, u
     limit = wr_load(&ex->root.inflight_max, relaxed);
     if (limit != WR_INF)
         wr_outlook_need(outlook, node, cost, limit, "a permit");
-    owed = limit != WR_INF ? wr_permits_owed_first(group) : 0;
-    if (owed)
-        wr_outlook_ask(outlook, node, owed, limit, "a permit", owed_may_come, ex);
+    if (limit != WR_INF && wr_permits_owed_first(group))
+        wr_outlook_ask(outlook, node, 1, limit, "a permit", owed_may_come, group);
     if (group->carrier == WEIR_THREADS && group->berth != WR_BERTH_KEPT)
         wr_outlook_ask(outlook, node, 1, 0, "a thread", thread_may_come, ex);
     if (ex->hall)
