@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "executor/admit.h"
 
+#include "support/sanitized.h"
 #include "support/soak.h"
 
 #include <setjmp.h>
@@ -806,7 +807,7 @@ static void run_one(uint64_t seed, bool trace)
     end(&r);
 }
 
-enum { SCHEDULES = 50000 };
+enum { SCHEDULES = SANITIZED ? 10000 : 50000 };
 
 static void test_random_schedules_agree_with_the_model(void **state)
 {

@@ -2,6 +2,7 @@
  * where.
  * SPDX-License-Identifier: MIT */
 #include "support/ledger_books.h"
+#include "support/sanitized.h"
 #include "support/soak.h"
 
 #include <stdio.h>
@@ -748,7 +749,7 @@ static void wind_up(struct run *r, uint64_t seed)
 
 static void test_random_schedules_agree_with_the_model(void **state)
 {
-    enum { SCHEDULES = 50000, STEPS = 40 };
+    enum { SCHEDULES = SANITIZED ? 10000 : 50000, STEPS = 40 };
     static struct run r;
     const char *only = getenv("WEIR_SEED");
     uint64_t from = only ? strtoull(only, NULL, 10) : soak_seed(1);
