@@ -89,7 +89,8 @@ typedef struct weir_task_options { /* zero in any field asks for its default */
     size_t size;
     const char *id;   /* a label for logs and reports, up to WEIR_ID_MAX; copied              */
     uint32_t cost;    /* how many permits it takes, of its group and of the executor; default 1.
-                         Above a limit of either: WEIR_EINVAL, it could never run             */
+                         Above a limit of either, or above WEIR_LIMIT_MAX: WEIR_EINVAL, it could
+                         never run                                                            */
     uint8_t priority; /* WEIR_URGENT first, WEIR_IDLE last; default WEIR_NORMAL               */
     void (*drop)(void *value); /* called for a value that was not taken, after the last unref */
     void (*on_done)(weir_task *task, const weir_result *result,

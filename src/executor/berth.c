@@ -99,7 +99,7 @@ static void close_gate(struct weir_group *group, bool closed)
 static bool needs_berth(struct weir_group *group)
 {
     return !group->evicted && group->carrier == WEIR_THREADS && group->sums.queued &&
-           wr_lacks_only_thread(&group->sums, wr_task_cost(wr_group_first(group)));
+           wr_lacks_only_thread(&group->sums, wr_cost_at(wr_group_first(group)));
 }
 
 /* What was kept is used, or goes to others. */

@@ -30,21 +30,14 @@ static struct wr_nested_wait *nested_of(struct wr_wait *wait)
 static uint32_t needed_before(struct weir_group *group, const struct weir_task *task)
 {
     uint32_t most = wr_task_cost(task);
+    struct wr_group_place at = { 0 };
+    uint64_t *before;
 
     if (group->sums.queued_cost == group->sums.queued)
         return most; /* each costs 1 */
-    for (int level = 0; level < WR_LEVELS; level++) {
-        struct wr_list *queue = wr_group_level(group, level);
-        if (!queue)
-            continue;
-        wr_list_each(node, queue) {
-            struct weir_task *before = WR_CONTAINER(node, struct weir_task, link);
-            if (before == task)
-                return most;
-            if (wr_task_cost(before) > most && !wr_watch_is_armed(before))
-                most = wr_task_cost(before);
-        }
-    }
+    while ((before = wr_group_next(group, &at)) && before != task->place)
+        if (wr_cost_at(before) > most && !wr_is_timed_at(before))
+            most = wr_cost_at(before);
     return most;
 }
 
@@ -135,12 +128,12 @@ static void look_at_path(struct wr_outlook *outlook, struct weir_group *group, u
 /* What the first task of a group needs, if there is one. Without its lock. */
 static void look_at_first(struct wr_outlook *outlook, struct weir_group *group)
 {
-    struct weir_task *first;
+    const uint64_t *first;
 
     wr_lock(&group->lock);
     first = wr_group_first(group);
-    if (first && !wr_watch_is_armed(first))
-        look_at_path(outlook, group, wr_task_cost(first));
+    if (first && !wr_is_timed_at(first))
+        look_at_path(outlook, group, wr_cost_at(first));
     wr_unlock(&group->lock);
 }
 
@@ -254,7 +247,7 @@ static void look_at_room(struct wr_outlook *outlook, const struct wr_nested_wait
     struct weir_group *group = nested->room;
     struct weir_executor *ex = group->executor;
     uint32_t cost = nested->cost;
-    struct weir_task *first;
+    const uint64_t *first;
 
     if (nested->reason == WEIR_REASON_GLOBAL_QUEUE_FULL) {
         wr_outlook_ask(outlook, &ex->nested.node, cost, 0, "a permit", executor_room_may_come, ex);
@@ -263,8 +256,8 @@ static void look_at_room(struct wr_outlook *outlook, const struct wr_nested_wait
     wr_lock(&group->lock);
     first = wr_group_first(group);
     if ((nested->reason == WEIR_REASON_DOMAIN_QUEUE_FULL || wr_is_full(&group->sums, cost)) &&
-        (!first || !wr_watch_is_armed(first)))
-        look_at_path(outlook, group, first ? wr_task_cost(first) : cost);
+        (!first || !wr_is_timed_at(first)))
+        look_at_path(outlook, group, first ? wr_cost_at(first) : cost);
     wr_unlock(&group->lock);
 }
 

@@ -13,7 +13,7 @@ void wr_executor_unref(struct weir_executor *ex)
 {
     if (wr_sub(&ex->references, 1, acq_rel) > 1)
         return;
-    wr_task_pool_fini(&ex->tasks);
+    wr_cells_fini(&ex->cells);
     wr_archive_fini(&ex->archive);
     wr_table_fini(&ex->table);
     wr_hall_delete(ex);

@@ -4,12 +4,12 @@
 #define WR_EXECUTOR_EXECUTOR_H
 
 #include "executor/berth.h"
+#include "executor/cells.h"
 #include "executor/clock.h"
 #include "executor/deadlock.h"
 #include "executor/group.h"
 #include "executor/hall.h"
 #include "executor/policy.h"
-#include "executor/pool.h"
 #include "executor/ring.h"
 #include "executor/table.h"
 #include "executor/task.h"
@@ -35,8 +35,8 @@ struct weir_executor {
     struct wr_ring ring;
     WR_APART(root)
     struct wr_root root;
-    WR_APART(tasks)
-    struct wr_task_pool tasks;
+    WR_APART(cells)
+    struct wr_cells cells;
     WR_APART(live)
     _Atomic uint64_t live; /* groups that have tasks: queued, running or pending    */
 

@@ -26,7 +26,6 @@ struct weir_group *wr_group_new(struct weir_executor *ex, const char *key, size_
     }
     group->resolution = WR_UNRESOLVED;
     group->weight = 1;
-    wr_list_init(&group->queue);
     wr_list_init(&group->ring_link);
     group->executor = ex;
     group->hash = (uint32_t)hash;
@@ -35,8 +34,16 @@ struct weir_group *wr_group_new(struct weir_executor *ex, const char *key, size_
     return group;
 }
 
+static void free_queues(struct weir_group *group)
+{
+    wr_queue_fini(group, &group->queue);
+    for (int level = 0; group->rare && level < WR_LEVELS; level++)
+        wr_queue_fini(group, &group->rare->levels[level]);
+}
+
 void wr_group_discard(struct weir_group *group)
 {
+    free_queues(group);
     if (group->rare)
         wr_refusals_fini(&group->rare->refused);
     wr_os_free(group->rare);
@@ -173,7 +180,6 @@ static void group_delete(struct weir_group *group)
         close_books(group);
         wr_unlock(&ex->table.lock);
         wr_gate_free(group);
-        wr_task_unused_return(group, 0);
         wr_group_discard(group);
         group = heir && unpin(heir) ? heir : NULL;
         wr_executor_unref(ex);
@@ -351,36 +357,39 @@ void wr_group_forget_kept(struct weir_executor *ex)
 
 struct wr_rare *wr_group_rare(struct weir_group *group)
 {
-    if (!group->rare) {
+    if (!group->rare)
         group->rare = wr_os_alloc(sizeof(*group->rare));
-        for (int i = 0; group->rare && i < WR_LEVELS; i++)
-            wr_list_init(&group->rare->levels[i]);
-    }
     return group->rare;
 }
 
-struct weir_task *wr_group_first(struct weir_group *group)
+void wr_group_pop(struct weir_group *group, const uint64_t *first)
 {
-    struct wr_list *queue = &group->queue;
+    const struct wr_side *side = wr_is_entry(*first) ? NULL : wr_task_side(wr_record_at(first));
 
-    for (int level = 0; group->rare && level < WR_LEVELS; level++) {
-        queue = wr_group_level(group, level);
-        if (!wr_list_empty(queue))
-            break;
+    wr_queue_pop(wr_group_level(group, side ? side->level : WR_LEVEL_NORMAL), first);
+}
+
+uint64_t *wr_group_next(struct weir_group *group, struct wr_group_place *at)
+{
+    for (; at->level < WR_LEVELS; *at = (struct wr_group_place){ .level = at->level + 1 }) {
+        struct wr_queue *queue = wr_group_level(group, at->level);
+        uint64_t *word = queue ? wr_queue_next(queue, &at->place) : NULL;
+        if (word)
+            return word;
     }
-    return wr_list_empty(queue) ? NULL : WR_CONTAINER(queue->next, struct weir_task, link);
+    return NULL;
 }
 
 bool wr_group_is_ready(struct weir_group *group)
 {
-    return group->sums.queued > 0 && wr_task_cost(wr_group_first(group)) <= wr_free(&group->sums);
+    return group->sums.queued > 0 && wr_cost_at(wr_group_first(group)) <= wr_free(&group->sums);
 }
 
 bool wr_group_note_first(struct weir_group *group)
 {
-    struct weir_task *first = wr_group_first(group);
-    uint32_t cost = wr_task_cost(first);
-    bool timed = wr_watch_is_armed(first);
+    const uint64_t *first = wr_group_first(group);
+    uint32_t cost = wr_cost_at(first);
+    bool timed = wr_is_timed_at(first);
 
     if (cost == wr_load(&group->ring_cost, relaxed) &&
         timed == wr_load(&group->ring_timed, relaxed))
@@ -506,18 +515,13 @@ void wr_group_settle_pending(struct weir_group *group, uint32_t cost)
 static uint32_t highest_cost(struct weir_group *group)
 {
     uint32_t highest = group->sums.queued ? 1 : 0;
+    struct wr_group_place at = { 0 };
+    uint64_t *word;
 
     if (group->sums.queued_cost == group->sums.queued)
-        return highest; /* nobody needs more than one */
-    for (int level = 0; level < WR_LEVELS; level++) {
-        struct wr_list *queue = wr_group_level(group, level);
-        if (!queue)
-            continue;
-        wr_list_each(node, queue) {
-            uint32_t cost = wr_task_cost(WR_CONTAINER(node, struct weir_task, link));
-            highest = cost > highest ? cost : highest;
-        }
-    }
+        return highest; /* each costs 1 */
+    while ((word = wr_group_next(group, &at)))
+        highest = wr_cost_at(word) > highest ? wr_cost_at(word) : highest;
     return highest;
 }
 

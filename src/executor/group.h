@@ -9,6 +9,7 @@
 #include "executor/circle.h"
 #include "executor/clock.h"
 #include "executor/policy.h"
+#include "executor/queue.h"
 #include "executor/refusals.h"
 #include "executor/task.h"
 
@@ -41,7 +42,8 @@ enum wr_resolution {
  *     in_ring  <=>  in its ring, or just taken from it by a worker that has yet to look
  *     queued > 0 and nothing of its own in the way  =>  in_ring     (at rest)
  *     closed has WR_NO_THREAD  <=>  berth is WR_BERTH_AWAITED  =>  not in_ring
- *     records == tasks that point here: queued, running, pending, or held by a handle
+ *     records == tasks of the group: entries and records in its queues, those that run or are pending, and what is
+ *                held by a handle
  *     pending == tasks of pending_first that are PENDING
  *     telling == ends that are being told + guests + tasks that are ASIDE
  *     lives while it is in the table, or kept, or records + pins > 0                              */
@@ -59,13 +61,10 @@ struct weir_group {
     uint8_t berth : 4;        /* enum wr_berth: whether it waits for a thread, or one for it    */
     uint32_t bodies, pending; /* tasks that execute, and that are settled later                 */
     struct wr_sums sums;
-    struct wr_list queue;     /* tasks of WEIR_NORMAL priority                                  */
+    struct wr_queue queue;    /* tasks of WEIR_NORMAL priority                                  */
     struct wr_list ring_link; /* in the ring, under its lock; or in line for a thread, under the
                                  berths' lock; once evicted, in executor->retired               */
     struct weir_executor *executor;
-    struct weir_task *freed;  /* records that ran out, to become `unused` when that is empty    */
-    struct weir_task *unused; /* records at hand                                                */
-    uint32_t unused_count;
     uint32_t records;
     _Atomic uint32_t ring_cost; /* of its first task when it entered the ring                   */
     _Atomic bool ring_timed;    /* and whether that will not wait for ever                      */
@@ -89,7 +88,7 @@ static_assert(sizeof(void *) != 8 || offsetof(struct weir_group, ring_cost) <= 1
 
 /* What only some groups need. */
 struct wr_rare {
-    struct wr_list levels[WR_LEVELS]; /* queues of other priorities than WEIR_NORMAL            */
+    struct wr_queue levels[WR_LEVELS]; /* of other priorities than WEIR_NORMAL                  */
     struct wr_refusals refused;
     struct wr_gate *gate;
     struct weir_group *heir;  /* the next generation, pinned, if it was charged for our permits  */
@@ -118,7 +117,7 @@ static inline struct weir_group *wr_group_heir(const struct weir_group *group)
 }
 
 /* The queue of a priority level; NULL if nothing ever stood there. */
-static inline struct wr_list *wr_group_level(struct weir_group *group, int level)
+static inline struct wr_queue *wr_group_level(struct weir_group *group, int level)
 {
     if (level == WR_LEVEL_NORMAL)
         return &group->queue;
@@ -169,8 +168,27 @@ void wr_group_retire(struct weir_group *group, weir_reason reason, int flags);
 /* The executor goes: what was kept for its users is kept no longer. */
 void wr_group_forget_kept(struct weir_executor *ex);
 
-/* The first task in line, or NULL. Under the lock. */
-struct weir_task *wr_group_first(struct weir_group *group);
+/* The first word of the first task in its queues (see queue.h), or NULL. Under the lock. */
+static inline uint64_t *wr_group_first(struct weir_group *group)
+{
+    uint64_t *first = NULL;
+
+    if (WR_LIKELY(!group->rare))
+        return wr_queue_first(group, &group->queue);
+    for (int level = 0; !first && level < WR_LEVELS; level++)
+        first = wr_queue_first(group, wr_group_level(group, level));
+    return first;
+}
+
+/* Takes it out. */
+void wr_group_pop(struct weir_group *group, const uint64_t *first);
+
+/* All tasks that wait, in the order in which they start: `at` is zero at first. NULL: that was the last. */
+struct wr_group_place {
+    int level;
+    struct wr_queue_place place;
+};
+uint64_t *wr_group_next(struct weir_group *group, struct wr_group_place *at);
 
 /* Whether its first task could start, as far as the group is concerned. Under the lock. */
 bool wr_group_is_ready(struct weir_group *group);

@@ -110,7 +110,7 @@ static uint32_t ready_tasks(struct weir_group *group)
 {
     uint32_t ready = group->evicted || !group->sums.queued
                          ? 0
-                         : wr_ready_tasks(&group->sums, wr_task_cost(wr_group_first(group)));
+                         : wr_ready_tasks(&group->sums, wr_cost_at(wr_group_first(group)));
 
     if (group->berth == WR_BERTH_KEPT && ready > 1)
         ready = 1; /* there is one thread for it */

@@ -7,31 +7,14 @@
 #include "executor/settle.h"
 #include "executor/tell.h"
 
-enum {
-    BATCH_MAX = 32,
-    UNUSED_MAX = 64,
-    REFERENCES_MAX = 32767, /* more are a leak */
-};
+enum { REFERENCES_MAX = 32767 }; /* more are a leak */
 
 struct weir_task *wr_task_alloc(struct weir_group *group, uint32_t references)
 {
-    struct weir_task *task = group->unused;
+    struct weir_task *task = wr_cell_take(&group->executor->cells, group->hash);
 
-    if (!task && group->freed) { /* apart, so that they have left the caches of who freed them */
-        task = group->unused = group->freed;
-        group->freed = NULL;
-    }
-    if (!task) { /* many groups get few at a time, unless they are busy */
-        bool few = wr_load(&group->executor->tasks.lent, relaxed) > WR_LENT_FREELY;
-        uint32_t want = few && group->sums.queued < BATCH_MAX ? group->sums.queued + 1 : BATCH_MAX;
-        group->unused = wr_task_pool_take(&group->executor->tasks, want, &group->unused_count);
-        task = group->unused;
-        if (!task)
-            return NULL;
-    }
-    group->unused = *wr_task_next_unused(task);
-    __builtin_prefetch(group->unused, 1); /* the next submit to this group writes there */
-    group->unused_count--;
+    if (!task)
+        return NULL;
     group->records++;
     __atomic_store_n(&task->group, group, __ATOMIC_RELEASE); /* the monitor may look; see run.c */
     atomic_init(&task->error, 0);
@@ -41,40 +24,11 @@ struct weir_task *wr_task_alloc(struct weir_group *group, uint32_t references)
     return task;
 }
 
-/* Cuts up to `count` records off a list, for the pool. */
-static uint32_t give_from(struct weir_group *group, struct weir_task **list, uint32_t count)
-{
-    struct weir_task *first = *list, *last = first;
-    uint32_t given = 1;
-
-    if (!first || !count)
-        return 0;
-    for (; given < count && *wr_task_next_unused(last); given++)
-        last = *wr_task_next_unused(last);
-    *list = *wr_task_next_unused(last);
-    wr_task_pool_give(&group->executor->tasks, first, last, given);
-    return given;
-}
-
-void wr_task_unused_return(struct weir_group *group, uint32_t keep)
-{
-    uint32_t surplus = group->unused_count > keep ? group->unused_count - keep : 0;
-
-    surplus -= give_from(group, &group->freed, surplus);
-    give_from(group, &group->unused, surplus);
-    if (group->unused_count > keep)
-        group->unused_count = keep;
-}
-
 void wr_task_recycle(struct weir_group *group, struct weir_task *task)
 {
     wr_store(&task->word, WR_PHASE_OVER, relaxed); /* no references: not in use */
-    *wr_task_next_unused(task) = group->freed;
-    group->freed = task;
-    group->unused_count++;
+    wr_cell_give(&group->executor->cells, group->hash, task);
     group->records--;
-    if (group->unused_count > UNUSED_MAX)
-        wr_task_unused_return(group, UNUSED_MAX / 2);
 }
 
 weir_task *weir_task_ref(weir_task *task)

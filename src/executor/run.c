@@ -22,6 +22,7 @@ struct turn {
     weir_time clock; /* the latest reading: a task starts when the one before it ended */
     weir_fn *fn; /* of the task that starts: by the time it is called, it may have been settled */
     void *arg;
+    struct weir_task *record; /* at hand, for a task that waits without one */
     uint16_t tasks;     /* at most CHAIN_MAX + 1                    */
     bool to_thread : 1; /* its first task is to run on a thread    */
     bool on_thread : 1;
@@ -46,17 +47,51 @@ static struct wr_intake *intake_of(struct wr_source *source)
 
 /* ---- pulling --------------------------------------------------------------------------------- */
 
-/* Takes the first task, whose permits are taken, out of its queue. Under the lock. */
-static void begin(struct weir_group *group, struct weir_task *task, struct turn *turn)
+/* A record for the group's first task, if that waits without one. False: there is no memory. Under the lock. */
+static bool has_record(struct weir_group *group, const uint64_t *first, struct turn *turn)
 {
-    weir_time now = turn->clock;
+    if (!wr_is_entry(*first) || turn->record)
+        return true;
+    turn->record = wr_cell_take(&group->executor->cells, group->hash);
+    return turn->record != NULL;
+}
 
+/* Makes a record of the first entry of the queue, on the one at hand. */
+static struct weir_task *make_record(struct weir_group *group, const uint64_t *entry,
+                                     struct turn *turn)
+{
+    struct weir_task *task = turn->record;
+
+    turn->record = NULL;
+    __atomic_store_n(&task->group, group, __ATOMIC_RELEASE); /* the monitor may look */
+    turn->fn = task->fn = wr_entry_fn(entry);
+    turn->arg = task->u.arg = wr_entry_arg(entry);
+    task->queued_at = wr_entry_time(entry);
+    wr_store(&task->watchers, NULL, relaxed);
+    /* Release: whoever finds the record in use finds its group; see tasks.c. */
+    wr_store(&task->word, WR_PHASE_RUNNING | WR_REF, release);
+    return task;
+}
+
+static struct weir_task *take_record(struct weir_task *task, struct turn *turn)
+{
     turn->fn = task->fn;
     turn->arg = wr_task_arg(task);
+    wr_task_set_phase(task, WR_PHASE_RUNNING);
+    return task;
+}
+
+/* Takes the first task, whose permits are taken, out of its queue. Under the lock. */
+static struct weir_task *begin(struct weir_group *group, const uint64_t *first, struct turn *turn)
+{
+    struct weir_task *task;
+    weir_time now = turn->clock;
+
+    wr_group_pop(group, first);
+    task = wr_is_entry(*first) ? make_record(group, first, turn)
+                               : take_record(wr_record_at(first), turn);
     if (now < task->queued_at) /* read on another CPU */
         now = task->queued_at;
-    wr_list_remove(&task->link);
-    wr_task_set_phase(task, WR_PHASE_RUNNING);
     task->started_at = now;
     wr_store(&task->error, (int32_t)turn->asked, relaxed);
     task->runner = wr_parker_self(NULL); /* on a worker this is the fiber that will run it */
@@ -67,11 +102,12 @@ static void begin(struct weir_group *group, struct weir_task *task, struct turn 
         group->peak = group->bodies;
     if (wr_group_gate(group))
         wr_gate_started(group, now);
-    if (!wr_task_watched(task))
-        return;
-    wr_watch_started(task, now);
-    if (turn->on_thread)
-        wr_watch_on_thread(task);
+    if (wr_task_watched(task)) {
+        wr_watch_started(task, now);
+        if (turn->on_thread)
+            wr_watch_on_thread(task);
+    }
+    return task;
 }
 
 /* The group's turn: its first task with its permits, or NULL. *stop: the executor's limit is reached. */
@@ -81,18 +117,26 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
     struct weir_executor *ex = group->executor;
     struct wr_ring *ring = wr_group_ring(group);
     struct weir_task *task;
+    const uint64_t *first;
     weir_reason reason = WEIR_REASON_NO_WORKER;
-    bool refused;
+    uint32_t cost = 0;
+    bool refused, has_memory = true;
 
     wr_lock(&group->lock);
     group->in_ring = false;
     turn->asked = wr_asked(group);
     refused = group->evicted || (ex->hall && wr_domain_is_released(group));
-    task = refused ? NULL : wr_group_first(group); /* what waits there is being refused */
-    if (task && group->carrier == WEIR_THREADS && !wr_berth_take(group))
+    first = refused ? NULL : wr_group_first(group); /* what waits there is being refused */
+    if (first) {
+        cost = wr_cost_at(first);
+        has_memory = has_record(group, first, turn);
+    }
+    if (first && !has_memory)
+        reason = WEIR_REASON_GLOBAL_INFLIGHT; /* stays first; the next look may find memory */
+    else if (first && group->carrier == WEIR_THREADS && !wr_berth_take(group))
         reason = WEIR_REASON_NO_THREAD; /* it waits for one, and is out of the ring */
-    else if (task)
-        reason = wr_start(&group->sums, &ex->root, wr_task_cost(task), reserved);
+    else if (first)
+        reason = wr_start(&group->sums, &ex->root, cost, reserved);
     if (ex->hall && reason)
         wr_domain_untake(
             group); /* before it is put back: who finds it in the ring may take a slot */
@@ -101,7 +145,7 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
     if (reason == WEIR_REASON_GLOBAL_INFLIGHT) {
         group->in_ring = true; /* and first: it is owed the next permit */
         wr_group_note_first(group);
-        wr_ring_return(ring, group, wr_task_cost(task));
+        wr_ring_return(ring, group, has_memory ? cost : 0);
         *stop = true;
     } else {
         wr_ring_decided(ring);
@@ -125,7 +169,7 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
     if (group->turn_left == 0)
         group->turn_left = group->weight;
     group->turn_left--;
-    begin(group, task, turn);
+    task = begin(group, first, turn);
     if (turn->to_thread) {
         wr_berth_used(group);
         task->runner = NULL; /* until it is on its thread */
@@ -313,15 +357,17 @@ static bool hand_over(struct weir_group *group, struct turn *turn, uint32_t cost
 static struct weir_task *pass_on(struct weir_group *group, struct turn *turn, uint32_t cost,
                                  unsigned chain)
 {
-    struct weir_task *next = group->sums.queued && !group->evicted ? wr_group_first(group) : NULL;
+    const uint64_t *first = group->sums.queued && !group->evicted ? wr_group_first(group) : NULL;
+    struct weir_task *next;
 
-    if (next && !wr_gate_is_paced(group) && wr_task_cost(next) == cost &&
-        turn_lasts(turn, group, chain) && hand_over(group, turn, cost)) {
+    if (first && !wr_gate_is_paced(group) && wr_cost_at(first) == cost &&
+        turn_lasts(turn, group, chain) && has_record(group, first, turn) &&
+        hand_over(group, turn, cost)) {
         turn->tasks++;
         /* While its turn lasts a group that may run several stands first in the ring. */
         if (group->turn_left && --group->turn_left == 0 && group->in_ring)
             wr_ring_to_end(wr_group_ring(group), group);
-        begin(group, next, turn);
+        next = begin(group, first, turn);
         /* It may want less now, and must then leave the ring; a slot promised to `next` goes to others. */
         if (group->executor->hall && wr_group_refresh(group))
             wr_executor_wake(group->executor);
@@ -344,6 +390,18 @@ static bool is_silent(const struct weir_group *group, const struct weir_task *ta
            !wr_load(&task->watchers, relaxed) && !group->executor->policy.given.listener.completed;
 }
 
+/* The record of a task that is over, and that nothing points to: kept at hand for the next. Under the lock. */
+static void put_record(struct weir_group *group, struct weir_task *task, struct turn *turn)
+{
+    if (turn->record) {
+        wr_task_recycle(group, task);
+        return;
+    }
+    wr_store(&task->word, WR_PHASE_OVER, relaxed); /* no references: not in use */
+    turn->record = task;
+    group->records--;
+}
+
 /* A body has returned; answers the task to run next on this stack, if any. */
 static struct weir_task *finish(struct weir_task *task, int error, void *value, struct turn *turn,
                                 unsigned chain)
@@ -359,9 +417,9 @@ static struct weir_task *finish(struct weir_task *task, int error, void *value, 
     silent = is_silent(group, task);
     if (silent) {
         group->bodies--;
-        next = pass_on(group, turn, 1, chain); /* what costs more has a side record */
         wr_count_outcome(group, wr_outcome_of(error));
-        wr_task_recycle(group, task);
+        put_record(group, task, turn);
+        next = pass_on(group, turn, 1, chain); /* what costs more has a side record */
         wr_room_made(group->executor);
         wr_group_left(group);
     } else {
@@ -477,6 +535,8 @@ static void run_errand(struct wr_job *job)
     }
     wr_unlock(&task->group->lock);
     run_chain(ex, task, &turn, settled);
+    if (turn.record)
+        wr_cell_give(&ex->cells, 0, turn.record);
     wr_thread_rests(); /* before anybody may count on it */
     wr_berth_leave(ex);
 }
@@ -491,6 +551,7 @@ static bool send_to_thread(struct weir_task *task, const struct turn *turn)
     if (!errand)
         return false;
     *errand = (struct errand){ .job.run = run_errand, .task = task, .turn = *turn };
+    errand->turn.record = NULL; /* the worker's */
     if (wr_runtime_job(ex->intake.runtime, &errand->job, WR_JOB_AT_ONCE) == 0)
         return true;
     wr_os_free(errand);

@@ -99,8 +99,10 @@ static void count(struct weir_group *group, const struct wr_end *end)
 /* Takes a task out of its queue, with its place; it will not start. */
 static void withdraw(struct weir_group *group, struct weir_task *task)
 {
-    wr_list_remove(&task->link);
+    const struct wr_side *side = wr_task_side(task);
+
     wr_withdraw(&group->sums, &group->executor->root, wr_task_cost(task));
+    wr_queue_remove(group, wr_group_level(group, side ? side->level : WR_LEVEL_NORMAL), task);
     if (group->executor->hall)
         wr_domain_withdraw(group);
     wr_watch_over(task);
@@ -333,23 +335,41 @@ void wr_group_end_pending(struct weir_group *group, weir_reason reason)
     wr_unlock(&group->lock);
 }
 
+/* Without memory for a record the listener is not told of it; there is nothing else to tell. */
+static void drop_first_entry(struct weir_group *group, const struct wr_end *end)
+{
+    wr_group_pop(group, wr_group_first(group));
+    wr_withdraw(&group->sums, &group->executor->root, 1);
+    if (group->executor->hall)
+        wr_domain_withdraw(group);
+    group->records--;
+    count(group, end);
+    wr_group_left(group);
+}
+
 bool wr_reject_first(struct weir_group *group, weir_reason reason)
 {
     struct wr_end end = {
         .outcome = WEIR_REJECTED, .error = WEIR_EREJECTED, .reason = reason, .at = wr_os_now()
     };
-    struct weir_task *task;
+    struct weir_task *task = NULL;
+    uint64_t *first;
 
     wr_lock(&group->lock);
-    task = wr_group_first(group);
+    first = wr_group_first(group);
     if (reason == WEIR_REASON_DOMAIN_RELEASED && !wr_domain_is_released(group))
-        task = NULL; /* it was restored, and this one may have come since */
+        first = NULL; /* it was restored, and this one may have come since */
+    if (first)
+        task = wr_is_entry(*first) ? wr_queue_make_record(group, &group->queue, first)
+                                   : wr_record_at(first);
     if (task)
         wr_task_end_locked(task, &end);
+    else if (first)
+        drop_first_entry(group, &end);
     wr_unlock(&group->lock);
     if (task)
         wr_task_tell_end(task, &end, true);
-    return task != NULL;
+    return first != NULL;
 }
 
 /* ---- presence -------------------------------------------------------------------------------- */
@@ -369,8 +389,8 @@ void wr_group_left(struct weir_group *group)
     if (group->idle_since || group->sums.queued || group->sums.inflight || group->telling)
         return;
     group->idle_since = wr_os_now_coarse();
-    if (wr_load(&ex->tasks.lent, relaxed) > WR_LENT_FREELY)
-        wr_task_unused_return(group, 0);
+    if (WR_UNLIKELY(wr_cells_are_scarce(&ex->cells)))
+        wr_queue_fini(group, &group->queue);
     if (wr_sub(&ex->live, 1, seq_cst) == 1)
         wr_waitq_wake_all(&ex->quiet);
 }

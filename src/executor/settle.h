@@ -33,6 +33,18 @@ static inline uint32_t wr_task_cost(const struct weir_task *task)
     return side ? side->cost : 1;
 }
 
+/* The same of a task in a queue, whose word that is. */
+static inline uint32_t wr_cost_at(const uint64_t *word)
+{
+    return wr_is_entry(*word) ? 1 : wr_task_cost(wr_record_at(word));
+}
+
+/* And whether it will not wait for ever. */
+static inline bool wr_is_timed_at(const uint64_t *word)
+{
+    return !wr_is_entry(*word) && wr_watch_is_armed(wr_record_at(word));
+}
+
 /* Whether a value that nothing takes is given to a function of the user's. */
 static inline bool wr_task_drops_values(const struct weir_task *task)
 {
@@ -62,9 +74,6 @@ struct weir_task *wr_task_alloc(struct weir_group *group, uint32_t references);
 
 /* The last reference is gone, or there never was another. */
 void wr_task_recycle(struct weir_group *group, struct weir_task *task);
-
-/* Gives records at hand back to the executor's pool, but for `keep`. */
-void wr_task_unused_return(struct weir_group *group, uint32_t keep);
 
 /* ---- records without references; without any lock ----------------------------------------------- */
 
@@ -137,8 +146,6 @@ void wr_count_outcome(struct weir_group *group, weir_outcome outcome);
 
 /* Somebody left: those whom WEIR_BLOCK keeps waiting may try again. */
 void wr_room_made(struct weir_executor *ex);
-
-enum { WR_LENT_FREELY = 16384 }; /* a megabyte of records; beyond that, idle groups keep none */
 
 /* The group has a task, or may have none left. Under the group's lock. */
 void wr_group_entered(struct weir_group *group);

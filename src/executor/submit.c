@@ -63,7 +63,7 @@ static int entry_init(struct entry *entry, weir_task_options *options, struct we
     if (rc)
         return rc;
     entry->options = options;
-    if (entry->options->priority > WEIR_IDLE || !is_span(entry->options->deadlines.wait_ms) ||
+    if (entry->options->priority > WEIR_IDLE || entry->options->cost > WEIR_LIMIT_MAX || !is_span(entry->options->deadlines.wait_ms) ||
         !is_span(entry->options->deadlines.run_ms) || !is_span(entry->options->deadlines.total_ms))
         return WEIR_EINVAL;
     if (wr_has_deadlines(&entry->options->deadlines) && !watched) {
@@ -116,30 +116,33 @@ static void entry_discard(struct entry *entry)
 
 /* ---- into the queue --------------------------------------------------------------------------- */
 
-/* The queue of a level; NULL without memory for it. */
-static struct wr_list *queue_of(struct weir_group *group, uint8_t level)
+/* The queue of a level, with room for so many words more; NULL without memory. */
+static struct wr_queue *queue_of(struct weir_group *group, uint8_t level, unsigned words)
 {
+    struct wr_queue *queue;
+
     if (level != WR_LEVEL_NORMAL && !wr_group_rare(group))
         return NULL;
-    return wr_group_level(group, level);
+    queue = wr_group_level(group, level);
+    return wr_queue_make_room(group, queue, words) ? queue : NULL;
 }
 
 /* Makes the record. Under the lock. */
-static int make_task(struct weir_task **out, struct weir_group *group, struct entry *entry)
+static int make_task(struct weir_task **out, struct weir_group *group, struct entry *entry,
+                     weir_time now)
 {
-    struct weir_task *task;
+    struct weir_task *task = wr_task_alloc(group, entry->wants_handle ? 2 : 1);
 
-    if (entry->side && !queue_of(group, entry->side->level))
-        return WEIR_ENOMEM;
-    task = wr_task_alloc(group, entry->wants_handle ? 2 : 1);
     if (!task)
         return WEIR_ENOMEM;
     task->fn = entry->fn;
+    task->queued_at = now;
     if (entry->side) {
         wr_add(&task->word, WR_SIDE, relaxed);
         task->u.side = entry->side;
         if (entry->side->watch)
             wr_watch_init(entry->side->watch, task, &entry->options->deadlines);
+        entry->side = NULL; /* the record's now */
     } else {
         task->u.arg = entry->arg;
     }
@@ -156,35 +159,65 @@ static void hand_on_done(struct weir_task *task, struct entry *entry)
     entry->on_done = NULL;
 }
 
-/* Asks for admission; on success the task stands in its queue. Under the lock. */
-static weir_reason enter(struct weir_group *group, struct weir_task *task, struct entry *entry,
-                         bool *wake)
+/* What keeps any task out, whatever the limits are. */
+static weir_reason shut_out(struct weir_group *group, uint32_t cost)
+{
+    struct weir_executor *ex = group->executor;
+
+    if (wr_load(&ex->closed, seq_cst)) /* since we looked */
+        return WEIR_REASON_SHUT_DOWN;
+    if (group->evicted) /* likewise, or while it waited for room; its record is of this generation */
+        return WEIR_REASON_EVICTED;
+    if (!wr_can_ever(&group->sums, &ex->root, cost))
+        return WEIR_REASON_GROUP_QUEUE_FULL; /* a limit was lowered since we looked */
+    return WEIR_REASON_NONE;
+}
+
+/* The last word on a task that its group and the executor have admitted, and that stands in its queue: the domain's. */
+static weir_reason ask_domain(struct weir_group *group, struct wr_queue *queue, uint32_t cost,
+                              unsigned words, bool *wake)
+{
+    struct weir_executor *ex = group->executor;
+    weir_reason reason;
+
+    if (!ex->hall)
+        return WEIR_REASON_NONE;
+    reason = wr_domain_admit(group); /* knows whether it is ready, now that it stands there */
+    if (reason) {
+        wr_queue_unput(queue, words);
+        wr_withdraw(&group->sums, &ex->root, cost);
+        *wake = wr_executor_has_ready(ex); /* loans may have been recalled on its behalf */
+    }
+    return reason;
+}
+
+/* Asks for admission; on success the task stands in its queue. WEIR_ENOMEM: there is no memory for its place.
+ * Under the lock. */
+static int enter(struct weir_group *group, struct weir_task *task, struct entry *entry,
+                 weir_reason *reason, bool *wake)
 {
     struct weir_executor *ex = group->executor;
     struct wr_side *side = wr_task_side(task);
-    weir_reason reason;
+    uint32_t cost = wr_task_cost(task);
+    struct wr_queue *queue;
 
-    if (wr_task_outcome(task) != WEIR_UNSETTLED)
-        return WEIR_REASON_CANCELLED; /* while the listener heard of it, or while it waited for room */
-    if (wr_load(&ex->closed, seq_cst)) /* since we looked */
-        return WEIR_REASON_SHUT_DOWN;
-    if (group
-            ->evicted) /* likewise, or while it waited for room; its record is of this generation */
-        return WEIR_REASON_EVICTED;
-    if (!wr_can_ever(&group->sums, &ex->root, wr_task_cost(task)))
-        return WEIR_REASON_GROUP_QUEUE_FULL; /* a limit was lowered since we looked */
-    reason = wr_admit(&group->sums, &ex->root, wr_task_cost(task));
-    if (reason)
-        return reason;
-    wr_list_append(side ? queue_of(group, side->level) : &group->queue, &task->link);
-    if (ex->hall)
-        reason = wr_domain_admit(group); /* knows whether it is ready, now that it stands there */
-    if (reason) {
-        wr_list_remove(&task->link);
-        wr_withdraw(&group->sums, &ex->root, wr_task_cost(task));
-        *wake = wr_executor_has_ready(ex); /* loans may have been recalled on its behalf */
-        return reason;
+    *reason = wr_task_outcome(task) != WEIR_UNSETTLED
+                  ? WEIR_REASON_CANCELLED /* while the listener heard of it, or it waited for room */
+                  : shut_out(group, cost);
+    if (*reason)
+        return 0;
+    queue = queue_of(group, side ? side->level : WR_LEVEL_NORMAL, WR_RECORD_WORDS);
+    if (!queue) {
+        *reason = WEIR_REASON_GROUP_QUEUE_FULL; /* not as its limits have it */
+        return WEIR_ENOMEM;
     }
+    *reason = wr_admit(&group->sums, &ex->root, cost);
+    if (*reason)
+        return 0;
+    wr_queue_put_record(queue, task);
+    *reason = ask_domain(group, queue, cost, WR_RECORD_WORDS, wake);
+    if (*reason)
+        return 0;
     wr_task_set_phase(task, WR_PHASE_QUEUED);
     hand_on_done(task, entry);
     wr_group_entered(group);
@@ -193,7 +226,34 @@ static weir_reason enter(struct weir_group *group, struct weir_task *task, struc
     if (side && (side->cost > 1 || side->level < WR_LEVEL_NORMAL))
         wr_waits_suspect(ex); /* it goes before others, or needs more than they do */
     *wake = wr_group_refresh(group);
-    return WEIR_REASON_NONE;
+    return 0;
+}
+
+/* The same for a task that needs no record while it waits. */
+static int enter_plain(struct weir_group *group, weir_fn *fn, void *arg, weir_time now,
+                       weir_reason *reason, bool *wake)
+{
+    struct weir_executor *ex = group->executor;
+
+    *reason = shut_out(group, 1);
+    if (WR_UNLIKELY(*reason))
+        return 0;
+    if (WR_UNLIKELY(!wr_queue_make_room(group, &group->queue, WR_ENTRY_WORDS)))
+        return WEIR_ENOMEM;
+    *reason = wr_admit(&group->sums, &ex->root, 1);
+    if (WR_UNLIKELY(*reason))
+        return 0;
+    wr_queue_put_entry(&group->queue, now, fn, arg);
+    *reason = ask_domain(group, &group->queue, 1, WR_ENTRY_WORDS, wake);
+    if (WR_UNLIKELY(*reason))
+        return 0;
+    group->submitted++;
+    group->records++;
+    wr_group_entered(group);
+    /* Behind others it changes nothing: what keeps the first of them keeps it. */
+    if (group->sums.queued == 1 || ex->hall)
+        *wake = wr_group_refresh(group);
+    return 0;
 }
 
 /* ---- not admitted ----------------------------------------------------------------------------- */
@@ -378,8 +438,9 @@ static int wait_for_room(struct weir_task *task, struct entry *entry, weir_reaso
     wr_waitq_enter(&ex->room, &waiter, self);
     for (;;) {
         wr_lock(&group->lock);
-        *reason = enter(group, task, entry, &wake);
-        if (!wr_can_ever(&group->sums, &ex->root, wr_task_cost(task)))
+        if (enter(group, task, entry, reason, &wake))
+            rc = WEIR_ENOMEM;
+        else if (!wr_can_ever(&group->sums, &ex->root, wr_task_cost(task)))
             rc = WEIR_EINVAL; /* a limit was lowered: there will be no room */
         wr_unlock(&group->lock);
         if (wake) /* also if it is not in: slots may have moved on its behalf */
@@ -474,6 +535,7 @@ static int admit_or_turn_away(struct weir_group *group, struct weir_task *task, 
     const weir_listener *listener = &ex->policy.given.listener;
     weir_reason reason;
     bool wake = false;
+    int rc;
 
     if (listener->submitted) {
         struct wr_frame frame = { 0 };
@@ -484,10 +546,12 @@ static int admit_or_turn_away(struct weir_group *group, struct weir_task *task, 
         wr_lock(&group->lock);
     }
     group->submitted++;
-    reason = enter(group, task, entry, &wake);
+    rc = enter(group, task, entry, &reason, &wake);
     wr_unlock(&group->lock);
     if (wake)
         wr_executor_wake(ex);
+    if (rc) /* no memory */
+        return unsubmit(task, entry, reason) ? rc : 0;
     return reason ? not_admitted(task, entry, reason) : 0;
 }
 
@@ -496,10 +560,33 @@ static bool lacks_watch(const struct weir_group *group, const struct entry *entr
     return !entry->watched && wr_load(&group->executor->policy.watched, relaxed);
 }
 
+/* A record for it, which enters, or is dealt with otherwise. Under the lock; unlocks. */
+static int submit_record(weir_task **out, struct weir_group *group, struct entry *entry,
+                         weir_time now)
+{
+    uint32_t cost = entry->side ? entry->side->cost : 1;
+    struct weir_task *task;
+    weir_task *handle;
+    int rc = wr_can_ever(&group->sums, &group->executor->root, cost)
+                 ? make_task(&task, group, entry, now)
+                 : WEIR_EINVAL;
+
+    if (rc) {
+        wr_unlock(&group->lock);
+        return rc;
+    }
+    handle = entry->wants_handle ? task : NULL;
+    rc = admit_or_turn_away(group, task, entry);
+    if (rc)
+        weir_task_unref(handle);
+    else if (out)
+        *out = handle;
+    return rc;
+}
+
 static int submit(weir_task **out, struct weir_group *group, struct entry *entry)
 {
     struct weir_group *pinned = NULL;
-    struct weir_task *task = NULL;
     weir_time now = wr_os_now();
     int rc = lock_current(&group, &pinned);
 
@@ -507,109 +594,84 @@ static int submit(weir_task **out, struct weir_group *group, struct entry *entry
         wr_unlock(&group->lock);
         rc = LACKS_WATCH;
     }
-    if (!rc) {
-        uint32_t cost = entry->side ? entry->side->cost : 1;
-        rc = wr_can_ever(&group->sums, &group->executor->root, cost)
-                 ? make_task(&task, group, entry)
-                 : WEIR_EINVAL;
-        if (rc)
-            wr_unlock(&group->lock);
-    }
-    if (!rc) {
-        task->queued_at = now;
-        entry->side = NULL; /* the record's now */
-        weir_task *handle = entry->wants_handle ? task : NULL;
-        rc = admit_or_turn_away(group, task, entry);
-        if (rc)
-            weir_task_unref(handle);
-        else if (out)
-            *out = handle;
-    }
+    if (!rc)
+        rc = submit_record(out, group, entry, now);
     if (pinned)
         wr_group_unpin(pinned);
     return rc;
 }
 
-/* ---- many ------------------------------------------------------------------------------------- */
+/* ---- tasks without anything ---------------------------------------------------------------------- */
 
-/* Under the lock: the tasks of a run, until one is not admitted, which is answered with why. *count: how many
- * there are to be, and then how many there were. */
-static struct weir_task *enter_run(weir_task **out, struct weir_group *group, struct entry *entry,
-                                   void *const *arg, size_t *count, weir_reason *reason, bool *wake)
+/* Whether a task that says nothing itself needs a record while it waits: it has locals or perhaps a deadline, or a
+ * listener is shown it. */
+static bool needs_record(struct weir_executor *ex)
 {
-    weir_time now = wr_os_now();
-    struct weir_task *task;
-    bool wakes = false;
-    size_t i;
-
-    *reason = WEIR_REASON_NONE;
-    for (i = 0; i < *count && !*reason; i++) {
-        entry->arg = arg[i];
-        if (make_task(&task, group, entry))
-            break;
-        task->queued_at = now;
-        if (out)
-            out[i] = task;
-        group->submitted++;
-        *reason = enter(group, task, entry, &wakes);
-        *wake |= wakes;
-    }
-    *count = i;
-    return *reason ? task : NULL;
+    return ex->policy.given.listener.submitted || wr_load(&ex->policy.watched, relaxed) ||
+           *wr_context_slot() != NULL;
 }
 
-/* Submits some of the tasks: those that can be dealt with in one hold of the group's lock, sharing one look at the
- * clock and one wake-up. *done: how many. */
-static int submit_run(weir_task **out, struct weir_group *group, struct entry *entry,
-                      void *const *arg, size_t count, size_t *done)
+/* Not admitted as it is: it gets a record, and another try with that. Under the lock; unlocks. */
+static int submit_refused(struct weir_group *group, weir_fn *fn, void *arg, weir_time now)
+{
+    static const weir_task_options none = { .size = sizeof(none) };
+    struct entry entry = { .fn = fn, .arg = arg, .options = &none };
+
+    return submit_record(NULL, group, &entry, now);
+}
+
+/* Some of the tasks: those that can be dealt with in one hold of the group's lock, sharing one look at the clock and one
+ * wake-up. *done: how many. */
+static int submit_plain(struct weir_group *group, weir_fn *fn, void *const *arg, size_t count,
+                        size_t *done)
 {
     struct weir_group *pinned = NULL;
-    struct weir_task *refused;
-    weir_reason reason;
-    bool wake = false;
+    weir_reason reason = WEIR_REASON_NONE;
+    weir_time now = wr_os_now();
+    bool wake = false, wakes = false;
     int rc = lock_current(&group, &pinned);
+    size_t i = 0;
 
     *done = 0;
-    if (!rc && lacks_watch(group, entry)) {
+    if (WR_UNLIKELY(rc))
+        return rc;
+    if (WR_UNLIKELY(wr_load(&group->executor->policy.watched, relaxed))) {
         wr_unlock(&group->lock);
-        rc = LACKS_WATCH;
+        rc = LACKS_WATCH; /* this generation of the group has deadlines */
     }
-    if (!rc) {
-        *done = count < RUN_MAX ? count : RUN_MAX;
-        refused = enter_run(out, group, entry, arg, done, &reason, &wake);
+    for (; !rc && i < count && i < RUN_MAX; i++) {
+        rc = enter_plain(group, fn, arg[i], now, &reason, &wakes);
+        wake |= wakes;
+        if (WR_UNLIKELY(rc || reason))
+            break;
+    }
+    *done = i;
+    if (WR_LIKELY(!rc && !reason)) {
         wr_unlock(&group->lock);
-        if (wake)
-            wr_executor_wake(group->executor);
-        if (refused)
-            rc = not_admitted(refused, entry, reason);
-        else if (!*done)
-            rc = WEIR_ENOMEM;
-        if (refused && rc) { /* it was none of them after all */
-            *done -= 1;
-            if (out) {
-                weir_task_unref(out[*done]);
-                out[*done] = NULL;
-            }
-        }
+    } else if (rc != LACKS_WATCH) {
+        if (i || rc) /* the refused one is tried again, alone */
+            wr_unlock(&group->lock);
+        else if (!(rc = submit_refused(group, fn, arg[0], now)))
+            *done = 1;
+        rc = i ? 0 : rc;
     }
-    if (pinned)
+    if (wake)
+        wr_executor_wake(group->executor);
+    if (WR_UNLIKELY(pinned != NULL))
         wr_group_unpin(pinned);
     return rc;
 }
 
-int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
-                const weir_task_options *opt)
+/* ---- the calls ------------------------------------------------------------------------------------ */
+
+/* With whatever it may have. */
+static int submit_whole(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
+                        const weir_task_options *opt)
 {
     weir_task_options options;
     struct entry entry;
     int rc;
 
-    if (out)
-        *out = NULL;
-    if (!group)
-        return WEIR_EINVAL;
-    if (wr_load(&group->executor->closed, acquire))
-        return WEIR_ECLOSED;
     do {
         rc = entry_init(&entry, &options, group->executor, fn, arg, opt, out != NULL);
         if (!rc)
@@ -617,6 +679,23 @@ int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
         entry_discard(&entry);
     } while (rc == LACKS_WATCH);
     return rc;
+}
+
+int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
+                const weir_task_options *opt)
+{
+    size_t done;
+    int rc = LACKS_WATCH;
+
+    if (out)
+        *out = NULL;
+    if (!group)
+        return WEIR_EINVAL;
+    if (wr_load(&group->executor->closed, acquire))
+        return WEIR_ECLOSED;
+    if (WR_LIKELY(!out && !opt && fn && !needs_record(group->executor)))
+        rc = submit_plain(group, fn, &arg, 1, &done);
+    return rc == LACKS_WATCH ? submit_whole(out, group, fn, arg, opt) : rc;
 }
 
 int weir_submit_key(weir_task **out, weir_executor *ex, const char *key, weir_fn *fn, void *arg,
@@ -644,11 +723,9 @@ int weir_submit_key(weir_task **out, weir_executor *ex, const char *key, weir_fn
 int64_t weir_submit_many(weir_task **out, weir_group *group, weir_fn *fn, void *const *arg,
                          size_t count, const weir_task_options *opt)
 {
-    weir_task_options options;
-    struct entry entry;
-    size_t submitted = 0, done = 1;
-    bool apart;
-    int rc;
+    size_t submitted = 0, done;
+    bool plain;
+    int rc = 0;
 
     if (!group || !fn || (count && !arg))
         return WEIR_EINVAL;
@@ -656,21 +733,18 @@ int64_t weir_submit_many(weir_task **out, weir_group *group, weir_fn *fn, void *
         memset(out, 0, count * sizeof(out[0]));
     if (wr_load(&group->executor->closed, acquire))
         return WEIR_ECLOSED;
-    rc = entry_init(&entry, &options, group->executor, fn, NULL, opt, out != NULL);
-    /* A task with a record of its own, or one that a listener hears of first, goes in alone. */
-    apart = entry.side || group->executor->policy.given.listener.submitted;
-    entry_discard(&entry);
+    plain = !out && !opt && !needs_record(group->executor);
     while (!rc && submitted < count) {
-        weir_task **handle = out ? &out[submitted] : NULL;
-        if (apart)
-            rc = weir_submit(handle, group, fn, arg[submitted], opt);
+        if (plain)
+            rc = submit_plain(group, fn, &arg[submitted], count - submitted, &done);
         else
-            rc = submit_run(handle, group, &entry, &arg[submitted], count - submitted, &done);
-        if (!apart || !rc)
+            rc = submit_whole(out ? &out[submitted] : NULL, group, fn, arg[submitted], opt);
+        if (plain)
             submitted += done;
+        else if (!rc)
+            submitted++;
         if (rc == LACKS_WATCH) {
-            apart = true;
-            done = 1;
+            plain = false;
             rc = 0;
         }
     }

@@ -73,7 +73,7 @@ struct wr_side {
 
 struct weir_task {
     union {
-        struct wr_list link; /* QUEUED: in the group's queue                        */
+        uint64_t *place; /* QUEUED: its word in the group's queue                   */
         struct {
             weir_time started_at;
             union {

@@ -1,4 +1,5 @@
-/* A list of tasks: found by looking at all records, so that tasks pay nothing for being found.
+/* A list of tasks: found by looking at all records, so that tasks pay nothing for being found. Those that wait without a
+ * record get one first.
  *
  * Note: finding tasks. A record is in use while its word has references. Its group is freed only by a thread that has
  * held the table's lock since the group's last record was recycled; so while we hold that lock, the group of a
@@ -98,16 +99,49 @@ static int consider(struct found *started, struct found *waiting, struct weir_ta
     return 0;
 }
 
+/* Makes records of up to *most tasks that wait in the group without one. */
+static int make_records(struct weir_group *group, size_t *most)
+{
+    struct wr_queue_place at = { 0 };
+    uint64_t *word;
+    int rc = 0;
+
+    wr_lock(&group->lock);
+    while (*most && !rc && (word = wr_queue_next(&group->queue, &at))) {
+        if (wr_is_entry(*word) && !wr_queue_make_record(group, &group->queue, word))
+            rc = WEIR_ENOMEM;
+        *most -= 1;
+    }
+    wr_unlock(&group->lock);
+    return rc;
+}
+
+static int make_all_records(struct weir_executor *ex, const weir_tasks_query *query)
+{
+    struct weir_group *group = NULL;
+    size_t most = query->states & WEIR_TASK_WAITING ? query->max : 0;
+    int rc = 0;
+
+    wr_lock(&ex->table.lock);
+    while (most && !rc && (group = wr_table_next(&ex->table, group)))
+        if (!query->key || strcmp(group->key, query->key) == 0)
+            rc = make_records(group, &most);
+    wr_unlock(&ex->table.lock);
+    return rc;
+}
+
 /* One look at each record. The table's lock is let go of between blocks of them. */
 static int find(struct found *started, struct found *waiting, struct weir_executor *ex,
                 const weir_tasks_query *query)
 {
-    struct wr_chunk *at = NULL;
+    struct wr_block *at = NULL;
     struct weir_task *record;
+    void *first;
     size_t count;
-    int rc = 0;
+    int rc = make_all_records(ex, query);
 
-    while (!rc && wr_task_pool_walk(&ex->tasks, &at, &record, &count)) {
+    while (!rc && wr_cells_walk(&ex->cells, &at, &first, &count)) {
+        record = first;
         wr_lock(&ex->table.lock);
         for (size_t i = 0; i < count && !rc; i++)
             rc = consider(started, waiting, &record[i], query);

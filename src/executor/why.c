@@ -13,20 +13,12 @@
 /* How many of its group are before it. Under the lock. */
 static uint64_t tasks_ahead(struct weir_group *group, const struct weir_task *task)
 {
-    struct wr_side *side = wr_task_side(task);
-    uint8_t level = side ? side->level : WR_LEVEL_NORMAL;
+    struct wr_group_place at = { 0 };
     uint64_t ahead = 0;
+    uint64_t *word;
 
-    for (uint8_t l = 0; l <= level; l++) {
-        struct wr_list *queue = wr_group_level(group, l);
-        if (!queue)
-            continue;
-        wr_list_each(node, queue) {
-            if (node == &task->link)
-                return ahead;
-            ahead++;
-        }
-    }
+    while ((word = wr_group_next(group, &at)) && word != task->place)
+        ahead++;
     return ahead;
 }
 
@@ -37,7 +29,7 @@ static void why_waiting(weir_why *why, struct weir_group *group, struct weir_tas
     struct wr_sums *s = &group->sums;
 
     why->earliest = wr_gate_opens_at(group);
-    why->reason = wr_blocked_by(s, root, wr_task_cost(wr_group_first(group)));
+    why->reason = wr_blocked_by(s, root, wr_cost_at(wr_group_first(group)));
     if (why->reason == WEIR_REASON_NONE && group->executor->hall)
         why->reason = wr_domain_blocked_by(group, &why->limit, &why->held);
     if (why->reason == WEIR_REASON_NONE && wr_permits_are_owed(group))
@@ -66,8 +58,8 @@ static void why_waiting(weir_why *why, struct weir_group *group, struct weir_tas
         wr_berths_count(group->executor, &why->limit, &why->held);
         break;
     case WEIR_REASON_NONE:
-        why->reason =
-            wr_group_first(group) == task ? WEIR_REASON_NO_WORKER : WEIR_REASON_BEHIND_OTHERS;
+        why->reason = wr_group_first(group) == task->place ? WEIR_REASON_NO_WORKER
+                                                           : WEIR_REASON_BEHIND_OTHERS;
         break;
     default:
         break;

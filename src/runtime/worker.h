@@ -21,7 +21,7 @@ struct wr_carrier {
     void *item;               /* a pool thread's: what the source gave, if it carries any        */
 };
 
-struct wr_queue {
+struct wr_fiber_queue {
     struct wr_fiber *head;
     struct wr_fiber *tail; /* meaningless while head is NULL */
 };
@@ -34,7 +34,7 @@ struct wr_worker {
      *     current runs on this thread; exactly one of all fibers does                           */
     struct wr_fiber *spare; /* a loop to go on with when the body parks: suspended, or, without
                                a stack pointer, not begun                                     */
-    struct wr_queue ready;
+    struct wr_fiber_queue ready;
     unsigned turn;           /* switches left before the loop looks around                     */
     bool new_first;          /* the next thing to start is a new body, not a ready fiber       */
     bool searching;          /* counted in runtime->searching                                  */

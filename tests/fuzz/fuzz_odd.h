@@ -42,7 +42,8 @@ static inline int submit_oddly(struct input *in)
         opt.priority = (uint8_t)take_between(in, 5, 200);
         break;
     case 1:
-        opt.cost = UINT32_MAX - take_below(in, 2);
+        opt.cost = UINT32_MAX; /* beyond WEIR_LIMIT_MAX */
+        take_byte(in);
         break;
     case 2:
         opt.deadlines.run_ms = -1 - (int64_t)take_byte(in);

@@ -156,14 +156,21 @@ static weir_executor *random_executor(struct world *world)
                                  .headroom_percent = pick(2) ? WEIR_NONE : 25 }));
 }
 
-/* Restores all, and sees to it that the default domain has slots: it may have been left without. */
+/* Restores all, and sees to it that the default domain has slots: it may have been left without. A domain whose restore
+ * is not over may have to wait for the default one's tasks, and these for slots of another domain. */
 static void leave_slots_to_all(weir_executor *ex)
 {
+    bool again = true;
+
     for (int d = 1; d < DOMAINS; d++)
         weir_domain_restore(ex, domain_name[d], NULL);
-    for (int d = 1; d < DOMAINS; d++)
-        while (weir_domain_resize(ex, domain_name[d], 1, 0, NULL)) /* until its restore is over */
+    while (again) {
+        again = false;
+        for (int d = 1; d < DOMAINS; d++)
+            again |= weir_domain_resize(ex, domain_name[d], 1, 0, NULL) != 0;
+        if (again)
             weir_sleep(weir_now() + MS);
+    }
 }
 
 /* D5: those of a group that started did so in the order in which they came. */

@@ -564,9 +564,11 @@ SIM_TEST(test_a_chain_of_drops_is_not_nested, 1)
 {
     weir_executor *ex = chain_executor();
     weir_task *before = submit(ex, "g", NULL), *task;
+    weir_group *group;
 
+    CHECK(weir_group_get(&group, ex, "g") == 0);
     for (int i = 0; i < CHAIN; i++) {
-        CHECK(weir_submit_key(&task, ex, "g", holds, before, WEIR_TASK(.drop = drops_next)) == 0);
+        CHECK(weir_submit(&task, group, holds, before, WEIR_TASK(.drop = drops_next)) == 0);
         CHECK(weir_task_wait(NULL, task, WEIR_FOREVER) == 0);
         before = task;
     }

@@ -130,8 +130,8 @@ static void look_at_rest(void)
 
     w.max_since_rest = max;
     for (struct weir_group *g = NULL; (g = wr_table_next(&w.ex->table, g));) {
-        struct weir_task *first = wr_group_first(g);
-        uint32_t cost = first ? wr_task_cost(first) : 0;
+        uint64_t *first = wr_group_first(g);
+        uint32_t cost = first ? wr_cost_at(first) : 0;
         CHECK(!g->sums.queued == !first && atomic_load(&g->lock.word) == 0);
         if (!first || g->sums.closed || cost > wr_free(&g->sums))
             continue;
@@ -142,9 +142,9 @@ static void look_at_rest(void)
             continue;
         if (max != WR_INF) { /* another may be owed the next permits, and need more of them */
             struct weir_group *owed = WR_CONTAINER(ring->groups.next, struct weir_group, ring_link);
-            struct weir_task *next = wr_group_first(owed);
-            if (owed != g && next && held + wr_task_cost(next) > max && !owed->sums.closed &&
-                wr_task_cost(next) <= wr_free(&owed->sums))
+            uint64_t *next = wr_group_first(owed);
+            if (owed != g && next && held + wr_cost_at(next) > max && !owed->sums.closed &&
+                wr_cost_at(next) <= wr_free(&owed->sums))
                 continue;
         }
         weir_sim_fail("group %s waits at %lld with room: %u of %u run, %u wait, %llu of %llu held, "

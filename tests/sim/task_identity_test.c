@@ -32,10 +32,11 @@ SIM_TEST(test_a_result_names_its_task, 50)
 {
     weir_executor *ex =
         new_executor(WEIR_POLICY(.workers = 1, .listener = { .completed = sees_done }));
-    weir_task *task = submit_with(ex, "g", NULL, WEIR_TASK(.id = "one", .on_done = sees_done));
     weir_result result = WEIR_RESULT;
+    weir_task *task;
 
     seen = 0;
+    task = submit_with(ex, "g", NULL, WEIR_TASK(.id = "one", .on_done = sees_done));
     CHECK(weir_task_wait(&result, task, WEIR_FOREVER) == 0);
     check_named(&result);
     CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);

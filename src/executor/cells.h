@@ -1,0 +1,64 @@
+/* Cells: memory of one cache line each, for records of tasks and for the first chunk of each queue.
+ *
+ * Cells that come back lie on shelves, by group, so that groups do not meet at one lock; a full shelf gives a batch to
+ * all, an empty one takes a batch. A free cell begins with the next one's address; the first of a batch goes on with
+ * the next batch's. All but their owners may look at cells at any time (tasks.c): a cell whose `word` (see task.h) has
+ * no references is not a record.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_EXECUTOR_CELLS_H
+#define WR_EXECUTOR_CELLS_H
+
+#include "base/lock.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct wr_block;
+struct wr_cell;
+
+enum { WR_CELL = 64, WR_SHELVES = 8 };
+
+struct wr_shelf {
+    struct wr_lock lock;
+    uint32_t count;
+    struct wr_cell *first;
+    char apart[WR_CELL - 16];
+};
+
+struct wr_cells {
+    struct wr_shelf shelf[WR_SHELVES];
+    struct wr_lock lock;
+    struct wr_cell *batches;
+    char *fresh; /* part of the newest block that was never used: its memory is not touched */
+    size_t fresh_left;
+    struct wr_block *blocks;
+    _Atomic uint32_t lent; /* cells in use or on shelves, and as many as what queues have besides amounts to */
+};
+
+/* NULL without memory. What it contains is anybody's guess, but for its last eight bytes: see wr_cell_give. */
+void *wr_cell_take(struct wr_cells *cells, uint32_t shelf);
+
+/* The last eight bytes must say that it is no record: no references. */
+void wr_cell_give(struct wr_cells *cells, uint32_t shelf, void *cell);
+
+/* So many cells' worth of memory more, or less, is in use. */
+static inline void wr_cells_count(struct wr_cells *cells, int32_t more)
+{
+    wr_add(&cells->lent, (uint32_t)more, relaxed);
+}
+
+enum { WR_LENT_FREELY = 16384 }; /* a megabyte; beyond that, idle groups keep nothing */
+
+static inline bool wr_cells_are_scarce(const struct wr_cells *cells)
+{
+    return wr_load(&cells->lent, relaxed) > WR_LENT_FREELY;
+}
+
+/* All cells that were ever used, a block at a time: `*at` is NULL at first and moves on. False: no more. They stay
+ * readable for as long as `cells` lives. */
+bool wr_cells_walk(struct wr_cells *cells, struct wr_block **at, void **first, size_t *count);
+
+void wr_cells_fini(struct wr_cells *cells);
+
+#endif

@@ -1,0 +1,150 @@
+/* A group's queue: words in chunks, in the order of arrival. There are no links: order is position.
+ *
+ * What stands there, from its first word on:
+ *     an entry   three words: when it was submitted, times two, plus one; the function; the argument. A task without
+ *                handle, options, locals or deadline is no more than this until it starts.
+ *     a record   one word: the address of the task's record, which knows where that word is
+ *     a gap      one word, WR_GAP: where a record was that left, or what was left over at the end of a chunk
+ *
+ * All under the group's lock. At rest:
+ *     gaps  == words WR_GAP from head to tail
+ *     gaps  <= tasks that wait in the group, and a few: a queue with more is packed
+ *     first == NULL  <=>  last == NULL: the queue has no memory
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_EXECUTOR_QUEUE_H
+#define WR_EXECUTOR_QUEUE_H
+
+#include "base/assert.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <weir/task.h>
+
+struct weir_group;
+struct weir_task;
+
+enum { WR_GAP = 2, WR_ENTRY_WORDS = 3, WR_RECORD_WORDS = 1 };
+
+struct wr_chunk {
+    uintptr_t next; /* and in the lowest bits: how large this one is, see wr_chunk_room */
+    uint64_t word[];
+};
+
+struct wr_queue {
+    struct wr_chunk *first, *last;
+    uint16_t head, tail; /* in the first chunk, and in the last */
+    uint32_t gaps;
+};
+
+static inline bool wr_is_entry(uint64_t word)
+{
+    return word & 1;
+}
+
+static inline struct weir_task *wr_record_at(const uint64_t *word)
+{
+    return wr_is_entry(*word) ? NULL : (struct weir_task *)(uintptr_t)*word;
+}
+
+static inline weir_time wr_entry_time(const uint64_t *word)
+{
+    return (weir_time)(word[0] >> 1);
+}
+
+static inline weir_fn *wr_entry_fn(const uint64_t *word)
+{
+    return (weir_fn *)(uintptr_t)word[1];
+}
+
+static inline void *wr_entry_arg(const uint64_t *word)
+{
+    return (void *)(uintptr_t)word[2];
+}
+
+/* How many words a chunk has. */
+static inline unsigned wr_chunk_room(const struct wr_chunk *chunk)
+{
+    static const uint16_t room[] = { 6, 31, 127, 511 }; /* 64, 256, 1024, 4096 bytes */
+
+    return room[chunk->next & 3];
+}
+
+/* ---- at the end -------------------------------------------------------------------------------- */
+
+bool wr_queue_grow(struct weir_group *group, struct wr_queue *queue);
+
+/* Makes sure that so many words can be put. False: there is no memory. */
+static inline bool wr_queue_make_room(struct weir_group *group, struct wr_queue *queue,
+                                      unsigned words)
+{
+    return (WR_LIKELY(queue->last != NULL) && queue->tail + words <= wr_chunk_room(queue->last)) ||
+           wr_queue_grow(group, queue);
+}
+
+/* There is room. */
+static inline void wr_queue_put_entry(struct wr_queue *queue, weir_time now, weir_fn *fn, void *arg)
+{
+    uint64_t *word = &queue->last->word[queue->tail];
+
+    word[0] = (uint64_t)now << 1 | 1;
+    word[1] = (uint64_t)(uintptr_t)fn;
+    word[2] = (uint64_t)(uintptr_t)arg;
+    queue->tail += WR_ENTRY_WORDS;
+}
+
+void wr_queue_put_record(struct wr_queue *queue, struct weir_task *task);
+
+/* What was put last, and is of so many words, was not put. */
+static inline void wr_queue_unput(struct wr_queue *queue, unsigned words)
+{
+    queue->tail -= (uint16_t)words;
+}
+
+/* ---- at the head -------------------------------------------------------------------------------- */
+
+uint64_t *wr_queue_skip(struct weir_group *group, struct wr_queue *queue);
+
+/* The first task's first word; NULL: there is none. */
+static inline uint64_t *wr_queue_first(struct weir_group *group, struct wr_queue *queue)
+{
+    uint64_t *word;
+
+    if (WR_UNLIKELY(queue->first != queue->last))
+        return wr_queue_skip(group, queue);
+    if (!queue->first || queue->head == queue->tail)
+        return NULL;
+    word = &queue->first->word[queue->head];
+    return WR_LIKELY(*word != WR_GAP) ? word : wr_queue_skip(group, queue);
+}
+
+/* The first task leaves, whose word that is. */
+static inline void wr_queue_pop(struct wr_queue *queue, const uint64_t *first)
+{
+    queue->head += wr_is_entry(*first) ? WR_ENTRY_WORDS : WR_RECORD_WORDS;
+    if (queue->head == queue->tail && queue->first == queue->last)
+        queue->head = queue->tail = 0;
+}
+
+/* ---- in between --------------------------------------------------------------------------------- */
+
+/* A record leaves from wherever it stands. */
+void wr_queue_remove(struct weir_group *group, struct wr_queue *queue, struct weir_task *task);
+
+/* Makes an entry a record; NULL without memory. */
+struct weir_task *wr_queue_make_record(struct weir_group *group, struct wr_queue *queue,
+                                       uint64_t *entry);
+
+/* All tasks in order: `at` is zero at first. NULL: that was the last. */
+struct wr_queue_place {
+    struct wr_chunk *chunk;
+    unsigned index;
+};
+uint64_t *wr_queue_next(const struct wr_queue *queue, struct wr_queue_place *at);
+
+/* Gives back the memory of an empty queue. */
+void wr_queue_fini(struct weir_group *group, struct wr_queue *queue);
+
+/* The equations above; slow. */
+bool wr_queue_is_valid(const struct wr_queue *queue, uint32_t *tasks);
+
+#endif
