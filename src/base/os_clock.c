@@ -1,11 +1,12 @@
 /* The door to the kernel, Linux side: the clock.
  *
  * Reading the monotonic clock takes 25 ns or so, the processor's own counter less than half. So each
- * thread takes its bearings from the kernel every few microseconds and counts on from there. The rate need not be
+ * thread reads the kernel's clock every few microseconds and counts on from there. The rate need not be
  * exact for that: it is measured once, between two readings that happen to be some milliseconds apart, and
  * an error of a thousandth makes a few nanoseconds over such a stretch. Where the counter is not known to run
  * evenly, and before the rate is known, the kernel is asked every time.
  * SPDX-License-Identifier: MIT */
+#include "base/assert.h"
 #include "base/os.h"
 
 #include <time.h>
@@ -37,9 +38,11 @@ static _Atomic uint64_t rate;
 static _Atomic uint64_t first_tick, first_ns; /* where the measurement began */
 
 static _Thread_local struct {
-    uint64_t tick; /* our bearings                */
+    uint64_t tick; /* the last reading of the kernel's clock, and the counter's at that time */
     weir_time ns;
-    weir_time last; /* so that time never runs back */
+    weir_time last;   /* so that time never runs back                                        */
+    uint64_t stretch; /* ticks before the kernel is asked again; 0: the rate is not known    */
+    uint64_t rate;
 } here __attribute__((tls_model("initial-exec")));
 
 static bool counter_is_even(void)
@@ -68,28 +71,36 @@ static void measure(uint64_t tick, weir_time ns)
         wr_store(&rate, (uint64_t)(((unsigned __int128)passed << SHIFT) / ticks), relaxed);
 }
 
-weir_time wr_os_now(void)
+/* Reads the kernel's clock, to count on from there. */
+static __attribute__((noinline)) weir_time read_kernel(uint64_t tick)
 {
     uint64_t now_rate = wr_load(&rate, relaxed);
-    weir_time now;
+    weir_time now = kernel_now();
 
-    if (now_rate == UINT64_MAX)
-        return kernel_now();
-    uint64_t tick = __rdtsc();
-    uint64_t passed = (uint64_t)(((unsigned __int128)(tick - here.tick) * now_rate) >> SHIFT);
-    if (now_rate && passed < STRETCH_NS) {
-        now = here.ns + (weir_time)passed;
-    } else {
-        now = kernel_now();
+    if (now_rate != UINT64_MAX) {
         here.tick = tick;
         here.ns = now;
+        here.rate = now_rate;
+        here.stretch = now_rate ? ((uint64_t)STRETCH_NS << SHIFT) / now_rate : 0;
         if (!now_rate)
             measure(tick, now);
     }
-    if (now < here.last)
-        return here.last;
-    here.last = now;
-    return now;
+    if (now > here.last)
+        here.last = now;
+    return here.last;
+}
+
+weir_time wr_os_now(void)
+{
+    uint64_t tick = __rdtsc(), passed = tick - here.tick;
+    weir_time now;
+
+    if (WR_UNLIKELY(passed >= here.stretch))
+        return read_kernel(tick);
+    now = here.ns + (weir_time)((passed * here.rate) >> SHIFT); /* at most STRETCH_NS << SHIFT */
+    if (now > here.last)
+        here.last = now;
+    return here.last;
 }
 #else
 weir_time wr_os_now(void)

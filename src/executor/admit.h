@@ -58,6 +58,28 @@ bool wr_can_ever(const struct wr_sums *s, const struct wr_root *root, uint32_t c
 bool wr_is_full(const struct wr_sums *s, uint32_t cost);
 bool wr_has_room(const struct wr_root *root, uint32_t cost);
 
+/* One more of cost 1 wants in, and neither group nor executor bounds how many wait: the common case. False: ask. */
+static inline bool wr_admit_freely(struct wr_sums *s)
+{
+    if (s->queue_max != WR_INF || s->counted)
+        return false;
+    s->queued++;
+    s->queued_cost++;
+    return true;
+}
+
+/* One is over and the next, both of cost 1, takes its permits: the common case, in which nothing is in the way. False:
+ * ask wr_hand_over. */
+static inline bool wr_hand_over_freely(struct wr_sums *s)
+{
+    if (s->closed || s->counted || (uint64_t)s->running + s->carried > s->limit ||
+        (uint64_t)s->inflight + s->carried > s->inflight_max)
+        return false;
+    s->queued--;
+    s->queued_cost--;
+    return true;
+}
+
 /* One more wants in: takes a place and answers NONE, or takes nothing and answers why not. */
 weir_reason wr_admit(struct wr_sums *s, struct wr_root *root, uint32_t cost);
 

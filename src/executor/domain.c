@@ -33,6 +33,22 @@ static const char *receiver_of(const struct weir_executor *ex, const struct wr_s
     return away ? ex->policy.domain[s->receiver].name : NULL;
 }
 
+/* Tasks that wait without a slot, where the ledger does not count them. */
+static uint32_t count_waiting(struct weir_executor *ex, uint32_t d, uint32_t promised)
+{
+    struct weir_group *group = NULL;
+    uint64_t queued = 0;
+
+    wr_lock(&ex->table.lock);
+    while ((group = wr_table_next(&ex->table, group))) {
+        wr_lock(&group->lock);
+        queued += group->domain == d ? group->sums.queued : 0;
+        wr_unlock(&group->lock);
+    }
+    wr_unlock(&ex->table.lock);
+    return queued > promised ? (uint32_t)(queued - promised) : 0;
+}
+
 int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char *name)
 {
     int d = ex && name ? wr_policy_domain(&ex->policy, name) : -1;
@@ -45,6 +61,9 @@ int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char 
     wr_lock(&ex->hall->lock);
     s = ex->hall->ledger.share[d];
     wr_unlock(&ex->hall->lock);
+    uint32_t waiting = wr_load(&ex->hall->counts, relaxed)
+                           ? wr_ledger_waiting(&s)
+                           : count_waiting(ex, (uint32_t)d, s.promised);
     weir_domain_stats stats = {
         .size = sizeof(stats),
         .name = ex->policy.domain[d].name,
@@ -59,7 +78,7 @@ int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char 
         .lent = s.slots.lent,
         .taken = s.slots.taken,
         .recalled = s.slots.due,
-        .waiting = wr_ledger_waiting(&s),
+        .waiting = waiting,
         .queue = wr_limit_to(s.places.amount),
         .queue_limit = wr_limit_to(s.places.limit),
         .queue_borrowed = wr_ledger_places_borrowed(&s),
@@ -267,6 +286,8 @@ int weir_domain_resize(weir_executor *ex, const char *name, int64_t slots, int64
         return refuse_call(message, WEIR_EINVAL, name,
                            "the default domain has what the other domains leave: resize those");
     l = &ex->hall->ledger;
+    if (queue && queue != WEIR_NO_LIMIT)
+        wr_hall_count(ex);
     wr_lock(&ex->hall->lock);
     in_release = wr_ledger_in_release(l, (uint32_t)d);
     most_slots = wr_ledger_most(l, WR_SLOTS, (uint32_t)d);

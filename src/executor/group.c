@@ -29,7 +29,7 @@ struct weir_group *wr_group_new(struct weir_executor *ex, const char *key, size_
     wr_list_init(&group->ring_link);
     group->executor = ex;
     group->hash = (uint32_t)hash;
-    group->idle_since = wr_os_now_coarse();
+    group->idle_since = wr_idle_ms(wr_os_now_coarse());
     memcpy(group->key, key, length + 1);
     return group;
 }
@@ -83,6 +83,8 @@ void wr_group_resolve(struct weir_group *group)
     group->weight = limits.weight;
     group->domain = limits.domain;
     group->carrier = (uint8_t)limits.run_on;
+    if (ex->hall)
+        wr_domain_join(group);
     group->resolution = (uint8_t)resolve_rare(group, &limits);
     wr_unlock(&group->lock);
     wr_waitq_wake_all(&ex->resolved);
@@ -150,8 +152,9 @@ static void close_books(struct weir_group *group)
 static bool is_dead(const struct weir_group *group)
 {
     /* A worker that has just taken it from the ring will look at it, and reap it then. */
-    return group->evicted && !group->kept && !group->in_ring && group->records == 0 &&
-           group->pins == 0 && group->berth != WR_BERTH_AWAITED; /* else it is being called */
+    return group->evicted && !group->kept && !group->in_ring && group->sums.queued == 0 &&
+           group->records == 0 && group->pins == 0 &&
+           group->berth != WR_BERTH_AWAITED; /* else it is being called */
 }
 
 /* Gives a pin back; true if that was the last thing that kept the group. */
@@ -388,14 +391,13 @@ bool wr_group_is_ready(struct weir_group *group)
 bool wr_group_note_first(struct weir_group *group)
 {
     const uint64_t *first = wr_group_first(group);
-    uint32_t cost = wr_cost_at(first);
-    bool timed = wr_is_timed_at(first);
+    uint32_t cost = wr_cost_at(first), needs = cost < WR_TIMED ? cost : WR_TIMED - 1;
 
-    if (cost == wr_load(&group->ring_cost, relaxed) &&
-        timed == wr_load(&group->ring_timed, relaxed))
+    if (wr_is_timed_at(first))
+        needs |= WR_TIMED;
+    if (needs == wr_load(&group->first_needs, relaxed))
         return false;
-    wr_store(&group->ring_cost, cost, relaxed);
-    wr_store(&group->ring_timed, timed, relaxed);
+    wr_store(&group->first_needs, needs, relaxed);
     return true;
 }
 

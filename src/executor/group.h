@@ -36,55 +36,61 @@ enum wr_resolution {
     WR_STARVED,    /* there was no memory for what the policy says of it                      */
 };
 
-/* In the order of use: the first two cache lines are all that submitting and starting touch.
+/* In the order of use: submitting writes the first cache line only, and reads the second.
  *
- * Under the lock:
+ * Under the lock (wr_group_is_valid walks them):
  *     in_ring  <=>  in its ring, or just taken from it by a worker that has yet to look
  *     queued > 0 and nothing of its own in the way  =>  in_ring     (at rest)
  *     closed has WR_NO_THREAD  <=>  berth is WR_BERTH_AWAITED  =>  not in_ring
- *     records == tasks of the group: entries and records in its queues, those that run or are pending, and what is
- *                held by a handle
+ *     sums.queued == tasks in its queues, of which queue.entries have no record
+ *     records == records of its tasks: in its queues, running, pending, or held by a handle
+ *     submitted + queue.entries == tasks that were ever submitted
  *     pending == tasks of pending_first that are PENDING
  *     telling == ends that are being told + guests + tasks that are ASIDE
- *     lives while it is in the table, or kept, or records + pins > 0                              */
+ *     lives while it is in the table, or kept, or sums.queued + records + pins > 0                */
 struct weir_group {
     struct wr_lock lock;
     bool in_ring, evicted;
-    uint8_t resolution;      /* enum wr_resolution; only resolved ones are of use              */
-    bool kept;               /* somebody has a handle of it: stays until the executor goes     */
-    _Atomic bool cancel_all; /* its running bodies are asked to end                            */
+    uint8_t carrier : 4; /* enum weir_carrier: where its next task runs                      */
+    uint8_t berth : 4;   /* enum wr_berth: whether it waits for a thread, or one for it      */
     uint8_t domain;
-    uint16_t weight;
-    uint16_t turn_left;       /* tasks it may still start in its present turn                   */
-    bool taken;               /* a worker has a task of it in its hands; see hall.h           */
-    uint8_t carrier : 4;      /* enum weir_carrier: where its next task runs                    */
-    uint8_t berth : 4;        /* enum wr_berth: whether it waits for a thread, or one for it    */
-    uint32_t bodies, pending; /* tasks that execute, and that are settled later                 */
     struct wr_sums sums;
-    struct wr_queue queue;    /* tasks of WEIR_NORMAL priority                                  */
+    struct wr_queue queue; /* tasks of WEIR_NORMAL priority                                    */
+
+    struct weir_executor *executor;
+    struct wr_rare *rare;     /* NULL until needed                                              */
     struct wr_list ring_link; /* in the ring, under its lock; or in line for a thread, under the
                                  berths' lock; once evicted, in executor->retired               */
-    struct weir_executor *executor;
+    uint16_t weight;
+    uint16_t turn_left;      /* tasks it may still start in its present turn                    */
+    uint8_t resolution;      /* enum wr_resolution; only resolved ones are of use               */
+    bool kept;               /* somebody has a handle of it: stays until the executor goes      */
+    _Atomic bool cancel_all; /* its running bodies are asked to end                             */
+    _Atomic bool taken;      /* a worker has a task of it in its hands; see hall.h              */
+    _Atomic uint32_t
+        first_needs; /* the cost of its first task, as its ring knows it, and WR_TIMED */
     uint32_t records;
-    _Atomic uint32_t ring_cost; /* of its first task when it entered the ring                   */
-    _Atomic bool ring_timed;    /* and whether that will not wait for ever                      */
-    uint32_t telling;           /* settled tasks whose listeners and callbacks are being told     */
+    uint32_t bodies, pending; /* tasks that execute, and that are settled later                 */
+    uint32_t telling;         /* settled tasks whose listeners and callbacks are being told     */
 
+    uint32_t pins;
     uint64_t submitted, started, succeeded;
-    uint32_t failed, cancelled, peak, pins;
     int64_t waited_ns, ran_ns;
-    weir_time idle_since; /* when its last task left; 0: it has some                        */
-    struct wr_rare *rare; /* NULL until needed                                              */
-    struct weir_task *pending_first; /* tasks that are PENDING or ASIDE, newest first       */
+    uint32_t failed, cancelled, peak, generation;
+    uint32_t idle_since; /* when its last task left, in ms; 0: it has some          */
+    uint32_t hash;
+    struct wr_node *waits; /* of its tasks, and those of generations that it is charged for;
+                                        NULL: none waits; see deadlock.h                        */
+    struct weir_task *pending_first; /* tasks that are PENDING or ASIDE, newest first           */
     struct weir_group *table_next;
-    uint32_t hash, generation;
-    struct wr_node waits; /* of its tasks, and those of generations that it is charged for; see
-                             deadlock.h */
     char key[];
 };
 
-static_assert(sizeof(void *) != 8 || offsetof(struct weir_group, ring_cost) <= 128,
-              "submitting and starting touch two cache lines");
+#define WR_TIMED \
+    ((uint32_t)1 << 31) /* the first task will not wait for ever; costs are shown up to this */
+
+static_assert(sizeof(void *) != 8 || offsetof(struct weir_group, queue.first) == 64,
+              "submitting writes one cache line");
 
 /* What only some groups need. */
 struct wr_rare {
@@ -96,10 +102,11 @@ struct wr_rare {
     uint32_t timed_out, stalls, overdue; /* overdue: bodies that run beyond their deadline      */
 
     /* Groups in domains always have this record. */
-    uint32_t want;    /* under the hall's lock                                   */
-    bool keeps;       /* likewise: a thread is kept for it; no worker has it     */
-    bool passed_over; /* its turn for a thread came when its domain was full     */
-    bool emptied;     /* in a list of those being emptied, by `next`             */
+    _Atomic uint32_t want; /* under the hall's lock; also read without it          */
+    bool counted;          /* likewise: the ledger is told of each of its tasks that waits */
+    bool keeps;            /* likewise: a thread is kept for it; no worker has it     */
+    bool passed_over;      /* its turn for a thread came when its domain was full     */
+    bool emptied;          /* in a list of those being emptied, by `next`             */
     struct weir_group *next;
 };
 
@@ -114,6 +121,19 @@ static inline struct wr_gate *wr_group_gate(const struct weir_group *group)
 static inline struct weir_group *wr_group_heir(const struct weir_group *group)
 {
     return group->rare ? group->rare->heir : NULL;
+}
+
+/* A time as idle_since has it: rounded up, never 0, and around again after 49 days. */
+static inline uint32_t wr_idle_ms(weir_time time)
+{
+    uint32_t ms = (uint32_t)((uint64_t)(time + 999999) / 1000000);
+
+    return ms ? ms : 1;
+}
+
+static inline uint64_t wr_group_submitted(const struct weir_group *group)
+{
+    return group->submitted + group->queue.entries;
 }
 
 /* The queue of a priority level; NULL if nothing ever stood there. */

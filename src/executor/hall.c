@@ -95,6 +95,9 @@ bool wr_hall_publish(struct weir_executor *ex)
         shared -= l->share[d].promised;
     }
     publish_intake(hall, &ex->intake, shared);
+    bool contested = wr_ledger_is_contested(l);
+    if (contested != wr_load(&hall->contested, relaxed))
+        wr_store(&hall->contested, contested, relaxed);
     if (l->promised != wr_load(&hall->ledger_promised, relaxed))
         wr_store(&hall->ledger_promised, l->promised, seq_cst);
     tell_of_room(ex);
@@ -114,16 +117,17 @@ static uint32_t ready_tasks(struct weir_group *group)
 
     if (group->berth == WR_BERTH_KEPT && ready > 1)
         ready = 1; /* there is one thread for it */
-    return ready > group->taken ? ready - group->taken : 0;
+    bool taken = wr_load(&group->taken, relaxed);
+    return ready > taken ? ready - taken : 0;
 }
 
 static void set_want(struct weir_group *group)
 {
     struct wr_ledger *l = &hall_of(group)->ledger;
     uint32_t ready = ready_tasks(group);
-    int64_t more = (int64_t)ready - group->rare->want;
+    int64_t more = (int64_t)ready - wr_load(&group->rare->want, relaxed);
 
-    group->rare->want = ready;
+    wr_store(&group->rare->want, ready, relaxed);
     if (more)
         wr_ledger_want(l, group->domain, more);
 }
@@ -177,9 +181,10 @@ static struct weir_group *take_from(struct wr_intake *intake, struct wr_root *ro
     }
     ask_no_more(hall, intake);
     wr_ledger_take(&hall->ledger, d);
-    WR_ASSERT(group->rare->want > 0);
-    group->rare->want--;
-    group->taken = true;
+    hall->ledger.share[d].queued += !group->rare->counted;
+    WR_ASSERT(wr_load(&group->rare->want, relaxed) > 0);
+    wr_store(&group->rare->want, wr_load(&group->rare->want, relaxed) - 1, relaxed);
+    wr_store(&group->taken, true, relaxed);
     set_keeps(group, false); /* what was promised for it is taken */
     intake->turn_left--;
     return group;
@@ -230,11 +235,14 @@ weir_reason wr_domain_admit(struct weir_group *group)
     weir_reason reason;
     bool ready;
 
+    if (!group->rare
+             ->counted) /* what it is ready for is told with everything else: wr_domain_sync */
+        return wr_domain_is_released(group) ? WEIR_REASON_DOMAIN_RELEASED : WEIR_REASON_NONE;
     wr_lock(&hall->lock);
-    ready = ready_tasks(group) > group->rare->want;
+    ready = ready_tasks(group) > wr_load(&group->rare->want, relaxed);
     reason = wr_ledger_admit(&hall->ledger, group->domain, ready);
     if (!reason)
-        group->rare->want += ready;
+        wr_store(&group->rare->want, wr_load(&group->rare->want, relaxed) + ready, relaxed);
     wr_hall_publish(group->executor);
     wr_unlock(&hall->lock);
     return reason;
@@ -244,17 +252,23 @@ void wr_domain_withdraw(struct weir_group *group)
 {
     struct wr_hall *hall = hall_of(group);
 
+    if (!group->rare->counted)
+        return;
     wr_lock(&hall->lock);
     wr_ledger_withdraw(&hall->ledger, group->domain);
     wr_hall_publish(group->executor);
     wr_unlock(&hall->lock);
 }
 
+/* Without the lock `want` and `taken` may change under our eyes, but only by a worker that takes a task of the group, and
+ * that will come here itself when it has the group's lock. */
 bool wr_domain_sync(struct weir_group *group)
 {
     struct wr_hall *hall = hall_of(group);
     bool ready;
 
+    if (ready_tasks(group) == wr_load(&group->rare->want, relaxed))
+        return wr_load(&hall->ledger_promised, relaxed) > 0;
     wr_lock(&hall->lock);
     set_want(group);
     ready = wr_hall_publish(group->executor);
@@ -279,7 +293,8 @@ bool wr_domain_is_released(const struct weir_group *group)
 
 void wr_domain_started(struct weir_group *group)
 {
-    group->taken = false; /* by the worker that took it, so nobody takes it meanwhile */
+    wr_store(&group->taken, false,
+             relaxed); /* by the worker that took it, so nobody takes it meanwhile */
 }
 
 void wr_domain_untake(struct weir_group *group)
@@ -287,8 +302,9 @@ void wr_domain_untake(struct weir_group *group)
     struct wr_hall *hall = hall_of(group);
 
     wr_lock(&hall->lock);
-    group->taken = false;
+    wr_store(&group->taken, false, relaxed);
     wr_ledger_untake(&hall->ledger, group->domain);
+    hall->ledger.share[group->domain].queued -= !group->rare->counted;
     set_want(group);
     set_keeps(group, group->berth == WR_BERTH_KEPT);
     wr_hall_publish(group->executor);
@@ -305,11 +321,21 @@ void wr_domain_give(struct weir_group *group)
     wr_unlock(&hall->lock);
 }
 
+bool wr_domain_is_quiet(struct weir_group *group)
+{
+    struct wr_hall *hall = hall_of(group);
+
+    return !group->rare->counted && !wr_load(&hall->contested, relaxed) &&
+           !wr_domain_is_released(group);
+}
+
 bool wr_domain_hand_over(struct weir_group *group)
 {
     struct wr_hall *hall = hall_of(group);
     bool may;
 
+    if (!group->rare->counted)
+        return wr_domain_is_quiet(group);
     wr_lock(&hall->lock);
     may = wr_ledger_hand_over(&hall->ledger, group->domain);
     tell_of_room(group->executor); /* nothing else has changed */
@@ -321,6 +347,8 @@ void wr_domain_hand_back(struct weir_group *group)
 {
     struct wr_hall *hall = hall_of(group);
 
+    if (!group->rare->counted)
+        return;
     wr_lock(&hall->lock);
     wr_ledger_hand_back(&hall->ledger, group->domain);
     tell_of_room(group->executor);
@@ -621,6 +649,49 @@ static void fill_ledger(struct wr_ledger *l, const struct wr_policy *policy)
     wr_ledger_init(l);
 }
 
+static bool places_are_limited(const struct wr_ledger *l)
+{
+    bool limited = l->places_total != WR_INF;
+
+    for (uint32_t d = 0; d < l->count; d++)
+        limited |= l->share[d].places.amount != WR_INF;
+    return limited;
+}
+
+/* The ledger is told of the group's tasks from now on. Under the group's lock and the hall's. */
+static void count_group(struct weir_group *group)
+{
+    uint32_t taken = wr_load(&group->taken, relaxed);
+
+    if (!group->rare->counted)
+        hall_of(group)->ledger.share[group->domain].queued += (int64_t)group->sums.queued - taken;
+    group->rare->counted = true;
+}
+
+void wr_hall_count(struct weir_executor *ex)
+{
+    struct weir_group *group = NULL;
+
+    if (wr_swap(&ex->hall->counts, true, seq_cst))
+        return;
+    wr_lock(&ex->table.lock);
+    while ((group = wr_table_next(&ex->table, group))) {
+        wr_lock(&group->lock);
+        wr_lock(&ex->hall->lock);
+        count_group(group);
+        wr_unlock(&ex->hall->lock);
+        wr_unlock(&group->lock);
+    }
+    wr_unlock(&ex->table.lock);
+}
+
+void wr_domain_join(struct weir_group *group)
+{
+    wr_lock(&hall_of(group)->lock);
+    group->rare->counted = wr_load(&hall_of(group)->counts, seq_cst);
+    wr_unlock(&hall_of(group)->lock);
+}
+
 int wr_hall_new(struct weir_executor *ex)
 {
     uint32_t count = ex->policy.domain_count;
@@ -641,6 +712,7 @@ int wr_hall_new(struct weir_executor *ex)
         return WEIR_ENOMEM;
     }
     fill_ledger(&hall->ledger, &ex->policy);
+    wr_store(&hall->counts, places_are_limited(&hall->ledger) || hall->ledger.lending.on, relaxed);
     for (uint32_t d = 0; d < count; d++) {
         struct wr_domain *domain = &hall->domain[d];
         wr_ring_init(&domain->ring);

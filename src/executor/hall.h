@@ -54,6 +54,12 @@ struct wr_hall {
     uint64_t asks;   /* refusals so far                                                           */
     uint32_t asking; /* intakes with asked != 0                                                   */
     _Atomic uint32_t ledger_promised; /* a copy of ledger.promised, to be read without the lock */
+    _Atomic bool
+        counts; /* the ledger must know of each task that waits, since places are limited, or slots lent:
+                            rare->counted of all groups, but for a moment after wr_hall_count        */
+    _Atomic bool
+        contested; /* another domain may have a claim to a slot that is in use: whoever ends gives
+                               it back, and the ledger decides                                      */
     struct wr_alarm sampling;
     weir_time sample_at;
     struct wr_domain *domain;
@@ -76,10 +82,16 @@ bool wr_hall_publish(struct weir_executor *ex);
  * wr_ring_take has them; or NULL. */
 struct weir_group *wr_hall_take(struct wr_intake *intake, struct wr_root *root, uint32_t *reserved);
 
+/* Has the ledger count all tasks that wait, if it does not yet: it is about to limit them. */
+void wr_hall_count(struct weir_executor *ex);
+
 /* Whether that is so in any domain; see wr_domain_keeps_in_vain. */
 bool wr_hall_keeps_in_vain(struct weir_executor *ex);
 
 /* ---- for a group; under its lock, and only if there is a hall --------------------------------- */
+
+/* Its domain is known from now on. */
+void wr_domain_join(struct weir_group *group);
 
 /* One more task stands in its queue: may it? */
 weir_reason wr_domain_admit(struct weir_group *group);
@@ -100,8 +112,10 @@ bool wr_domain_is_released(const struct weir_group *group);
 void wr_domain_started(struct weir_group *group);
 void wr_domain_untake(struct weir_group *group);
 
-/* A task is over. And: the next one of the group may have its slot. */
+/* A task is over. And: the next one of the group may have its slot; where the domain is quiet, that is all there is to
+ * it. */
 void wr_domain_give(struct weir_group *group);
+bool wr_domain_is_quiet(struct weir_group *group);
 bool wr_domain_hand_over(struct weir_group *group);
 void wr_domain_hand_back(struct weir_group *group); /* if its permits could not be had after all */
 

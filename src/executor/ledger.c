@@ -436,6 +436,12 @@ static bool others_want_to_borrow(const struct wr_ledger *l, uint32_t d)
     return l->hungry & others;
 }
 
+bool wr_ledger_is_contested(const struct wr_ledger *l)
+{
+    return l->moved[WR_SLOTS] ||
+           (l->borrowed && l->hungry & (l->slot_borrowers | wr_domain_bit(WR_DEFAULT)));
+}
+
 bool wr_ledger_hand_over(struct wr_ledger *l, uint32_t d)
 {
     struct wr_share *s = &l->share[d];

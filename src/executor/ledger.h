@@ -150,6 +150,9 @@ void wr_ledger_give(struct wr_ledger *l, uint32_t d);
  * comes first. */
 bool wr_ledger_hand_over(struct wr_ledger *l, uint32_t d);
 
+/* Whether that could be the answer in any domain. */
+bool wr_ledger_is_contested(const struct wr_ledger *l);
+
 /* It was kept, but the task could not start after all, and waits on. */
 void wr_ledger_hand_back(struct wr_ledger *l, uint32_t d);
 

@@ -30,8 +30,8 @@ static size_t cells_of(unsigned class)
 static struct wr_chunk *chunk_new(struct weir_group *group, unsigned class)
 {
     struct wr_cells *cells = &group->executor->cells;
-    struct wr_chunk *chunk = class ? wr_os_alloc(cells_of(class) * WR_CELL)
-                                   : wr_cell_take(cells, group->hash);
+    struct wr_chunk *chunk =
+        class ? wr_os_alloc(cells_of(class) * WR_CELL) : wr_cell_take(cells, group->hash);
 
     if (!chunk)
         return NULL;
@@ -59,10 +59,8 @@ static void chunk_free(struct weir_group *group, struct wr_chunk *chunk)
 /* What is left of the last chunk cannot be used. */
 static void fill_up(struct wr_queue *queue)
 {
-    while (queue->tail < wr_chunk_room(queue->last)) {
-        queue->last->word[queue->tail++] = WR_GAP;
-        queue->gaps++;
-    }
+    while (queue->tail < wr_chunk_room(queue->last))
+        queue->last->word[queue->tail++] = WR_PAD;
 }
 
 bool wr_queue_grow(struct weir_group *group, struct wr_queue *queue)
@@ -117,10 +115,10 @@ uint64_t *wr_queue_skip(struct weir_group *group, struct wr_queue *queue)
             continue;
         }
         uint64_t *word = &queue->first->word[queue->head];
-        if (*word != WR_GAP)
+        if (wr_is_task(*word))
             return word;
         queue->head++;
-        queue->gaps--;
+        queue->gaps -= *word == WR_GAP;
     }
 }
 
@@ -135,7 +133,7 @@ uint64_t *wr_queue_next(const struct wr_queue *queue, struct wr_queue_place *at)
         while (at->index < end) {
             uint64_t *word = &at->chunk->word[at->index];
             at->index += wr_is_entry(*word) ? WR_ENTRY_WORDS : WR_RECORD_WORDS;
-            if (*word != WR_GAP)
+            if (wr_is_task(*word))
                 return word;
         }
         if (at->chunk == queue->last)
@@ -159,7 +157,8 @@ static void put_packed(struct wr_queue *to, const uint64_t *from)
     word = &to->last->word[to->tail];
     for (unsigned i = 0; i < words; i++)
         word[i] = from[i];
-    to->tail += (uint16_t)words;
+    to->tail += words;
+    to->entries += words == WR_ENTRY_WORDS;
     if (words == WR_RECORD_WORDS)
         wr_record_at(word)->place = word;
 }
@@ -187,7 +186,7 @@ void wr_queue_remove(struct weir_group *group, struct wr_queue *queue, struct we
 {
     *task->place = WR_GAP;
     queue->gaps++;
-    if (queue->gaps > group->sums.queued)
+    if (queue->gaps > group->sums.queued || queue->gaps == WR_GAPS_MAX)
         pack(group, queue);
 }
 
@@ -198,15 +197,15 @@ struct weir_task *wr_queue_make_record(struct weir_group *group, struct wr_queue
 
     if (!task)
         return NULL;
-    group->records--; /* it counted before */
+    group->submitted++; /* as an entry it was counted by standing here */
     task->fn = wr_entry_fn(entry);
     task->u.arg = wr_entry_arg(entry);
     task->queued_at = wr_entry_time(entry);
     task->place = entry;
     wr_task_set_phase(task, WR_PHASE_QUEUED);
     entry[0] = (uint64_t)(uintptr_t)task;
-    entry[1] = entry[2] = WR_GAP;
-    queue->gaps += 2;
+    entry[1] = entry[2] = WR_PAD;
+    queue->entries--;
     return task;
 }
 
@@ -223,7 +222,7 @@ void wr_queue_fini(struct weir_group *group, struct wr_queue *queue)
 
 bool wr_queue_is_valid(const struct wr_queue *queue, uint32_t *tasks)
 {
-    uint32_t gaps = 0;
+    uint32_t gaps = 0, entries = 0;
 
     *tasks = 0;
     for (struct wr_chunk *chunk = queue->first; chunk; chunk = next_of(chunk)) {
@@ -232,13 +231,14 @@ bool wr_queue_is_valid(const struct wr_queue *queue, uint32_t *tasks)
         while (at < end) {
             uint64_t *word = &chunk->word[at];
             gaps += *word == WR_GAP;
-            *tasks += *word != WR_GAP;
-            if (wr_record_at(word) && *word != WR_GAP && wr_record_at(word)->place != word)
+            entries += wr_is_entry(*word);
+            *tasks += wr_is_task(*word);
+            if (wr_is_task(*word) && !wr_is_entry(*word) && wr_record_at(word)->place != word)
                 return false;
             at += wr_is_entry(*word) ? WR_ENTRY_WORDS : WR_RECORD_WORDS;
         }
         if (at != end || (!next_of(chunk) && chunk != queue->last))
             return false;
     }
-    return gaps == queue->gaps && !queue->first == !queue->last;
+    return gaps == queue->gaps && entries == queue->entries && !queue->first == !queue->last;
 }

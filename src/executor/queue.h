@@ -4,11 +4,13 @@
  *     an entry   three words: when it was submitted, times two, plus one; the function; the argument. A task without
  *                handle, options, locals or deadline is no more than this until it starts.
  *     a record   one word: the address of the task's record, which knows where that word is
- *     a gap      one word, WR_GAP: where a record was that left, or what was left over at the end of a chunk
+ *     a gap      one word, WR_GAP: where a record was that left
+ *     padding    one word, WR_PAD: what is left over at the end of a chunk, or of an entry that became a record
  *
  * All under the group's lock. At rest:
- *     gaps  == words WR_GAP from head to tail
- *     gaps  <= tasks that wait in the group, and a few: a queue with more is packed
+ *     entries == entries from head to tail
+ *     gaps    == words WR_GAP from head to tail, fewer than WR_GAPS_MAX
+ *     gaps    <= tasks that wait in the group: a queue with more is packed
  *     first == NULL  <=>  last == NULL: the queue has no memory
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_QUEUE_H
@@ -23,22 +25,29 @@
 struct weir_group;
 struct weir_task;
 
-enum { WR_GAP = 2, WR_ENTRY_WORDS = 3, WR_RECORD_WORDS = 1 };
+enum { WR_GAP = 2, WR_PAD = 4, WR_ENTRY_WORDS = 3, WR_RECORD_WORDS = 1, WR_GAPS_MAX = 16383 };
 
 struct wr_chunk {
     uintptr_t next; /* and in the lowest bits: how large this one is, see wr_chunk_room */
     uint64_t word[];
 };
 
-struct wr_queue {
-    struct wr_chunk *first, *last;
-    uint16_t head, tail; /* in the first chunk, and in the last */
-    uint32_t gaps;
+struct wr_queue { /* in the order of use: see struct weir_group */
+    struct wr_chunk *last;
+    uint32_t tail : 9, head : 9; /* in the last chunk, and in the first */
+    uint32_t gaps : 14;
+    uint32_t entries;
+    struct wr_chunk *first;
 };
 
 static inline bool wr_is_entry(uint64_t word)
 {
     return word & 1;
+}
+
+static inline bool wr_is_task(uint64_t word)
+{
+    return word != WR_GAP && word != WR_PAD;
 }
 
 static inline struct weir_task *wr_record_at(const uint64_t *word)
@@ -90,6 +99,7 @@ static inline void wr_queue_put_entry(struct wr_queue *queue, weir_time now, wei
     word[1] = (uint64_t)(uintptr_t)fn;
     word[2] = (uint64_t)(uintptr_t)arg;
     queue->tail += WR_ENTRY_WORDS;
+    queue->entries++;
 }
 
 void wr_queue_put_record(struct wr_queue *queue, struct weir_task *task);
@@ -97,7 +107,8 @@ void wr_queue_put_record(struct wr_queue *queue, struct weir_task *task);
 /* What was put last, and is of so many words, was not put. */
 static inline void wr_queue_unput(struct wr_queue *queue, unsigned words)
 {
-    queue->tail -= (uint16_t)words;
+    queue->tail -= words;
+    queue->entries -= words == WR_ENTRY_WORDS;
 }
 
 /* ---- at the head -------------------------------------------------------------------------------- */
@@ -114,13 +125,14 @@ static inline uint64_t *wr_queue_first(struct weir_group *group, struct wr_queue
     if (!queue->first || queue->head == queue->tail)
         return NULL;
     word = &queue->first->word[queue->head];
-    return WR_LIKELY(*word != WR_GAP) ? word : wr_queue_skip(group, queue);
+    return WR_LIKELY(wr_is_task(*word)) ? word : wr_queue_skip(group, queue);
 }
 
 /* The first task leaves, whose word that is. */
 static inline void wr_queue_pop(struct wr_queue *queue, const uint64_t *first)
 {
     queue->head += wr_is_entry(*first) ? WR_ENTRY_WORDS : WR_RECORD_WORDS;
+    queue->entries -= wr_is_entry(*first);
     if (queue->head == queue->tail && queue->first == queue->last)
         queue->head = queue->tail = 0;
 }

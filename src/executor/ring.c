@@ -36,7 +36,7 @@ struct weir_group *wr_ring_take(struct wr_ring *ring, struct wr_root *root, uint
     wr_lock(&ring->lock);
     if (!wr_list_empty(&ring->groups)) {
         group = WR_CONTAINER(ring->groups.next, struct weir_group, ring_link);
-        uint32_t cost = wr_load(&group->ring_cost, relaxed);
+        uint32_t cost = wr_load(&group->first_needs, relaxed) & ~WR_TIMED;
         if (wr_reserve(root, cost, reserved)) {
             wr_list_remove(&group->ring_link);
             wr_store(&ring->needed, 0, relaxed);
@@ -65,16 +65,15 @@ void wr_ring_return(struct wr_ring *ring, struct weir_group *group, uint32_t nee
 uint32_t wr_ring_first_cost(struct wr_ring *ring, bool patient)
 {
     struct weir_group *first;
-    uint32_t cost = 0;
+    uint32_t needs = 0;
 
     wr_lock(&ring->lock);
     if (!wr_list_empty(&ring->groups)) {
         first = WR_CONTAINER(ring->groups.next, struct weir_group, ring_link);
-        if (!patient || !wr_load(&first->ring_timed, relaxed))
-            cost = wr_load(&first->ring_cost, relaxed);
+        needs = wr_load(&first->first_needs, relaxed);
     }
     wr_unlock(&ring->lock);
-    return cost;
+    return patient && needs & WR_TIMED ? 0 : needs & ~WR_TIMED;
 }
 
 void wr_ring_to_end(struct wr_ring *ring, struct weir_group *group)

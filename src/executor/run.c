@@ -23,8 +23,8 @@ struct turn {
     weir_fn *fn; /* of the task that starts: by the time it is called, it may have been settled */
     void *arg;
     struct weir_task *record; /* at hand, for a task that waits without one */
-    uint16_t tasks;     /* at most CHAIN_MAX + 1                    */
-    bool to_thread : 1; /* its first task is to run on a thread    */
+    uint16_t tasks;           /* at most CHAIN_MAX + 1                    */
+    bool to_thread : 1;       /* its first task is to run on a thread    */
     bool on_thread : 1;
     bool tells : 1; /* what was pulled is a task to be told of, not to be run; see watch.h */
     uint32_t asked; /* wr_asked before it was found that the task may start: a release in between
@@ -63,6 +63,8 @@ static struct weir_task *make_record(struct weir_group *group, const uint64_t *e
     struct weir_task *task = turn->record;
 
     turn->record = NULL;
+    group->records++;
+    group->submitted++; /* until now it was counted by standing in the queue */
     __atomic_store_n(&task->group, group, __ATOMIC_RELEASE); /* the monitor may look */
     turn->fn = task->fn = wr_entry_fn(entry);
     turn->arg = task->u.arg = wr_entry_arg(entry);
@@ -462,6 +464,8 @@ static void pend(struct weir_task *task)
         wr_room_made(ex);
 }
 
+/* ---- running ----------------------------------------------------------------------------------- */
+
 int wr_task_call(struct weir_task *task, weir_fn *fn, void *arg, void **value)
 {
     struct wr_side *side = wr_task_side(task);
@@ -475,6 +479,91 @@ int wr_task_call(struct weir_task *task, weir_fn *fn, void *arg, void **value)
     return error;
 }
 
+/* ---- the common case ---------------------------------------------------------------------------- */
+
+/* Tasks without anything, of which each is followed by another of its group: one hold of the group's lock ends one and
+ * starts the next, on the same record and with the same permits. Whatever is out of the ordinary is left to finish(). */
+
+/* Whether the next task to start is an entry, which nothing keeps from being handed the permits. Under the lock. */
+static bool next_is_plain(struct weir_group *group, const struct weir_task *task,
+                          const struct turn *turn)
+{
+    const struct wr_rare *rare = group->rare;
+
+    if (wr_load(&task->word, acquire) != (WR_PHASE_RUNNING | WR_REF) || /* see is_silent */
+        wr_load(&task->watchers, relaxed) || group->evicted || group->carrier != WEIR_WORKERS ||
+        !group->queue.entries || turn->group != group)
+        return false;
+    return !rare || (!rare->gate && !rare->levels[0].first &&
+                     (!group->executor->hall || wr_domain_is_quiet(group)));
+}
+
+/* Its turn may be over, in which case others may have a word in it. */
+static bool turn_is_young(const struct turn *turn, const struct weir_group *group)
+{
+    return turn->tasks < CHAIN_MAX && turn->clock - turn->began < (int64_t)group->weight * SLICE_NS;
+}
+
+/* Ends a task and starts the next in its place; false: nothing is done. */
+static bool go_on(struct weir_group *group, struct weir_task *task, struct turn *turn, int error)
+{
+    struct weir_executor *ex = group->executor;
+    weir_time now = turn->clock = wr_os_now(), queued_at;
+    uint64_t *entry;
+    bool wake = false;
+
+    if (!turn_is_young(turn, group))
+        return false;
+    wr_lock(&group->lock);
+    entry = next_is_plain(group, task, turn) ? wr_queue_first(group, &group->queue) : NULL;
+    if (!entry || !wr_is_entry(*entry) || !wr_hand_over_freely(&group->sums)) {
+        wr_unlock(&group->lock);
+        return false;
+    }
+    group->ran_ns += now - task->started_at;
+    wr_count_outcome(group, wr_outcome_of(error));
+    queued_at = wr_entry_time(entry);
+    turn->fn = task->fn = wr_entry_fn(entry);
+    turn->arg = task->u.arg = wr_entry_arg(entry);
+    wr_queue_pop(&group->queue, entry);
+    if (WR_UNLIKELY(now < queued_at)) /* read on another CPU */
+        now = queued_at;
+    task->queued_at = queued_at;
+    task->started_at = now;
+    wr_store(&task->error, (int32_t)wr_asked(group), relaxed);
+    group->waited_ns += now - queued_at;
+    group->started++;
+    group->submitted++;
+    turn->tasks++;
+    if (group->turn_left && --group->turn_left == 0 && group->in_ring)
+        wr_ring_to_end(wr_group_ring(group), group);
+    if (ex->hall)
+        wake = wr_group_refresh(group); /* it may want less now */
+    wr_unlock(&group->lock);
+    if (wake)
+        wr_executor_wake(ex);
+    wr_room_made(ex);
+    return true;
+}
+
+/* Runs a task, and those that go_on has follow it. Answers what the last one did. */
+static int run_plain(struct weir_task *task, struct turn *turn, void **value)
+{
+    struct weir_group *group = task->group;
+    int error = wr_task_call(task, turn->fn, turn->arg, value);
+    void **context = wr_context_slot(), *former = *context;
+
+    *context = NULL;
+    while (error != WEIR_PENDING && wr_body_next() && go_on(group, task, turn, error)) {
+        *value = NULL;
+        error = turn->fn(value, turn->arg);
+        if (WR_UNLIKELY(*context != NULL)) /* what the body has set itself */
+            wr_locals_release(wr_locals_install(NULL));
+    }
+    *context = former;
+    return error;
+}
+
 /* ---- running ----------------------------------------------------------------------------------- */
 
 /* Runs a task (but not if it was settled on its way here) and those that are handed its permits. */
@@ -483,6 +572,7 @@ static void run_chain(struct weir_executor *ex, struct weir_task *task, struct t
 {
     const weir_listener *listener = &ex->policy.given.listener;
     bool on_thread = turn->on_thread;
+    bool plain = !on_thread && !listener->started && !listener->completed;
 
     for (unsigned chain = 0; task; chain++) {
         void *value = NULL, *arg = turn->arg;
@@ -495,6 +585,8 @@ static void run_chain(struct weir_executor *ex, struct weir_task *task, struct t
             wr_body_begins(task);
         if (settled) {
             error = WEIR_ECANCELED;
+        } else if (plain) {
+            error = run_plain(task, turn, &value);
         } else {
             if (listener->started)
                 listener->started(task, listener->arg);

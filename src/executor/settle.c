@@ -342,7 +342,7 @@ static void drop_first_entry(struct weir_group *group, const struct wr_end *end)
     wr_withdraw(&group->sums, &group->executor->root, 1);
     if (group->executor->hall)
         wr_domain_withdraw(group);
-    group->records--;
+    group->submitted++; /* as an entry it was counted by standing there */
     count(group, end);
     wr_group_left(group);
 }
@@ -388,7 +388,7 @@ void wr_group_left(struct weir_group *group)
 
     if (group->idle_since || group->sums.queued || group->sums.inflight || group->telling)
         return;
-    group->idle_since = wr_os_now_coarse();
+    group->idle_since = wr_idle_ms(wr_os_now_coarse());
     if (WR_UNLIKELY(wr_cells_are_scarce(&ex->cells)))
         wr_queue_fini(group, &group->queue);
     if (wr_sub(&ex->live, 1, seq_cst) == 1)

@@ -33,7 +33,7 @@ static void group_snapshot(weir_group_stats *s, const struct weir_group *group)
         .limit = wr_limit_to(group->sums.limit),
         .inflight_max = wr_limit_to(group->sums.inflight_max),
         .queue_max = wr_queue_to(group->sums.queue_max),
-        .submitted = group->submitted,
+        .submitted = wr_group_submitted(group),
         .started = group->started,
         .succeeded = group->succeeded,
         .failed = group->failed,

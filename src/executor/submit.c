@@ -63,8 +63,9 @@ static int entry_init(struct entry *entry, weir_task_options *options, struct we
     if (rc)
         return rc;
     entry->options = options;
-    if (entry->options->priority > WEIR_IDLE || entry->options->cost > WEIR_LIMIT_MAX || !is_span(entry->options->deadlines.wait_ms) ||
-        !is_span(entry->options->deadlines.run_ms) || !is_span(entry->options->deadlines.total_ms))
+    if (entry->options->priority > WEIR_IDLE || entry->options->cost > WEIR_LIMIT_MAX ||
+        !is_span(entry->options->deadlines.wait_ms) || !is_span(entry->options->deadlines.run_ms) ||
+        !is_span(entry->options->deadlines.total_ms))
         return WEIR_EINVAL;
     if (wr_has_deadlines(&entry->options->deadlines) && !watched) {
         watched = true;
@@ -166,7 +167,8 @@ static weir_reason shut_out(struct weir_group *group, uint32_t cost)
 
     if (wr_load(&ex->closed, seq_cst)) /* since we looked */
         return WEIR_REASON_SHUT_DOWN;
-    if (group->evicted) /* likewise, or while it waited for room; its record is of this generation */
+    if (group
+            ->evicted) /* likewise, or while it waited for room; its record is of this generation */
         return WEIR_REASON_EVICTED;
     if (!wr_can_ever(&group->sums, &ex->root, cost))
         return WEIR_REASON_GROUP_QUEUE_FULL; /* a limit was lowered since we looked */
@@ -201,9 +203,10 @@ static int enter(struct weir_group *group, struct weir_task *task, struct entry 
     uint32_t cost = wr_task_cost(task);
     struct wr_queue *queue;
 
-    *reason = wr_task_outcome(task) != WEIR_UNSETTLED
-                  ? WEIR_REASON_CANCELLED /* while the listener heard of it, or it waited for room */
-                  : shut_out(group, cost);
+    *reason =
+        wr_task_outcome(task) != WEIR_UNSETTLED
+            ? WEIR_REASON_CANCELLED /* while the listener heard of it, or it waited for room */
+            : shut_out(group, cost);
     if (*reason)
         return 0;
     queue = queue_of(group, side ? side->level : WR_LEVEL_NORMAL, WR_RECORD_WORDS);
@@ -240,16 +243,15 @@ static int enter_plain(struct weir_group *group, weir_fn *fn, void *arg, weir_ti
         return 0;
     if (WR_UNLIKELY(!wr_queue_make_room(group, &group->queue, WR_ENTRY_WORDS)))
         return WEIR_ENOMEM;
-    *reason = wr_admit(&group->sums, &ex->root, 1);
+    *reason =
+        wr_admit_freely(&group->sums) ? WEIR_REASON_NONE : wr_admit(&group->sums, &ex->root, 1);
     if (WR_UNLIKELY(*reason))
         return 0;
     wr_queue_put_entry(&group->queue, now, fn, arg);
-    *reason = ask_domain(group, &group->queue, 1, WR_ENTRY_WORDS, wake);
-    if (WR_UNLIKELY(*reason))
+    if (ex->hall && (*reason = ask_domain(group, &group->queue, 1, WR_ENTRY_WORDS, wake)))
         return 0;
-    group->submitted++;
-    group->records++;
-    wr_group_entered(group);
+    if (group->sums.queued == 1)
+        wr_group_entered(group);
     /* Behind others it changes nothing: what keeps the first of them keeps it. */
     if (group->sums.queued == 1 || ex->hall)
         *wake = wr_group_refresh(group);
@@ -488,27 +490,38 @@ static bool unsubmit(struct weir_task *task, struct entry *entry, weir_reason re
 
 /* ---- the way in -------------------------------------------------------------------------------- */
 
-/* Locks the present generation behind `group`. *pinned gets what must be unpinned afterwards. */
-static int lock_current(struct weir_group **group, struct weir_group **pinned)
+/* Locks the present generation behind a group that was evicted. *pinned gets what must be unpinned afterwards. */
+static __attribute__((noinline)) int lock_next(struct weir_group **group,
+                                               struct weir_group **pinned)
 {
+    struct weir_group *next;
     int rc;
 
     for (;;) {
-        if (wr_load(&(*group)->executor->closed, acquire))
-            return WEIR_ECLOSED;
-        wr_lock(&(*group)->lock);
-        if (!(*group)->evicted)
-            return 0;
-        wr_unlock(&(*group)->lock);
-        struct weir_group *next;
-        rc = wr_group_find(&next, (*group)->executor, (*group)->key);
+        rc = wr_load(&(*group)->executor->closed, acquire)
+                 ? WEIR_ECLOSED
+                 : wr_group_find(&next, (*group)->executor, (*group)->key);
         if (*pinned)
             wr_group_unpin(*pinned);
         *pinned = rc ? NULL : next;
         if (rc)
             return rc;
         *group = next;
+        wr_lock(&next->lock);
+        if (!next->evicted)
+            return 0;
+        wr_unlock(&next->lock);
     }
+}
+
+/* Locks the present generation behind `group`. */
+static inline int lock_current(struct weir_group **group, struct weir_group **pinned)
+{
+    wr_lock(&(*group)->lock);
+    if (WR_LIKELY(!(*group)->evicted))
+        return 0;
+    wr_unlock(&(*group)->lock);
+    return lock_next(group, pinned);
 }
 
 /* It was not admitted: waits for room, if that is the policy, or deals with it otherwise. */
@@ -633,33 +646,52 @@ static int submit_plain(struct weir_group *group, weir_fn *fn, void *const *arg,
     size_t i = 0;
 
     *done = 0;
-    if (WR_UNLIKELY(rc))
+    if (rc)
         return rc;
-    if (WR_UNLIKELY(wr_load(&group->executor->policy.watched, relaxed))) {
-        wr_unlock(&group->lock);
-        rc = LACKS_WATCH; /* this generation of the group has deadlines */
-    }
-    for (; !rc && i < count && i < RUN_MAX; i++) {
+    if (wr_load(&group->executor->policy.watched, relaxed)) /* this generation has deadlines */
+        rc = LACKS_WATCH;
+    for (; !rc && !reason && i < count && i < RUN_MAX; i++) {
         rc = enter_plain(group, fn, arg[i], now, &reason, &wakes);
         wake |= wakes;
-        if (WR_UNLIKELY(rc || reason))
-            break;
     }
-    *done = i;
-    if (WR_LIKELY(!rc && !reason)) {
+    i -= rc == WEIR_ENOMEM || reason;
+    if (reason && !i) { /* else it is tried again, alone */
+        rc = submit_refused(group, fn, arg[0], now);
+        i = rc == 0;
+    } else {
         wr_unlock(&group->lock);
-    } else if (rc != LACKS_WATCH) {
-        if (i || rc) /* the refused one is tried again, alone */
-            wr_unlock(&group->lock);
-        else if (!(rc = submit_refused(group, fn, arg[0], now)))
-            *done = 1;
-        rc = i ? 0 : rc;
     }
     if (wake)
         wr_executor_wake(group->executor);
-    if (WR_UNLIKELY(pinned != NULL))
+    if (pinned)
         wr_group_unpin(pinned);
-    return rc;
+    *done = i;
+    return i ? 0 : rc;
+}
+
+/* The same for one, and in the common case with nothing else to it. False: not this way. */
+static inline bool submit_freely(struct weir_group *group, weir_fn *fn, void *arg)
+{
+    struct weir_executor *ex = group->executor;
+    weir_time now = wr_os_now();
+    bool fits, wake = false;
+
+    wr_lock(&group->lock);
+    fits = !group->evicted && !wr_load(&ex->closed, seq_cst) && !ex->hall &&
+           !wr_load(&ex->policy.watched, relaxed) &&
+           wr_queue_make_room(group, &group->queue, WR_ENTRY_WORDS) &&
+           wr_admit_freely(&group->sums);
+    if (fits) {
+        wr_queue_put_entry(&group->queue, now, fn, arg);
+        if (group->sums.queued == 1) {
+            wr_group_entered(group);
+            wake = wr_group_refresh(group);
+        }
+    }
+    wr_unlock(&group->lock);
+    if (wake)
+        wr_executor_wake(ex);
+    return fits;
 }
 
 /* ---- the calls ------------------------------------------------------------------------------------ */
@@ -681,21 +713,30 @@ static int submit_whole(weir_task **out, weir_group *group, weir_fn *fn, void *a
     return rc;
 }
 
-int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
-                const weir_task_options *opt)
+static __attribute__((noinline)) int submit_one(weir_task **out, weir_group *group, weir_fn *fn,
+                                                void *arg, const weir_task_options *opt)
 {
     size_t done;
     int rc = LACKS_WATCH;
 
+    if (!out && !opt && fn && !needs_record(group->executor))
+        rc = submit_plain(group, fn, &arg, 1, &done);
+    return rc == LACKS_WATCH ? submit_whole(out, group, fn, arg, opt) : rc;
+}
+
+int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
+                const weir_task_options *opt)
+{
+    if (WR_LIKELY(group && !out && !opt && fn && !needs_record(group->executor)) &&
+        WR_LIKELY(submit_freely(group, fn, arg)))
+        return 0;
     if (out)
         *out = NULL;
     if (!group)
         return WEIR_EINVAL;
     if (wr_load(&group->executor->closed, acquire))
         return WEIR_ECLOSED;
-    if (WR_LIKELY(!out && !opt && fn && !needs_record(group->executor)))
-        rc = submit_plain(group, fn, &arg, 1, &done);
-    return rc == LACKS_WATCH ? submit_whole(out, group, fn, arg, opt) : rc;
+    return submit_one(out, group, fn, arg, opt);
 }
 
 int weir_submit_key(weir_task **out, weir_executor *ex, const char *key, weir_fn *fn, void *arg,

@@ -36,7 +36,7 @@ void wr_totals_add_group(struct wr_totals *to, const struct weir_group *group)
 {
     const struct wr_totals totals = {
         .generations = 1,
-        .submitted = group->submitted,
+        .submitted = wr_group_submitted(group),
         .started = group->started,
         .succeeded = group->succeeded,
         .failed = group->failed,

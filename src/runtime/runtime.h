@@ -103,6 +103,9 @@ void wr_thread_carries(void *item);
 void wr_body_over(void);
 void wr_body_begins(void *item);
 
+/* Both, for another body of the same item. False: a body has parked since this call of run began; nothing is done. */
+bool wr_body_next(void);
+
 /* From a source's run: whether a body has parked since this call of run began. Then other work has run on
  * this worker in between, and it is time to return to the loop. */
 bool wr_body_has_parked(void);

@@ -266,6 +266,18 @@ void wr_body_begins(void *item)
     wr_store(&self->item, item, release);
 }
 
+bool wr_body_next(void)
+{
+    struct wr_worker *worker = wr_worker_self();
+    struct wr_fiber *self = wr_load(&worker->current, relaxed);
+
+    if (WR_UNLIKELY(!wr_list_empty(&self->link)))
+        return false;
+    self->token = false;
+    wr_bump(&worker->epoch);
+    return true;
+}
+
 bool wr_body_has_parked(void)
 {
     return !wr_list_empty(&wr_load(&wr_worker_self()->current, relaxed)->link);
