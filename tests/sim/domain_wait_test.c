@@ -5,17 +5,36 @@
  * SPDX-License-Identifier: MIT */
 #include "support/life_support.h"
 
-enum { TASKS = 24, HOLD_MS = 400, NESTED_MAX = 64 };
+enum { TASKS = 24, HOLD_MS = 400, NESTED_MAX = 64, WAITS_MAX = 2 * NESTED_MAX };
+
+/* A body's wait. It is refused when the circle is put in words, perhaps a while before the body hears of it. */
+struct wait {
+    weir_message why;
+    bool changed; /* since then a call was made, or a body gave up: that may have set it free */
+};
 
 struct life {
     weir_executor *ex;
     uint32_t cost_max;
     bool deadlines, domains;
-    _Atomic bool steers;      /* a call is under way that may set one free */
-    _Atomic uint64_t changes; /* that may have set somebody free */
+    _Atomic int changes; /* under way */
     _Atomic int refused, nested;
+    struct wait *wait[WAITS_MAX]; /* of each body that may wait; NULL: none, or it is over */
 };
 static struct life life;
+
+static void begin_change(void)
+{
+    life.changes++;
+}
+
+static void end_change(void)
+{
+    for (int i = 0; i < WAITS_MAX; i++)
+        if (life.wait[i] && life.wait[i]->why.text[0])
+            life.wait[i]->changed = true;
+    life.changes--;
+}
 
 static int waits(void **value, void *ms_arg);
 
@@ -26,10 +45,13 @@ static int submit_one(weir_task **task, uint32_t nests)
                   .deadlines = { .wait_ms = life.deadlines && pick(3) == 0 ? 1 + pick(60) : 0,
                                  .run_ms = life.deadlines && pick(3) == 0 ? 1 + pick(60) : 0 });
     weir_fn *fn = pick(3) < nests && life.nested < NESTED_MAX ? waits : sleeps;
+    int rc;
 
-    life.changes++; /* it may go ahead of others */
-    return weir_submit_key(task, life.ex, group_name[pick(GROUPS)], fn, (void *)(intptr_t)pick(12),
-                           pick(2) ? opt : NULL);
+    begin_change(); /* it may go ahead of others */
+    rc = weir_submit_key(task, life.ex, group_name[pick(GROUPS)], fn, (void *)(intptr_t)pick(12),
+                         pick(2) ? opt : NULL);
+    end_change();
+    return rc;
 }
 
 static bool timed_out(weir_task *task)
@@ -41,39 +63,40 @@ static bool timed_out(weir_task *task)
 }
 
 /* Holds on to what it has. */
-static void check_never_ends(weir_task *task, const weir_message *why)
+static void check_never_ends(weir_task *task, const struct wait *wait)
 {
-    uint64_t changes = life.changes;
     weir_time until = weir_now() + HOLD_MS * MS;
 
     life.refused++;
-    if (weir_task_done(task))
-        return; /* by a call that came between the refusal and now */
-    while (weir_now() < until && life.changes == changes && !weir_cancelled()) {
+    while (weir_now() < until && !wait->changed && !weir_cancelled()) {
         bool done = weir_task_done(task);
-        if (!life.steers && life.changes == changes && done && !timed_out(task))
+        if (done && !life.changes && !wait->changed && !timed_out(task))
             weir_sim_fail("refused at %lld ms, but it ended: %s",
-                          (long long)((until - HOLD_MS * MS) / MS), why->text);
+                          (long long)((until - HOLD_MS * MS) / MS), wait->why.text);
         weir_sleep(weir_now() + MS);
     }
-    life.changes++;
+    begin_change();
+    end_change();
 }
 
 static int waits(void **value, void *ms_arg)
 {
+    int number = life.nested++;
+    struct wait wait = { 0 };
     weir_task *task = NULL;
-    weir_message why;
     int rc;
 
     *value = NULL;
-    life.nested++;
+    CHECK(number < WAITS_MAX);
     if (submit_one(&task, 1))
         return 0;
     if (pick(2))
         weir_sleep(weir_now() + (int64_t)(intptr_t)ms_arg * MS);
-    rc = weir_task_wait_or_say(&why, NULL, task, WEIR_FOREVER);
+    life.wait[number] = &wait;
+    rc = weir_task_wait_or_say(&wait.why, NULL, task, WEIR_FOREVER);
     if (rc == WEIR_EDEADLK)
-        check_never_ends(task, &why);
+        check_never_ends(task, &wait);
+    life.wait[number] = NULL;
     weir_task_unref(task);
     return 0;
 }
@@ -83,7 +106,7 @@ static void control(void)
     weir_group *group = NULL;
 
     CHECK(weir_group_get(&group, life.ex, group_name[pick(GROUPS)]) == 0);
-    life.steers = true; /* a group that is paused keeps no other waiting, either */
+    begin_change(); /* a group that is paused keeps no other waiting, either */
     switch (pick(8)) {
     case 0:
         weir_group_pause(group);
@@ -116,8 +139,7 @@ static void control(void)
             weir_domain_restore(life.ex, domain_name[1 + pick(DOMAINS - 1)], NULL);
         break;
     }
-    life.changes++;
-    life.steers = false;
+    end_change();
 }
 
 static void new_life(void)
@@ -152,11 +174,10 @@ static void new_life(void)
 
 static void restore_all(void)
 {
-    life.steers = true;
+    begin_change();
     for (int i = 1; life.domains && i < DOMAINS; i++)
         weir_domain_restore(life.ex, domain_name[i], NULL);
-    life.changes++;
-    life.steers = false;
+    end_change();
 }
 
 static void wait_life(void *arg)
@@ -179,7 +200,7 @@ static void wait_life(void *arg)
     } else { /* the end may come at any moment */
         weir_executor_drain(life.ex, weir_now() + pick(40) * MS);
     }
-    life.steers = true;
+    begin_change();
     weir_executor_free(life.ex);
 }
 
