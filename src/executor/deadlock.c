@@ -17,7 +17,7 @@ static struct wr_lock lock;
 static uint64_t waits_so_far;
 static struct weir_executor
     *scanned;                    /* whose table is locked for a look at its groups; NULL: none is */
-static uint64_t asked_for_loans; /* a set: the domains that are being looked at as lenders        */
+static uint64_t asked_for_slots; /* a set: the domains that are being looked at for a slot        */
 
 static struct wr_nested_wait *nested_of(struct wr_wait *wait)
 {
@@ -176,26 +176,56 @@ static bool waits_in_vain(struct weir_group *group, uint32_t domain)
 /* Only a domain without waiting tasks lends. */
 static bool lends_some_time(struct weir_executor *ex, uint32_t domain)
 {
-    uint64_t outer = asked_for_loans;
-    bool lends;
+    return count_groups(ex, waits_in_vain, domain) == 0;
+}
 
-    asked_for_loans |= wr_domain_bit(domain);
-    lends = count_groups(ex, waits_in_vain, domain) == 0;
-    asked_for_loans = outer;
-    return lends;
+static bool has_a_start_to_come(struct weir_group *group, uint32_t arg)
+{
+    struct wr_outlook outlook = { 0 };
+    uint32_t queued;
+
+    (void)arg;
+    wr_lock(&group->lock);
+    queued = group->sums.queued;
+    wr_unlock(&group->lock);
+    look_at_first(&outlook, group);
+    return queued && !wr_outlook_unserved(&outlook);
+}
+
+static bool has_a_start_in_domain(struct weir_group *group, uint32_t domain)
+{
+    return group->domain == domain && has_a_start_to_come(group, 0);
+}
+
+static bool starts_some_time(struct weir_executor *ex, uint32_t domain)
+{
+    return count_groups(ex, has_a_start_in_domain, domain) > 0;
+}
+
+/* Whether the test holds for any one of the domains. Those that are being looked at for the sake of others are left out. */
+static bool any_domain(struct weir_executor *ex, uint64_t domains,
+                       bool (*test)(struct weir_executor *ex, uint32_t domain))
+{
+    uint64_t outer = asked_for_slots;
+    bool found = false;
+
+    for (domains &= ~outer; domains && !found; domains &= domains - 1) {
+        uint32_t domain = (uint32_t)__builtin_ctzll(domains);
+        asked_for_slots = outer | wr_domain_bit(domain);
+        found = test(ex, domain);
+    }
+    asked_for_slots = outer;
+    return found;
 }
 
 static bool slot_may_come(const struct wr_need *need)
 {
     struct weir_group *group = need->arg;
-    uint64_t lenders;
+    struct wr_hopes hopes;
 
-    if (wr_domain_may_get_slot(group, &lenders))
-        return true;
-    for (lenders &= ~asked_for_loans; lenders; lenders &= lenders - 1)
-        if (lends_some_time(group->executor, (uint32_t)__builtin_ctzll(lenders)))
-            return true;
-    return false;
+    return wr_domain_may_get_slot(group, &hopes) ||
+           any_domain(group->executor, hopes.lenders, lends_some_time) ||
+           any_domain(group->executor, hopes.movers, starts_some_time);
 }
 
 /* ---- what a wait depends on -------------------------------------------------------------------- */
@@ -215,19 +245,6 @@ static void look_at_task(struct wr_outlook *outlook, struct weir_task *task)
              task->runner->wait)
         outlook->other = task->runner->wait;
     wr_unlock(&group->lock);
-}
-
-static bool has_a_start_to_come(struct weir_group *group, uint32_t arg)
-{
-    struct wr_outlook outlook = { 0 };
-    uint32_t queued;
-
-    (void)arg;
-    wr_lock(&group->lock);
-    queued = group->sums.queued;
-    wr_unlock(&group->lock);
-    look_at_first(&outlook, group);
-    return queued && !wr_outlook_unserved(&outlook);
 }
 
 /* The executor's queue gets shorter when a task ends that it counts: one that holds permits, or that can start. */

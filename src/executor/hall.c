@@ -480,17 +480,17 @@ static bool slot_is_left_in_copy(struct wr_hall *hall, uint32_t d, uint64_t *len
     return copy->share[d].promised;
 }
 
-/* Whether a domain that has lent slots has tasks that will end: it may recall its loans by then, and lend them anew. Each
- * sample is an event, so that waits are looked at again. */
-static bool loans_may_move(const struct wr_hall *hall, uint32_t d)
+/* A set: the domains that have lent slots and not recalled them, since they may do so for a task, and lend them anew; and the
+ * one that has yet to give back d's, since it may be lent some for a task of its own. Each sample is an event, so that waits are
+ * looked at again. */
+static uint64_t slot_movers(const struct wr_ledger *l, uint32_t d)
 {
-    for (uint32_t i = 0; hall->ledger.lending.on && i < hall->ledger.count; i++) {
-        const struct wr_share *s = &hall->ledger.share[i];
-        if (i != d && s->slots.lent &&
-            (uint64_t)s->own + s->borrowed + s->strays > s->promised + hall->domain[i].node.stuck)
-            return true;
-    }
-    return false;
+    uint64_t movers = l->share[d].slots.forced ? wr_domain_bit(l->share[d].receiver) : 0;
+
+    for (uint32_t i = 0; i < l->count; i++)
+        if (l->share[i].slots.lent > l->share[i].slots.owed)
+            movers |= wr_domain_bit(i);
+    return l->lending.on ? movers & ~wr_domain_bit(d) : 0;
 }
 
 static bool has_slots(const struct wr_ledger *l, uint32_t d)
@@ -510,18 +510,17 @@ bool wr_domain_has_slots(struct weir_group *group)
     return has;
 }
 
-bool wr_domain_may_get_slot(struct weir_group *group, uint64_t *lenders)
+bool wr_domain_may_get_slot(struct weir_group *group, struct wr_hopes *hopes)
 {
     struct wr_hall *hall = hall_of(group);
     bool may;
 
-    *lenders = 0;
     wr_lock(&hall->lock);
+    *hopes = (struct wr_hopes){ .movers = slot_movers(&hall->ledger, group->domain) };
     if (hall->ledger.share[group->domain].released || !has_slots(&hall->ledger, group->domain))
         may = true; /* what waits there is being refused; or waits until it is given some */
     else if (hall->ledger.moved[WR_SLOTS] || hall->ledger.lending.on)
-        may = loans_may_move(hall, group->domain) ||
-              slot_is_left_in_copy(hall, group->domain, lenders);
+        may = slot_is_left_in_copy(hall, group->domain, &hopes->lenders);
     else
         may = slot_is_left(hall, group->domain);
     wr_unlock(&hall->lock);

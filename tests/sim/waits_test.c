@@ -105,6 +105,14 @@ SIM_TEST(test_a_limit_that_is_lowered_closes_a_circle_and_the_youngest_wait_give
 
 /* ---- loans --------------------------------------------------------------------------------------- */
 
+/* Each group is in the domain of its name. */
+static int domain_of_key(const char **domain, const char *key, void *arg)
+{
+    (void)arg;
+    *domain = key;
+    return 0;
+}
+
 static int waits_for_handle(void **value, void *task_arg)
 {
     *value = NULL;
@@ -139,6 +147,83 @@ SIM_TEST(test_a_recalled_loan_closes_a_circle, 100)
     check_done(lent);
     check_done(need[0]);
     check_done(need[1]);
+    weir_executor_free(ex);
+}
+
+/* B lends one of its two slots to C, which keeps it though it has nothing to run any more. X, on A's only slot, waits for
+ * the next task of A's. In B two tasks wait until 60: then B needs both slots, and gets its own back; and when these tasks
+ * have ended it can lend one to A. */
+SIM_TEST(test_a_loan_may_come_from_a_lender_that_has_yet_to_recall_another, 100)
+{
+    weir_domain_policy domains[] = { { .name = "A", .slots = 1 },
+                                     { .name = "B", .slots = 2, .lend_max = 1 },
+                                     { .name = "C", .slots = 1 } };
+    weir_executor *ex = new_executor(
+        WEIR_POLICY(.workers = 2, .group_limit = WEIR_NO_LIMIT, .slots = 5, .domains = domains,
+                    .domain_count = 3, .domain_for = domain_of_key,
+                    .lending = { .period_ms = 10, .hold = 1, .headroom_percent = WEIR_NONE }));
+    struct waiter x = { .ex = ex, .key = "A", .at_ms = 45, .rc = 1 };
+    struct body until_30 = { .until_ms = 30 }, until_72 = { .until_ms = 72 };
+    weir_task *in_c[2] = { submit(ex, "C", &until_30), submit(ex, "C", &until_30) }, *in_b[2];
+
+    CHECK(weir_group_cool_down(group_of(ex, "B"), at(60)) == 0);
+    sleep_until(40);
+    CHECK_EQ(domain_of(ex, "C").limit, 2);
+    start_waiter(&x, "A");
+    for (int i = 0; i < 2; i++)
+        in_b[i] = submit(ex, "B", &until_72);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK_EQ(x.rc, 0);
+    CHECK_EQ(x.ended_at, at(80));
+    for (int i = 0; i < 2; i++) {
+        check_done(in_c[i]);
+        check_done_at(in_b[i], 60, 72);
+    }
+    weir_executor_free(ex);
+}
+
+struct late_waiter {
+    weir_task *task;
+    int64_t at_ms;
+    int rc;
+};
+
+static int waits_late(void **value, void *late_arg)
+{
+    struct late_waiter *late = late_arg;
+
+    *value = NULL;
+    sleep_until(late->at_ms);
+    late->rc = weir_task_wait(NULL, late->task, WEIR_FOREVER);
+    return 0;
+}
+
+/* A was released to C and is restored, but both of C's slots are kept by tasks that wait for one of A's. At 10 C
+ * is lent a slot for its next task: so it has one to give back. */
+SIM_TEST(test_a_slot_may_come_back_from_a_receiver_that_is_lent_another, 100)
+{
+    weir_domain_policy domains[] = { { .name = "A", .slots = 1 },
+                                     { .name = "B", .slots = 2, .lend_max = 1 },
+                                     { .name = "C", .slots = 1 } };
+    weir_executor *ex = new_executor(
+        WEIR_POLICY(.workers = 2, .group_limit = WEIR_NO_LIMIT, .slots = 5, .domains = domains,
+                    .domain_count = 3, .domain_for = domain_of_key,
+                    .lending = { .period_ms = 10, .hold = 1, .headroom_percent = WEIR_NONE }));
+    struct late_waiter late[2] = { { .at_ms = 3 }, { .at_ms = 4 } };
+    struct body until_25 = { .until_ms = 25 };
+    weir_task *next;
+
+    CHECK(weir_domain_release(ex, "A", "C", 0, NULL) == 0);
+    for (int i = 0; i < 2; i++)
+        CHECK(weir_submit_key(NULL, ex, "C", waits_late, &late[i], NULL) == 0);
+    let_start();
+    CHECK(weir_domain_restore(ex, "A", NULL) == 0);
+    next = submit(ex, "C", &until_25);
+    late[0].task = late[1].task = submit(ex, "A", NULL);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK(late[0].rc == 0 && late[1].rc == 0);
+    check_done_at(next, 10, 25);
+    check_done_at(late[0].task, 10, 10);
     weir_executor_free(ex);
 }
 
@@ -329,6 +414,8 @@ int main(void)
         cmocka_unit_test(
             test_a_limit_that_is_lowered_closes_a_circle_and_the_youngest_wait_gives_way),
         cmocka_unit_test(test_a_recalled_loan_closes_a_circle),
+        cmocka_unit_test(test_a_loan_may_come_from_a_lender_that_has_yet_to_recall_another),
+        cmocka_unit_test(test_a_slot_may_come_back_from_a_receiver_that_is_lent_another),
         cmocka_unit_test(
             test_a_submit_that_blocks_on_a_group_whose_permit_its_caller_holds_is_refused),
         cmocka_unit_test(
