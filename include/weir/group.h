@@ -58,8 +58,9 @@ int weir_group_pace(weir_group *group, int64_t starts, int64_t period_ns, int64_
  * and give their permits back to the generation they came from; the next submit makes a new one and
  * resolves its limits anew. With WEIR_CARRY_OVER the new generation starts with the old one's running
  * tasks charged, so that the limit holds over both. With WEIR_CANCEL_RUNNING running tasks are asked to end, and
- * pending ones become CANCELLED (WEIR_REASON_EVICTED). Unknown keys are fine. WEIR_EINVAL: NULL. WEIR_ENOMEM: only with
- * WEIR_CARRY_OVER, and nothing was done. */
+ * pending ones become CANCELLED (WEIR_REASON_EVICTED). Unknown keys are fine. WEIR_EINVAL: NULL. Only with
+ * WEIR_CARRY_OVER, and nothing was done: WEIR_ENOMEM; WEIR_ENODOMAIN: the policy has an unknown domain for the new
+ * generation. */
 enum { WEIR_CARRY_OVER = 1, WEIR_CANCEL_RUNNING = 2 };
 int weir_group_evict(weir_executor *ex, const char *key, int flags);
 

@@ -51,31 +51,51 @@ void wr_group_retire(struct weir_group *group, weir_reason reason, int flags)
     wr_group_unpin(group);
 }
 
-/* Makes the next generation at once and charges it for what the present one has in flight. */
-static int carry_over(struct weir_executor *ex, const char *key, int flags)
+/* The next generation of a key that there is, resolved, or NULL. It is known to nothing yet: there may be no memory for it,
+ * and whatever answers for the policy may take long. */
+static int new_heir(struct weir_group **out, struct weir_executor *ex, const char *key)
 {
+    struct weir_group *old = wr_group_look_up(ex, key), *heir;
     size_t length = strlen(key);
-    uint64_t hash = wr_table_hash(&ex->table, key, length);
-    struct weir_group *heir = wr_group_new(ex, key, length, hash), *old;
-    struct wr_telling telling;
-    bool memory = true;
+    int rc;
 
+    *out = NULL;
+    if (!old)
+        return 0;
+    wr_group_unpin(old); /* another may take its place meanwhile, and is then succeeded as well */
+    heir = wr_group_new(ex, key, length, wr_table_hash(&ex->table, key, length));
     if (!heir)
         return WEIR_ENOMEM;
-    wr_waits_lock();
-    wr_lock(&ex->table.lock);
-    old = wr_load(&ex->closed, acquire) ? NULL : wr_table_get(&ex->table, hash, key);
-    if (old) {
-        wr_lock(&old->lock);
-        memory = wr_group_rare(old) != NULL; /* where the heir is kept */
-        wr_unlock(&old->lock);
-    }
-    if (!old || !memory) {
-        wr_unlock(&ex->table.lock);
-        wr_waits_unlock();
+    rc = wr_group_resolve(heir);
+    if (rc)
         wr_group_discard(heir);
-        return memory ? 0 : WEIR_ENOMEM;
+    else
+        *out = heir;
+    return rc;
+}
+
+/* The present generation, with a record where its heir is kept, or NULL. Under the table's lock. */
+static int find_present(struct weir_group **out, struct weir_executor *ex, const char *key)
+{
+    uint64_t hash = wr_table_hash(&ex->table, key, strlen(key));
+    struct weir_group *present =
+        wr_load(&ex->closed, acquire) ? NULL : wr_table_get(&ex->table, hash, key);
+    bool memory = true;
+
+    if (present) {
+        wr_lock(&present->lock);
+        memory = wr_group_rare(present) != NULL;
+        wr_unlock(&present->lock);
     }
+    *out = memory ? present : NULL;
+    return memory ? 0 : WEIR_ENOMEM;
+}
+
+/* The heir takes the old one's place, charged for what that has in flight. Under the waits' lock and the table's. */
+static void succeed(struct weir_group *old, struct weir_group *heir)
+{
+    struct weir_executor *ex = old->executor;
+
     wr_group_detach(old);
     heir->generation = ex->table.generation++;
     wr_set_counted(&heir->sums, &ex->root, ex->table.counted);
@@ -87,18 +107,30 @@ static int carry_over(struct weir_executor *ex, const char *key, int flags)
         wr_waits_carry_over(old, heir);
     }
     wr_unlock(&old->lock);
-    heir->pins++; /* by us */
     wr_add(&ex->references, 1, relaxed);
     wr_add(&ex->evicted, 1, relaxed);
     wr_table_put(&ex->table, heir);
+}
+
+static int carry_over(struct weir_executor *ex, const char *key, int flags)
+{
+    struct weir_group *heir, *old;
+    int rc = new_heir(&heir, ex, key);
+
+    if (!heir)
+        return rc;
+    wr_waits_lock();
+    wr_lock(&ex->table.lock);
+    rc = find_present(&old, ex, key);
+    if (old)
+        succeed(old, heir);
     wr_unlock(&ex->table.lock);
     wr_waits_unlock();
-    wr_telling_open(&telling); /* callbacks may use the key: not before it is resolved */
-    wr_group_retire(old, WEIR_REASON_EVICTED, flags); /* now: who is asked may take long */
-    wr_group_resolve(heir);
-    wr_telling_close(&telling);
-    wr_group_unpin(heir);
-    return 0;
+    if (old)
+        wr_group_retire(old, WEIR_REASON_EVICTED, flags);
+    else
+        wr_group_discard(heir);
+    return rc;
 }
 
 int weir_group_evict(weir_executor *ex, const char *key, int flags)

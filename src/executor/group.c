@@ -43,6 +43,7 @@ static void free_queues(struct weir_group *group)
 
 void wr_group_discard(struct weir_group *group)
 {
+    wr_gate_free(group);
     free_queues(group);
     if (group->rare)
         wr_refusals_fini(&group->rare->refused);
@@ -67,13 +68,19 @@ static enum wr_resolution resolve_rare(struct weir_group *group,
     return WR_RESOLVED;
 }
 
+static int resolution_error(enum wr_resolution resolution)
+{
+    return resolution == WR_RESOLVED ? 0 : resolution == WR_LOST ? WEIR_ENODOMAIN : WEIR_ENOMEM;
+}
+
 /* Asks the policy, which may ask the user, so without any lock. Only who made the group does; all others wait
  * in wait_resolved, so that nobody is asked twice. */
-void wr_group_resolve(struct weir_group *group)
+int wr_group_resolve(struct weir_group *group)
 {
     struct weir_executor *ex = group->executor;
     struct wr_group_limits limits;
     struct wr_frame frame = { 0 };
+    enum wr_resolution resolution;
 
     wr_frame_enter(&frame);
     limits = wr_policy_resolve(&ex->policy, group->key);
@@ -85,9 +92,11 @@ void wr_group_resolve(struct weir_group *group)
     group->carrier = (uint8_t)limits.run_on;
     if (ex->hall)
         wr_domain_join(group);
-    group->resolution = (uint8_t)resolve_rare(group, &limits);
+    resolution = resolve_rare(group, &limits);
+    group->resolution = (uint8_t)resolution;
     wr_unlock(&group->lock);
     wr_waitq_wake_all(&ex->resolved);
+    return resolution_error(resolution);
 }
 
 static enum wr_resolution resolution_of(struct weir_group *group)
@@ -134,7 +143,7 @@ static int check_usable(struct weir_group *group)
     if (ours)
         wr_group_retire(group, WEIR_REASON_EVICTED, 0);
     wr_group_unpin(group);
-    return resolution == WR_LOST ? WEIR_ENODOMAIN : WEIR_ENOMEM;
+    return resolution_error(resolution);
 }
 
 /* What a group had counted goes to the executor's books. Under the table's lock. */
@@ -182,7 +191,6 @@ static void group_delete(struct weir_group *group)
         wr_list_remove(&group->ring_link); /* it was among the retired */
         close_books(group);
         wr_unlock(&ex->table.lock);
-        wr_gate_free(group);
         wr_group_discard(group);
         group = heir && unpin(heir) ? heir : NULL;
         wr_executor_unref(ex);

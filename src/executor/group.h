@@ -145,12 +145,12 @@ static inline struct wr_queue *wr_group_level(struct weir_group *group, int leve
 }
 
 /* A group that nobody knows yet, without limits; and: asks the policy for them, which may ask the user, so
- * without any lock. NULL without memory. */
+ * without any lock. NULL without memory; else 0, or why the group is of no use: WEIR_ENODOMAIN, WEIR_ENOMEM. */
 struct weir_group *wr_group_new(struct weir_executor *ex, const char *key, size_t length,
                                 uint64_t hash);
-void wr_group_resolve(struct weir_group *group);
+int wr_group_resolve(struct weir_group *group);
 
-/* Frees the record of a group that nothing points to; without a gate, which is freed before. */
+/* Frees the record of a group that nothing points to. */
 void wr_group_discard(struct weir_group *group);
 
 /* Finds or makes the group; answers it with a pin. */

@@ -89,7 +89,7 @@ static inline void call_evict(struct actor *actor)
 
     if (flags & WEIR_CANCEL_RUNNING)
         land_all();
-    world.plain_evictions[key] += !(flags & WEIR_CARRY_OVER) || world.faults;
+    world.plain_evictions[key] += !(flags & WEIR_CARRY_OVER);
     say(actor, "evict %s, %d", group_name[key], flags);
     rc = weir_group_evict(world.ex, group_name[key], flags);
     say(actor, "evicted %s: %d", group_name[key], rc);

@@ -674,9 +674,120 @@ static void test_without_memory_for_its_pace_a_group_is_refused(void **state)
     assert_true(ran > 3);
 }
 
+/* One task runs, another waits; then the group is evicted, and a third task comes. */
+static void carried_over_with_failures(void *refused_arg)
+{
+    struct answer answer = {
+        .policy = { .limit = 1, .pace = { .starts = 1000, .burst = 1 }, .deadlines.run_ms = 500 }
+    };
+    struct body until_50 = { .until_ms = 50 };
+    weir_executor *ex = NULL;
+    weir_task *task[3] = { 0 };
+    int rc;
+
+    if (weir_executor_new(
+            &ex, WEIR_POLICY(.workers = 2, .group_for = answers, .group_arg = &answer), NULL))
+        return;
+    weir_submit_key(&task[0], ex, "g", work, &until_50, NULL);
+    weir_submit_key(&task[1], ex, "g", work, NULL, NULL);
+    sleep_until(5);
+    rc = task[0] && task[1] ? weir_group_evict(ex, "g", WEIR_CARRY_OVER) : 1;
+    CHECK(rc == 0 || rc == 1 || rc == WEIR_ENOMEM);
+    *(int *)refused_arg += rc == WEIR_ENOMEM;
+    if (rc <= 0)
+        CHECK(weir_submit_key(&task[2], ex, "g", work, NULL, NULL) == 0 || !rc);
+    if (task[2]) /* the limit holds over both generations; in the old one another comes first */
+        check_done_at(task[2], rc ? 51 : 50, rc ? 51 : 50);
+    if (rc == 0)
+        check_rejected(task[1], WEIR_REASON_EVICTED);
+    else if (rc == WEIR_ENOMEM)
+        check_done_at(task[1], 50, 50);
+    else
+        weir_task_unref(task[1]);
+    weir_task_unref(task[0]);
+    weir_executor_free(ex);
+}
+
+static void test_without_memory_for_the_next_generation_an_eviction_does_nothing(void **state)
+{
+    weir_sim_report report = WEIR_SIM_REPORT;
+    uint64_t allocs;
+    int refused = 0;
+
+    (void)state;
+    assert_int_equal(
+        weir_sim_run(&report, WEIR_SIM_OPTIONS(.seed = 1), carried_over_with_failures, &refused),
+        0);
+    assert_int_equal(refused, 0);
+    allocs = report.allocs;
+    for (uint64_t n = 1; n <= allocs; n++)
+        if (weir_sim_run(&report, WEIR_SIM_OPTIONS(.seed = 1, .fail_alloc = n),
+                         carried_over_with_failures, &refused))
+            fail_msg("failure %d of %d: %s", (int)n, (int)allocs, report.message);
+    assert_int_equal(refused, 3); /* the generation, its deadlines, its pace */
+}
+
+SIM_TEST(test_without_a_domain_for_the_next_generation_an_eviction_does_nothing, 50)
+{
+    struct answer answer = { .policy = { .limit = 1 } };
+    weir_executor *ex = executor_that_asks(&answer);
+    struct body until_50 = { .until_ms = 50 };
+    weir_task *runs = submit(ex, "g", &until_50), *waits = submit(ex, "g", NULL);
+
+    sleep_until(5);
+    answer.policy.domain = "there is no such domain";
+    CHECK_EQ(weir_group_evict(ex, "g", WEIR_CARRY_OVER), WEIR_ENODOMAIN);
+    CHECK_EQ(weir_group_evict(ex, "unknown", WEIR_CARRY_OVER), 0);
+    check_done_at(waits, 50, 50);
+    check_done(runs);
+    weir_executor_free(ex);
+}
+
+/* Whatever answers for the policy may take long. Meanwhile the key is what it was. */
+static int answers_late(int64_t *limit, const char *key, void *asked_arg)
+{
+    (void)key;
+    if (++*(int *)asked_arg == 2)
+        sleep_until(20);
+    *limit = 1;
+    return 0;
+}
+
+static void evict_g(void *ex_arg)
+{
+    CHECK(weir_group_evict(ex_arg, "g", WEIR_CARRY_OVER) == 0);
+    CHECK_EQ(weir_now(), at(20));
+}
+
+SIM_TEST(test_a_group_is_in_use_until_its_next_generation_has_its_limits, 50)
+{
+    int asked = 0;
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .limit_for = answers_late, .limit_arg = &asked));
+    struct body until_50 = { .until_ms = 50 };
+    weir_task *first = submit(ex, "g", NULL), *runs, *waits, *next;
+    int64_t thread;
+
+    check_done(first);
+    thread = weir_sim_thread(evict_g, ex, "evicts");
+    sleep_until(10);
+    runs = submit(ex, "g", &until_50);
+    waits = submit(ex, "g", NULL);
+    weir_sim_join(thread);
+    next = submit(ex, "g", NULL);
+    check_rejected(waits, WEIR_REASON_EVICTED);
+    check_done_at(next, 50, 50);
+    check_done_at(runs, 10, 50);
+    CHECK_EQ(asked, 2);
+    weir_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_without_memory_for_the_next_generation_an_eviction_does_nothing),
+        cmocka_unit_test(test_without_a_domain_for_the_next_generation_an_eviction_does_nothing),
+        cmocka_unit_test(test_a_group_is_in_use_until_its_next_generation_has_its_limits),
         cmocka_unit_test(test_a_policy_can_pace_a_group),
         cmocka_unit_test(test_a_pace_is_per_second_unless_it_says_otherwise),
         cmocka_unit_test(test_a_pace_that_makes_no_sense_is_refused_by_name_and_value),
