@@ -73,8 +73,8 @@ void wr_berths_lost(struct weir_executor *ex, bool lost);
 /* A thread is done with bodies: calls who is first in line. */
 void wr_berth_leave(struct weir_executor *ex);
 
-/* A body has begun to wait for a task, which may need a thread: those that are kept for groups without a slot, which may
- * have to wait for that body, go to others. */
+/* A body has begun to wait for a task, which may need a thread, or slots were taken away while one waits: those that are
+ * kept for groups without a slot, which may have to wait for that body, go to others. */
 void wr_berths_let_go(struct weir_executor *ex);
 
 /* Calls groups for as long as there are berths for them. */

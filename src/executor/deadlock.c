@@ -620,6 +620,7 @@ void wr_waits_look_again(struct weir_executor *ex)
         wr_sub(&ex->chores, 1, seq_cst);
     wr_node_break_circles(&ex->nested.node, look, refuse);
     wr_unlock(&lock);
+    wr_berths_let_go(ex); /* the slots that some were kept for may have been taken away */
 }
 
 void wr_waits_lock(void)

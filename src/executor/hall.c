@@ -357,7 +357,8 @@ void wr_domain_hand_back(struct weir_group *group)
 
 /* Whether a group of the domain may wait for a slot with a thread in hand. Somebody has to end who has a slot, other than
  * by way of that thread: bodies that wait for tasks may never. Units that are not its own, or not for long, do not
- * count. Under the hall's lock. Who comes to wait later looks again (wr_berths_let_go). */
+ * count. Under the hall's lock. Waits that begin later, and slots that are taken away, have it looked at again
+ * (wr_berths_let_go). */
 static bool slot_is_to_come(struct weir_executor *ex, uint32_t d)
 {
     const struct wr_share *s = &ex->hall->ledger.share[d];

@@ -126,6 +126,51 @@ SIM_TEST(test_a_thread_kept_for_a_full_domain_goes_to_whom_its_body_waits_for, 1
     fills_a_domain_and_waits(35);
 }
 
+/* At 30 g gets the thread and waits for the slot that u has. At 40 that slot is to go elsewhere; the other one is kept by a
+ * body that waits for the thread. */
+SIM_TEST(test_a_thread_kept_for_a_slot_that_is_taken_away_goes_to_others, 100)
+{
+    weir_domain_policy domains[] = { { .name = "D", .slots = 2 } };
+    weir_group_policy groups[] = {
+        { .key = "g", .domain = "D", .run_on = WEIR_THREADS },
+        { .key = "u", .domain = "D" },
+        { .key = "w", .domain = "D" },
+        { .key = "h1", .run_on = WEIR_THREADS },
+        { .key = "h2", .run_on = WEIR_THREADS },
+        { .key = "x", .run_on = WEIR_THREADS },
+    };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .threads_max = 1, .slots = 6, .domains = domains,
+                                 .domain_count = 1, .groups = groups, .group_count = 6));
+    struct body hog1 = { .ms = 10 }, hog2 = { .ms = 20 }, w1 = { .until_ms = 20 },
+                u1 = { .until_ms = 60 }, one = { .ms = 1 };
+    struct waits waits = { .ex = ex, .body = &one, .from_ms = 35, .rc = 1 };
+    weir_task *h1, *h2, *g, *u, *w, *v;
+
+    h1 = submit(ex, "h1", &hog1);
+    sleep_until(1);
+    g = submit(ex, "g", &one);
+    sleep_until(2);
+    w = submit(ex, "w", &w1);
+    u = submit(ex, "u", &u1);
+    sleep_until(3);
+    h2 = submit(ex, "h2", &hog2);
+    sleep_until(21); /* g has come in line once more, and insists */
+    CHECK(weir_submit_key(&v, ex, "w", waits_for_thread, &waits, NULL) == 0);
+    sleep_until(40);
+    CHECK_EQ(waits.rc, 1);
+    CHECK(weir_domain_resize(ex, "D", 1, 0, NULL) == 0);
+    check_done_at(h1, 0, 10);
+    check_done_at(w, 2, 20);
+    check_done_at(h2, 10, 30);
+    check_done_at(v, 21, 41);
+    CHECK_EQ(waits.rc, 0);
+    check_done_at(u, 2, 60);
+    check_done_at(g, 60, 61);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
 static int waits_for_quick(void **value, void *waits_arg)
 {
     struct waits *waits = waits_arg;
@@ -496,6 +541,7 @@ int main(void)
         cmocka_unit_test(test_who_is_called_does_not_wait_for_what_another_needs),
         cmocka_unit_test(test_no_thread_is_kept_for_a_full_domain_if_who_fills_it_may_wait_for_it),
         cmocka_unit_test(test_a_thread_kept_for_a_full_domain_goes_to_whom_its_body_waits_for),
+        cmocka_unit_test(test_a_thread_kept_for_a_slot_that_is_taken_away_goes_to_others),
         cmocka_unit_test(test_who_needs_slot_and_thread_gets_both_some_time),
         cmocka_unit_test(test_who_waits_for_permits_and_for_ones_own_slot_is_stuck),
         cmocka_unit_test(test_who_waits_for_a_slot_that_may_be_lent_is_not_stuck),
