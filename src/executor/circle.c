@@ -118,14 +118,9 @@ static void collect_holders(struct wr_list *walk, struct wr_node *node)
         collect(walk, hold->wait);
 }
 
-/* What the wait depends on joins the walk, unless it is known to end. */
-static void expand(struct wr_list *walk, struct wr_wait *wait, wr_look_fn *look)
+/* What the wait depends on joins the walk. */
+static void collect_needs(struct wr_list *walk, struct wr_wait *wait)
 {
-    look(wait);
-    if (wait->refused || can_end(wait)) {
-        set_ends(wait);
-        return;
-    }
     for (size_t i = 0; i < wait->outlooks; i++) {
         struct wr_outlook *outlook = &wait->outlook[i];
         if (outlook->other)
@@ -134,6 +129,15 @@ static void expand(struct wr_list *walk, struct wr_wait *wait, wr_look_fn *look)
             if (!wr_need_is_served(&outlook->need[n]))
                 collect_holders(walk, outlook->need[n].node);
     }
+}
+
+static void expand(struct wr_list *walk, struct wr_wait *wait, wr_look_fn *look)
+{
+    look(wait);
+    if (wait->refused || can_end(wait))
+        set_ends(wait);
+    else
+        collect_needs(walk, wait);
 }
 
 /* Frees all that can be freed. What was collected last is most often what others wait for, so from the end. */
@@ -151,6 +155,26 @@ static void free_all(struct wr_list *walk)
             }
         }
     } while (changed);
+}
+
+/* Expands all that came after `last`, frees what can be freed, and so on until what is left depends on nothing but what was
+ * collected: the world does not stand still, and a need that was served when its wait was expanded may not be any more.
+ * Answers the last one. `wait`, unless it is NULL, is all that is asked for: once it is known to end, so is the walk. */
+static struct wr_list *complete(struct wr_list *walk, struct wr_list *last,
+                                const struct wr_wait *wait, wr_look_fn *look)
+{
+    do {
+        for (; last->next != walk; last = last->next) {
+            expand(walk, wait_at(last->next), look);
+            if (wait && wait->ends)
+                return last;
+        }
+        free_all(walk);
+        for (struct wr_list *node = walk->next; node != last->next; node = node->next)
+            if (!wait_at(node)->ends)
+                collect_needs(walk, wait_at(node));
+    } while (last->next != walk);
+    return last;
 }
 
 /* Every wait is taken for stuck again, as at rest. */
@@ -176,10 +200,7 @@ bool wr_wait_is_stuck(struct wr_wait *wait, wr_look_fn *look, wr_refuse_fn *refu
 
     wr_list_init(&walk);
     collect(&walk, wait);
-    for (struct wr_list *node = walk.next; node != &walk && !wait->ends; node = node->next)
-        expand(&walk, wait_at(node), look);
-    if (!wait->ends)
-        free_all(&walk);
+    complete(&walk, &walk, wait, look);
     stuck = !wait->ends;
     if (stuck)
         refuse(wait);
@@ -245,17 +266,19 @@ static struct wr_wait *youngest_stuck(struct wr_list *walk)
 
 void wr_node_break_circles(struct wr_node *node, wr_look_fn *look, wr_refuse_fn *refuse)
 {
-    struct wr_list walk;
+    struct wr_list walk, *last = &walk;
     struct wr_wait *youngest;
 
     wr_list_init(&walk);
     collect_holders(&walk, node);
-    for (struct wr_list *at = walk.next; at != &walk; at = at->next)
-        expand(&walk, wait_at(at), look);
-    for (free_all(&walk); (youngest = youngest_stuck(&walk)); free_all(&walk)) {
-        youngest->refused = true;
-        refuse(youngest);
+    last = complete(&walk, last, NULL, look);
+    while ((youngest = youngest_stuck(&walk))) {
+        if (!can_end(youngest)) { /* else something has changed just now */
+            youngest->refused = true;
+            refuse(youngest);
+        }
         set_ends(youngest);
+        last = complete(&walk, last, NULL, look);
     }
     end_walk(&walk);
     node->collected = 0;

@@ -221,9 +221,42 @@ static void test_an_event_refuses_the_youngest_of_the_circle_and_no_bystander(vo
     check_rest();
 }
 
+/* ---- needs that change during a walk ------------------------------------------------------------- */
+
+static int asked;
+
+/* Served only the second time it is asked, unless permits come free. */
+static bool served_for_a_moment(const struct wr_need *need)
+{
+    return need->node->stuck + need->permits <= need->limit || ++asked == 2;
+}
+
+static void look_at_moments(struct wr_wait *wait)
+{
+    if (subject_of(wait)->needs)
+        wr_outlook_ask(&subject_of(wait)->outlook, &node[0], 1, 1, "it", served_for_a_moment, NULL);
+}
+
+/* 0 can end, and has what 1 needs. */
+static void test_what_a_need_depends_on_is_known_before_a_wait_counts_as_stuck(void **state)
+{
+    (void)state;
+    memset(node, 0, sizeof(node));
+    memset(subject, 0, sizeof(subject));
+    make_wait(0, 0, 1);
+    make_wait(1, 1, 0);
+    subject[0].needs = 0;
+    asked = refusals = 0;
+    assert_false(wr_wait_is_stuck(&subject[1].wait, look_at_moments, refuse));
+    assert_true(asked > 2);
+    assert_int_equal(refusals, 0);
+    check_rest();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_a_need_depends_on_is_known_before_a_wait_counts_as_stuck),
         cmocka_unit_test(test_an_event_refuses_the_youngest_of_the_circle_and_no_bystander),
         cmocka_unit_test(test_the_walk_of_a_component_finds_what_a_look_at_all_waits_finds),
     };
