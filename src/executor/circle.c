@@ -3,6 +3,10 @@
  * A walk starts from one wait, or from all of a node. It collects what these depend on: the wait of an awaited task; all
  * holders of a node that could not serve a need if they all were stuck. That is the component. Waits are then freed for
  * as long as one can be: whatever is left is stuck. Most walks end with the first wait they look at.
+ *
+ * What is looked at changes meanwhile, so a walk may have seen one part of it before a change and another after it. What
+ * it finds stuck is therefore decided by a second walk. As long as all that changes makes things easier, a wait that both
+ * find stuck was stuck when the second one began.
  * SPDX-License-Identifier: MIT */
 #include "executor/circle.h"
 
@@ -193,7 +197,8 @@ static void end_walk(struct wr_list *walk)
     }
 }
 
-bool wr_wait_is_stuck(struct wr_wait *wait, wr_look_fn *look, wr_refuse_fn *refuse)
+/* `refuse` NULL: only asks. */
+static bool is_stuck(struct wr_wait *wait, wr_look_fn *look, wr_refuse_fn *refuse)
 {
     struct wr_list walk;
     bool stuck;
@@ -202,10 +207,15 @@ bool wr_wait_is_stuck(struct wr_wait *wait, wr_look_fn *look, wr_refuse_fn *refu
     collect(&walk, wait);
     complete(&walk, &walk, wait, look);
     stuck = !wait->ends;
-    if (stuck)
+    if (stuck && refuse)
         refuse(wait);
     end_walk(&walk);
     return stuck;
+}
+
+bool wr_wait_is_stuck(struct wr_wait *wait, wr_look_fn *look, wr_refuse_fn *refuse)
+{
+    return is_stuck(wait, look, NULL) && is_stuck(wait, look, refuse);
 }
 
 /* Marks what a stuck wait depends on as wanted, or (false) as not. */
@@ -264,16 +274,19 @@ static struct wr_wait *youngest_stuck(struct wr_list *walk)
     return youngest;
 }
 
-void wr_node_break_circles(struct wr_node *node, wr_look_fn *look, wr_refuse_fn *refuse)
+/* Answers whether there was any; `refuse` NULL: only asks. */
+static bool break_circles(struct wr_node *node, wr_look_fn *look, wr_refuse_fn *refuse)
 {
     struct wr_list walk, *last = &walk;
     struct wr_wait *youngest;
+    bool found = false;
 
     wr_list_init(&walk);
     collect_holders(&walk, node);
     last = complete(&walk, last, NULL, look);
     while ((youngest = youngest_stuck(&walk))) {
-        if (!can_end(youngest)) { /* else something has changed just now */
+        found = true;
+        if (refuse && !can_end(youngest)) { /* else something has changed just now */
             youngest->refused = true;
             refuse(youngest);
         }
@@ -282,4 +295,11 @@ void wr_node_break_circles(struct wr_node *node, wr_look_fn *look, wr_refuse_fn 
     }
     end_walk(&walk);
     node->collected = 0;
+    return found;
+}
+
+void wr_node_break_circles(struct wr_node *node, wr_look_fn *look, wr_refuse_fn *refuse)
+{
+    if (break_circles(node, look, NULL))
+        break_circles(node, look, refuse);
 }

@@ -253,9 +253,39 @@ static void test_what_a_need_depends_on_is_known_before_a_wait_counts_as_stuck(v
     check_rest();
 }
 
+static int looks;
+
+/* 0 and 1 keep what the other needs, until one of them is looked at for the third time. */
+static void look_until_it_can_move(struct wr_wait *wait)
+{
+    if (looks++ < 2)
+        look(wait);
+}
+
+static void test_a_wait_is_refused_only_if_a_second_walk_finds_it_stuck(void **state)
+{
+    (void)state;
+    for (int event = 0; event < 2; event++) {
+        memset(node, 0, sizeof(node));
+        memset(subject, 0, sizeof(subject));
+        limit[0] = limit[1] = 1;
+        make_wait(0, 0, 1);
+        make_wait(1, 1, 0);
+        looks = refusals = 0;
+        if (event)
+            wr_node_break_circles(&node[0], look_until_it_can_move, refuse);
+        else
+            assert_false(wr_wait_is_stuck(&subject[1].wait, look_until_it_can_move, refuse));
+        assert_true(looks > 2);
+        assert_int_equal(refusals, 0);
+        check_rest();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_wait_is_refused_only_if_a_second_walk_finds_it_stuck),
         cmocka_unit_test(test_what_a_need_depends_on_is_known_before_a_wait_counts_as_stuck),
         cmocka_unit_test(test_an_event_refuses_the_youngest_of_the_circle_and_no_bystander),
         cmocka_unit_test(test_the_walk_of_a_component_finds_what_a_look_at_all_waits_finds),

@@ -92,7 +92,7 @@ static int wait_for_any(weir_task *const *task, struct wr_watcher *watcher,
     wr_nested_wait_init(&nested, task, count, outlook);
     rc = wr_nested_wait_enter(&nested, deadline, why);
     if (rc)
-        return rc;
+        return first_done(task, count) < count ? 0 : rc; /* it may have settled meanwhile */
     rc = wait_until_told(task, watcher, count, &nested, deadline);
     wr_nested_wait_leave(&nested);
     return rc;
