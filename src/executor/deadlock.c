@@ -222,9 +222,12 @@ static bool slot_may_come(const struct wr_need *need)
 {
     struct weir_group *group = need->arg;
     struct wr_hopes hopes;
+    bool may;
 
-    return wr_domain_may_get_slot(group, &hopes) ||
-           any_domain(group->executor, hopes.lenders, lends_some_time) ||
+    wr_lock(&group->lock);
+    may = wr_domain_may_get_slot(group, &hopes);
+    wr_unlock(&group->lock);
+    return may || any_domain(group->executor, hopes.lenders, lends_some_time) ||
            any_domain(group->executor, hopes.movers, starts_some_time);
 }
 

@@ -514,12 +514,15 @@ bool wr_domain_has_slots(struct weir_group *group)
 bool wr_domain_may_get_slot(struct weir_group *group, struct wr_hopes *hopes)
 {
     struct wr_hall *hall = hall_of(group);
+    const struct wr_share *s = &hall->ledger.share[group->domain];
     bool may;
 
     wr_lock(&hall->lock);
     *hopes = (struct wr_hopes){ .movers = slot_movers(&hall->ledger, group->domain) };
-    if (hall->ledger.share[group->domain].released || !has_slots(&hall->ledger, group->domain))
+    if (s->released || !has_slots(&hall->ledger, group->domain))
         may = true; /* what waits there is being refused; or waits until it is given some */
+    else if (s->promised || group->taken)
+        may = true; /* one is there: it may be recalled, but goes back when a task was on it */
     else if (hall->ledger.moved[WR_SLOTS] || hall->ledger.lending.on)
         may = slot_is_left_in_copy(hall, group->domain, &hopes->lenders);
     else

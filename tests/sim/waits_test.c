@@ -105,11 +105,13 @@ SIM_TEST(test_a_limit_that_is_lowered_closes_a_circle_and_the_youngest_wait_give
 
 /* ---- loans --------------------------------------------------------------------------------------- */
 
-/* Each group is in the domain of its name. */
+/* Groups are in the domain that their name begins with, if there is one. */
 static int domain_of_key(const char **domain, const char *key, void *arg)
 {
+    static const char *const name[] = { "A", "B", "C" };
+
     (void)arg;
-    *domain = key;
+    *domain = key[0] <= 'C' ? name[key[0] - 'A'] : NULL;
     return 0;
 }
 
@@ -179,6 +181,41 @@ SIM_TEST(test_a_loan_may_come_from_a_lender_that_has_yet_to_recall_another, 100)
         check_done(in_c[i]);
         check_done_at(in_b[i], 60, 72);
     }
+    weir_executor_free(ex);
+}
+
+/* X, on A's only slot, waits for the next task of A's, which is promised a slot that B lends it at 20, and waits for a permit
+ * of the executor's until 50. At 25 B needs its slot back; and does not lend it again, since a task of B's waits for one
+ * that waits for X. But what was promised stays promised. */
+SIM_TEST(test_a_promised_slot_will_come_though_its_lender_recalls_it, 100)
+{
+    weir_domain_policy domains[] = { { .name = "A", .slots = 1 }, { .name = "B", .slots = 2 } };
+    weir_group_policy groups[] = { { .key = "B", .limit = 1 } };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .group_limit = WEIR_NO_LIMIT, .inflight_max = 3,
+                                 .slots = 4, .domains = domains, .domain_count = 2,
+                                 .groups = groups, .group_count = 1, .domain_for = domain_of_key,
+                                 .lending = { .period_ms = 10,
+                                              .hold = 1,
+                                              .low_percent = 60,
+                                              .headroom_percent = WEIR_NONE }));
+    struct waiter x = { .ex = ex, .key = "A", .at_ms = 15, .child_ms = 1, .rc = 1 };
+    struct body until_50 = { .until_ms = 50 };
+    weir_task *x_task, *holds = submit(ex, "other", &until_50), *in_b[3];
+
+    CHECK(weir_submit_key(&x_task, ex, "A", waits, &x, NULL) == 0);
+    CHECK(weir_submit_key(&in_b[0], ex, "B", waits_for_handle, x_task, NULL) == 0);
+    sleep_until(25);
+    CHECK_EQ(domain_of(ex, "A").limit, 2);
+    in_b[1] = submit(ex, "B", NULL);
+    in_b[2] = submit(ex, "B and recalls", NULL);
+    check_done_at(holds, 0, 50);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK_EQ(x.rc, 0);
+    CHECK_EQ(x.ended_at, at(51));
+    check_done(x_task);
+    for (int i = 0; i < 3; i++)
+        check_done(in_b[i]);
     weir_executor_free(ex);
 }
 
@@ -416,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_a_recalled_loan_closes_a_circle),
         cmocka_unit_test(test_a_loan_may_come_from_a_lender_that_has_yet_to_recall_another),
         cmocka_unit_test(test_a_slot_may_come_back_from_a_receiver_that_is_lent_another),
+        cmocka_unit_test(test_a_promised_slot_will_come_though_its_lender_recalls_it),
         cmocka_unit_test(
             test_a_submit_that_blocks_on_a_group_whose_permit_its_caller_holds_is_refused),
         cmocka_unit_test(
