@@ -74,31 +74,28 @@ static int new_heir(struct weir_group **out, struct weir_executor *ex, const cha
     return rc;
 }
 
-/* The present generation, with a record where its heir is kept, or NULL. Under the table's lock. */
+/* The present generation, with a record where its heir is kept; NULL: there is none. Under the table's lock. */
 static int find_present(struct weir_group **out, struct weir_executor *ex, const char *key)
 {
     uint64_t hash = wr_table_hash(&ex->table, key, strlen(key));
-    struct weir_group *present =
-        wr_load(&ex->closed, acquire) ? NULL : wr_table_get(&ex->table, hash, key);
     bool memory = true;
 
-    if (present) {
-        wr_lock(&present->lock);
-        memory = wr_group_rare(present) != NULL;
-        wr_unlock(&present->lock);
+    *out = NULL;
+    if (wr_load(&ex->closed, acquire))
+        return WEIR_ECLOSED;
+    *out = wr_table_get(&ex->table, hash, key);
+    if (*out) {
+        wr_lock(&(*out)->lock);
+        memory = wr_group_rare(*out) != NULL;
+        wr_unlock(&(*out)->lock);
     }
-    *out = memory ? present : NULL;
     return memory ? 0 : WEIR_ENOMEM;
 }
 
-/* The heir takes the old one's place, charged for what that has in flight. Under the waits' lock and the table's. */
-static void succeed(struct weir_group *old, struct weir_group *heir)
+/* The old one goes, and the heir is charged for what it has in flight. */
+static void charge_heir(struct weir_group *old, struct weir_group *heir)
 {
-    struct weir_executor *ex = old->executor;
-
     wr_group_detach(old);
-    heir->generation = ex->table.generation++;
-    wr_set_counted(&heir->sums, &ex->root, ex->table.counted);
     wr_lock(&old->lock);
     heir->sums.carried = old->sums.inflight + old->sums.carried;
     heir->pins = heir->sums.carried > 0; /* by the old one, until it is gone */
@@ -107,8 +104,20 @@ static void succeed(struct weir_group *old, struct weir_group *heir)
         wr_waits_carry_over(old, heir);
     }
     wr_unlock(&old->lock);
+    wr_add(&old->executor->evicted, 1, relaxed);
+}
+
+/* The heir takes the place of `old`, or of one that was evicted meanwhile (NULL). Under the waits' lock and the
+ * table's. */
+static void succeed(struct weir_group *old, struct weir_group *heir)
+{
+    struct weir_executor *ex = heir->executor;
+
+    if (old)
+        charge_heir(old, heir);
+    heir->generation = ex->table.generation++;
+    wr_set_counted(&heir->sums, &ex->root, ex->table.counted);
     wr_add(&ex->references, 1, relaxed);
-    wr_add(&ex->evicted, 1, relaxed);
     wr_table_put(&ex->table, heir);
 }
 
@@ -122,15 +131,15 @@ static int carry_over(struct weir_executor *ex, const char *key, int flags)
     wr_waits_lock();
     wr_lock(&ex->table.lock);
     rc = find_present(&old, ex, key);
-    if (old)
+    if (!rc)
         succeed(old, heir);
     wr_unlock(&ex->table.lock);
     wr_waits_unlock();
-    if (old)
-        wr_group_retire(old, WEIR_REASON_EVICTED, flags);
-    else
+    if (rc)
         wr_group_discard(heir);
-    return rc;
+    else if (old)
+        wr_group_retire(old, WEIR_REASON_EVICTED, flags);
+    return rc == WEIR_ECLOSED ? 0 : rc; /* then all are evicted anyway */
 }
 
 int weir_group_evict(weir_executor *ex, const char *key, int flags)
