@@ -24,6 +24,7 @@ soak chaos:
 
 bench: all
 	@bench/peers/build
+	@cmake --build --preset release --target weir-bench-locks
 	@build/release/weir-bench $(if $(ONLY),--only $(ONLY)) --json build/bench.jsonl
 
 check:

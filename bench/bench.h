@@ -59,6 +59,7 @@ void bench_spawn(struct bench_out *out);
 void bench_sleepers(struct bench_out *out);
 void bench_timers(struct bench_out *out);
 void bench_idle(struct bench_out *out);
+void bench_locks(struct bench_out *out);
 void bench_w1(struct bench_out *out);
 void bench_w1_floor(struct bench_out *out); /* a part of the former */
 void bench_w2(struct bench_out *out);
@@ -91,6 +92,9 @@ weir_executor *bench_executor(const weir_policy *policy);
 /* The first `count` of groups that are named by number. */
 void bench_groups(weir_group **out, size_t count, weir_executor *ex);
 
+/* Where a program lies: `name`, in the directory of this one, or `up` directories above that. False: not known. */
+bool bench_program_path(char *path, size_t size, int up, const char *name);
+
 /* Bytes of memory this process has in use, and had at most. */
 double bench_rss(void);
 double bench_peak(void);
@@ -100,6 +104,31 @@ double bench_median(double *values, size_t count);
 
 /* A fixed sequence of numbers that look random; `state` must not be zero. */
 uint64_t bench_random(uint64_t *state);
+
+/* ---- a stream of empty tasks; for w1 and locks ------------------------------------------------- */
+
+struct bench_shape {   /* zero asks for the default */
+    int tasks;         /* of a round; default: a million                                        */
+    int groups;        /* default and most: 64                                                  */
+    int limit;         /* of each group; default 4                                              */
+    int submitters;    /* threads that submit; default 1, at most 2                             */
+    int run;           /* tasks per call, if more than 1                                        */
+    int domains;       /* 0: none; else every other one of them may borrow                      */
+    int64_t pace;      /* starts per second of each group; 0: as many as there are              */
+    bool by_key;       /* submitted by weir_submit_key                                          */
+    bool feeds_itself; /* each task submits the next                                          */
+    bool on_threads;   /* WEIR_THREADS                                                        */
+};
+
+struct bench_stream *bench_stream_new(const struct bench_shape *shape);
+
+/* Submits the tasks of one round, waits for them, and answers the time for one, in ns. */
+double bench_stream_round(struct bench_stream *stream);
+
+weir_executor *bench_stream_executor(struct bench_stream *stream);
+
+/* Checks that all tasks of all rounds succeeded. */
+void bench_stream_free(struct bench_stream *stream);
 
 /* ---- results --------------------------------------------------------------------------------- */
 

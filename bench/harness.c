@@ -70,6 +70,24 @@ void bench_groups(weir_group **out, size_t count, weir_executor *ex)
     }
 }
 
+bool bench_program_path(char *path, size_t size, int up, const char *name)
+{
+    ssize_t length = readlink("/proc/self/exe", path, size - 1);
+
+    if (length < 0)
+        return false;
+    path[length] = '\0';
+    for (int i = 0; i <= up; i++) {
+        char *slash = strrchr(path, '/');
+        if (!slash)
+            return false;
+        *slash = '\0';
+    }
+    length = (ssize_t)strlen(path);
+    return snprintf(path + length, size - (size_t)length, "/%s", name) <
+           (int)(size - (size_t)length);
+}
+
 double bench_peak(void)
 {
     struct rusage usage;

@@ -33,27 +33,6 @@ static struct peer peers[] = {
 
 static char directory[PATH_MAX]; /* empty: nobody looked */
 
-/* build/release/weir-bench looks in build/peers. */
-static bool directory_find(void)
-{
-    static const char name[] = "/peers";
-    char path[PATH_MAX - sizeof(name)];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    char *slash;
-
-    if (length < 0)
-        return false;
-    path[length] = '\0';
-    for (int i = 0; i < 2; i++) {
-        slash = strrchr(path, '/');
-        if (!slash)
-            return false;
-        *slash = '\0';
-    }
-    snprintf(directory, sizeof(directory), "%s%s", path, name);
-    return true;
-}
-
 static void program_path(char *path, size_t size, const struct peer *peer)
 {
     snprintf(path, size, "%s/%s", directory, peer->program);
@@ -64,7 +43,8 @@ void bench_peers_find(const char *workload)
     char path[PATH_MAX + BENCH_NAME_MAX];
     const char *named = ""; /* the latest one that we said is missing */
 
-    if (!directory_find())
+    /* build/release/weir-bench looks in build/peers. */
+    if (!bench_program_path(directory, sizeof(directory), 1, "peers"))
         return;
     for (struct peer *peer = peers; peer->program; peer++) {
         program_path(path, sizeof(path), peer);

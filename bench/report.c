@@ -70,7 +70,8 @@ static const struct bench_target *target_find(const struct bench_figure *figure)
 static void factor_print(char *out, size_t size, const struct bench_target *target,
                          const struct bench_figure *rival)
 {
-    const char *name = target->of ? rival->metric : rival->system;
+    bool ours = target->of && strcmp(target->whose, BENCH_BEST_PEER) != 0;
+    const char *name = ours ? rival->metric : rival->system;
 
     if (target->at_most == 1)
         snprintf(out, size, "  (%s)", name);
@@ -105,7 +106,7 @@ static void verdict_print(char *out, size_t size, const struct bench_results *re
 
 static void row_print(const char *const column[7])
 {
-    printf("%-10s %-14s %-20s %10s %10s %5s", column[0], column[1], column[2], column[3], column[4],
+    printf("%-10s %-14s %-27s %10s %10s %5s", column[0], column[1], column[2], column[3], column[4],
            column[5]);
     printf("%s%s\n", column[6][0] ? "  " : "", column[6]);
 }

@@ -1,6 +1,7 @@
-/* w8: whether a task costs more the more groups there are, and what a group costs that does nothing: one
- * group next to a million.
+/* w8: whether a task costs more the more groups there are, and what a group costs that does nothing, or has one task
+ * that waits: one group next to a million.
  * SPDX-License-Identifier: MIT */
+#include "base/atomic.h"
 #include "bench.h"
 
 #include <stdlib.h>
@@ -96,8 +97,39 @@ static void measure_million(struct bench_out *out)
     free(group);
 }
 
+static int hold(void **value, void *open_arg)
+{
+    const _Atomic bool *open = open_arg;
+
+    (void)value;
+    while (!wr_load(open, acquire))
+        weir_sleep(weir_in_ms(1));
+    return 0;
+}
+
+/* A task holds the executor's only permit until every group has one that waits. */
+static void measure_one_waiting(struct bench_out *out)
+{
+    weir_executor *ex = bench_executor(WEIR_POLICY(.group_limit = LIMIT, .inflight_max = 1));
+    weir_group **group = handles_new();
+    _Atomic bool open = false;
+    double rss;
+
+    bench_must(weir_submit_key(NULL, ex, "holder", hold, &open, NULL), "weir_submit_key");
+    rss = bench_rss();
+    bench_groups(group, GROUPS, ex);
+    for (int i = 0; i < TASKS; i++)
+        bench_must(weir_submit(NULL, group[i], empty, NULL, NULL), "weir_submit");
+    bench_put(out, BENCH_WEIR, "bytes_per_group_one_waiting", (bench_rss() - rss) / GROUPS);
+    wr_store(&open, true, release);
+    drain(ex);
+    weir_executor_free(ex);
+    free(group);
+}
+
 void bench_w8(struct bench_out *out)
 {
     bench_apart(out, measure_one);
     bench_apart(out, measure_million);
+    bench_apart(out, measure_one_waiting);
 }
