@@ -109,7 +109,7 @@ int main(void)
     enum { TASKS = 1000000 };
     struct bench_out out = { .workload = "locks", .to = stdout };
 
-    measure(&out, "handle", (struct bench_shape){ TASKS });
+    measure(&out, "handle", (struct bench_shape){ .tasks = TASKS });
     measure(&out, "by_key", (struct bench_shape){ TASKS, .by_key = true });
     measure(&out, "domains", (struct bench_shape){ TASKS, .domains = 4 });
     measure(&out, "threads", (struct bench_shape){ TASKS, .on_threads = true });
