@@ -289,10 +289,8 @@ void wr_berths_let_go(struct weir_executor *ex)
 
     if (!ex->hall || !wr_hall_keeps_in_vain(ex))
         return;
-    wr_lock(&ex->table.lock);
-    while ((group = wr_table_next(&ex->table, group)))
+    while ((group = wr_table_walk(&ex->table, group)))
         wake |= let_go(group);
-    wr_unlock(&ex->table.lock);
     if (wake)
         wr_executor_wake(ex);
 }

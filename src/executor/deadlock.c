@@ -16,7 +16,7 @@ static struct wr_lock lock;
 /* Under the lock. */
 static uint64_t waits_so_far;
 static struct weir_executor
-    *scanned;                    /* whose table is locked for a look at its groups; NULL: none is */
+    *scanned; /* whose table is locked, all of it, for a look at its groups; NULL: none is */
 static uint64_t asked_for_slots; /* a set: the domains that are being looked at for a slot        */
 
 static struct wr_nested_wait *nested_of(struct wr_wait *wait)
@@ -50,13 +50,13 @@ static int64_t count_groups(struct weir_executor *ex, bool (*test)(struct weir_g
     int64_t count = 0;
 
     if (!outer)
-        wr_lock(&ex->table.lock);
+        wr_table_lock_all(&ex->table);
     scanned = ex;
     while ((group = wr_table_next(&ex->table, group)))
         count += test(group, arg);
     scanned = outer;
     if (!outer)
-        wr_unlock(&ex->table.lock);
+        wr_table_unlock_all(&ex->table);
     return count;
 }
 

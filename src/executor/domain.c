@@ -39,13 +39,11 @@ static uint32_t count_waiting(struct weir_executor *ex, uint32_t d, uint32_t pro
     struct weir_group *group = NULL;
     uint64_t queued = 0;
 
-    wr_lock(&ex->table.lock);
-    while ((group = wr_table_next(&ex->table, group))) {
+    while ((group = wr_table_walk(&ex->table, group))) {
         wr_lock(&group->lock);
-        queued += group->domain == d ? group->sums.queued : 0;
+        queued += group->domain == d && !group->evicted ? group->sums.queued : 0;
         wr_unlock(&group->lock);
     }
-    wr_unlock(&ex->table.lock);
     return queued > promised ? (uint32_t)(queued - promised) : 0;
 }
 
@@ -130,12 +128,11 @@ static void empty_and_lock(struct weir_group *group)
 /* Refuses what waits in the groups of a domain that accepts nothing any more. */
 static void empty_groups(struct weir_executor *ex, uint32_t d)
 {
-    struct weir_group *group, *first = NULL, *next;
+    struct weir_group *group = NULL, *first = NULL, *next;
 
-    wr_lock(&ex->table.lock);
-    for (group = wr_table_next(&ex->table, NULL); group; group = wr_table_next(&ex->table, group)) {
+    while ((group = wr_table_walk(&ex->table, group))) {
         wr_lock(&group->lock);
-        if (group->domain == d && (group->sums.queued || group->sums.inflight) &&
+        if (group->domain == d && (group->sums.queued || group->sums.inflight) && !group->evicted &&
             !group->rare->emptied) {
             group->pins++;
             group->rare->emptied = true;
@@ -144,7 +141,6 @@ static void empty_groups(struct weir_executor *ex, uint32_t d)
         }
         wr_unlock(&group->lock);
     }
-    wr_unlock(&ex->table.lock);
     for (group = first; group; group = next) {
         empty_and_lock(group);
         next = group->rare->next;

@@ -12,8 +12,9 @@
 void wr_group_detach(struct weir_group *group)
 {
     struct weir_executor *ex = group->executor;
+    struct wr_shard *shard = wr_table_shard(&ex->table, group->hash);
 
-    wr_table_remove(&ex->table, group);
+    wr_shard_remove(shard, group);
     wr_lock(&group->lock);
     group->evicted = true;
     group->pins++;
@@ -24,7 +25,7 @@ void wr_group_detach(struct weir_group *group)
     if (ex->hall)
         wr_domain_sync(group); /* it wants nothing any more */
     wr_unlock(&group->lock);
-    wr_list_append(&ex->retired, &group->ring_link); /* it will never stand in the ring again */
+    wr_list_append(&shard->retired, &group->ring_link); /* it will never stand in the ring again */
 }
 
 void wr_group_retire(struct weir_group *group, weir_reason reason, int flags)
@@ -51,6 +52,32 @@ void wr_group_retire(struct weir_group *group, weir_reason reason, int flags)
     wr_group_unpin(group);
 }
 
+uint32_t wr_group_retire_if(struct weir_executor *ex,
+                            bool (*which)(struct weir_group *group, weir_time now), weir_time now,
+                            weir_reason reason)
+{
+    struct weir_group *group, *next, *victims = NULL;
+    uint32_t count = 0;
+
+    for (struct wr_shard *shard = ex->table.shard; shard < ex->table.shard + WR_SHARDS; shard++) {
+        wr_lock(&shard->lock);
+        for (group = wr_shard_next(shard, NULL); group; group = next) {
+            next = wr_shard_next(shard, group);
+            if (which && !which(group, now))
+                continue;
+            wr_group_detach(group);
+            group->table_next = victims; /* free to use: it is in no bucket any more */
+            victims = group;
+        }
+        wr_unlock(&shard->lock);
+    }
+    for (group = victims; group; group = next, count++) {
+        next = group->table_next;
+        wr_group_retire(group, reason, 0);
+    }
+    return count;
+}
+
 /* The next generation of a key that there is, resolved, or NULL. It is known to nothing yet: there may be no memory for it,
  * and whatever answers for the policy may take long. */
 static int new_heir(struct weir_group **out, struct weir_executor *ex, const char *key)
@@ -74,28 +101,31 @@ static int new_heir(struct weir_group **out, struct weir_executor *ex, const cha
     return rc;
 }
 
-/* The present generation, with a record where its heir is kept; NULL: there is none. Under the table's lock. */
-static int find_present(struct weir_group **out, struct weir_executor *ex, const char *key)
+/* The generation before the heir, with a record where that is kept, or NULL. Under the shard's lock. */
+static int find_present(struct weir_group **out, struct wr_shard *shard,
+                        const struct weir_group *heir)
 {
-    uint64_t hash = wr_table_hash(&ex->table, key, strlen(key));
+    struct weir_group *present = wr_load(&heir->executor->closed, acquire)
+                                     ? NULL
+                                     : wr_shard_get(shard, heir->hash, heir->key);
     bool memory = true;
 
-    *out = NULL;
-    if (wr_load(&ex->closed, acquire))
-        return WEIR_ECLOSED;
-    *out = wr_table_get(&ex->table, hash, key);
-    if (*out) {
-        wr_lock(&(*out)->lock);
-        memory = wr_group_rare(*out) != NULL;
-        wr_unlock(&(*out)->lock);
+    if (present) {
+        wr_lock(&present->lock);
+        memory = wr_group_rare(present) != NULL;
+        wr_unlock(&present->lock);
     }
+    *out = memory ? present : NULL;
     return memory ? 0 : WEIR_ENOMEM;
 }
 
-/* The old one goes, and the heir is charged for what it has in flight. */
-static void charge_heir(struct weir_group *old, struct weir_group *heir)
+/* The heir takes the old one's place, charged for what that has in flight. Under the waits' lock and the shard's. */
+static void succeed(struct weir_group *old, struct weir_group *heir)
 {
+    struct weir_executor *ex = old->executor;
+
     wr_group_detach(old);
+    wr_group_introduce(heir, wr_table_shard(&ex->table, heir->hash)); /* before tasks know it */
     wr_lock(&old->lock);
     heir->sums.carried = old->sums.inflight + old->sums.carried;
     heir->pins = heir->sums.carried > 0; /* by the old one, until it is gone */
@@ -104,59 +134,49 @@ static void charge_heir(struct weir_group *old, struct weir_group *heir)
         wr_waits_carry_over(old, heir);
     }
     wr_unlock(&old->lock);
-    wr_add(&old->executor->evicted, 1, relaxed);
-}
-
-/* The heir takes the place of `old`, or of one that was evicted meanwhile (NULL). Under the waits' lock and the
- * table's. */
-static void succeed(struct weir_group *old, struct weir_group *heir)
-{
-    struct weir_executor *ex = heir->executor;
-
-    if (old)
-        charge_heir(old, heir);
-    heir->generation = ex->table.generation++;
-    wr_set_counted(&heir->sums, &ex->root, ex->table.counted);
-    wr_add(&ex->references, 1, relaxed);
-    wr_table_put(&ex->table, heir);
+    wr_add(&ex->evicted, 1, relaxed);
 }
 
 static int carry_over(struct weir_executor *ex, const char *key, int flags)
 {
     struct weir_group *heir, *old;
+    struct wr_shard *shard;
     int rc = new_heir(&heir, ex, key);
 
     if (!heir)
         return rc;
     wr_waits_lock();
-    wr_lock(&ex->table.lock);
-    rc = find_present(&old, ex, key);
-    if (!rc)
+    shard = wr_table_lock(&ex->table, heir->hash);
+    rc = find_present(&old, shard, heir);
+    if (old)
         succeed(old, heir);
-    wr_unlock(&ex->table.lock);
+    wr_unlock(&shard->lock);
     wr_waits_unlock();
-    if (rc)
-        wr_group_discard(heir);
-    else if (old)
+    if (old)
         wr_group_retire(old, WEIR_REASON_EVICTED, flags);
-    return rc == WEIR_ECLOSED ? 0 : rc; /* then all are evicted anyway */
+    else
+        wr_group_discard(heir);
+    return rc;
 }
 
 int weir_group_evict(weir_executor *ex, const char *key, int flags)
 {
     struct weir_group *group;
+    struct wr_shard *shard;
+    uint32_t hash;
 
     if (!ex || !key)
         return WEIR_EINVAL;
     if (flags & WEIR_CARRY_OVER)
         return carry_over(ex, key, flags);
-    wr_lock(&ex->table.lock);
-    group = wr_table_get(&ex->table, wr_table_hash(&ex->table, key, strlen(key)), key);
+    hash = wr_table_hash(&ex->table, key, strlen(key));
+    shard = wr_table_lock(&ex->table, hash);
+    group = wr_shard_get(shard, hash, key);
     if (group) {
         wr_group_detach(group);
         wr_add(&ex->evicted, 1, relaxed);
     }
-    wr_unlock(&ex->table.lock);
+    wr_unlock(&shard->lock);
     if (group)
         wr_group_retire(group, WEIR_REASON_EVICTED, flags);
     return 0;
@@ -165,8 +185,9 @@ int weir_group_evict(weir_executor *ex, const char *key, int flags)
 /* ---- idle groups ------------------------------------------------------------------------------ */
 
 /* Has been idle for long enough, and nobody will notice that it was forgotten. */
-static bool is_forgettable(struct weir_group *group, weir_time now, int64_t idle_ns)
+static bool is_forgettable(struct weir_group *group, weir_time now)
 {
+    int64_t idle_ns = group->executor->policy.given.idle_evict_ms * 1000000;
     bool idle;
 
     wr_lock(&group->lock);
@@ -180,22 +201,7 @@ static bool is_forgettable(struct weir_group *group, weir_time now, int64_t idle
 weir_time wr_group_sweep_idle(struct weir_executor *ex, weir_time now)
 {
     int64_t idle_ns = ex->policy.given.idle_evict_ms * 1000000;
-    struct weir_group *group = NULL, *next, *victims = NULL;
 
-    wr_lock(&ex->table.lock);
-    for (group = wr_table_next(&ex->table, NULL); group; group = next) {
-        next = wr_table_next(&ex->table, group);
-        if (!is_forgettable(group, now, idle_ns))
-            continue;
-        wr_group_detach(group);
-        group->table_next = victims; /* free to use: it is not in the table any more */
-        victims = group;
-    }
-    wr_unlock(&ex->table.lock);
-    for (group = victims; group; group = next) {
-        next = group->table_next;
-        wr_add(&ex->evicted, 1, relaxed);
-        wr_group_retire(group, WEIR_REASON_EVICTED, 0);
-    }
+    wr_add(&ex->evicted, wr_group_retire_if(ex, is_forgettable, now, WEIR_REASON_EVICTED), relaxed);
     return now + (idle_ns / 2 > 0 ? idle_ns / 2 : 1);
 }

@@ -103,7 +103,6 @@ int weir_executor_new(weir_executor **out, const weir_policy *given, weir_messag
     wr_waitq_init(&ex->guests);
     wr_waitq_init(&ex->returned);
     wr_waitq_init(&ex->resolved);
-    wr_list_init(&ex->retired);
     wr_list_init(&ex->untold.jobs);
     wr_archive_init(&ex->archive, 0);
     wr_intake_init(&ex->intake, ex);
@@ -152,21 +151,27 @@ uint32_t wr_permits_owed_first(struct weir_group *group)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-static void set_counted(struct weir_group *group, bool counted)
+/* Under all locks of the table: a group that is made later finds the new state. */
+static void set_counted(struct weir_executor *ex, bool counted)
 {
-    wr_lock(&group->lock);
-    wr_set_counted(&group->sums, &group->executor->root, counted);
-    wr_unlock(&group->lock);
+    struct weir_group *group = NULL;
+
+    ex->table.counted = counted;
+    for (struct wr_shard *shard = ex->table.shard; shard < ex->table.shard + WR_SHARDS; shard++)
+        while ((group = wr_shard_next_or_retired(shard, group))) {
+            wr_lock(&group->lock);
+            wr_set_counted(&group->sums, &ex->root, counted);
+            wr_unlock(&group->lock);
+        }
 }
 
 int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_max)
 {
     uint32_t limit = wr_limit_from(inflight_max), queue = 0;
-    struct weir_group *group = NULL;
 
     if (!ex || (inflight_max && !limit) || (queue_max && !wr_queue_from(&queue, queue_max)))
         return WEIR_EINVAL;
-    wr_lock(&ex->table.lock);
+    wr_table_lock_all(&ex->table);
     if (queue_max)
         wr_store(&ex->root.queue_max, queue, relaxed);
     if (inflight_max) {
@@ -175,17 +180,12 @@ int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_
         bool counted = limit != WR_INF;
         if (!counted)
             wr_store(&ex->root.inflight_max, limit, relaxed);
-        if (counted != ex->table.counted) {
-            ex->table.counted = counted;
-            while ((group = wr_table_next(&ex->table, group)))
-                set_counted(group, counted);
-            wr_list_each(node, &ex->retired)
-                set_counted(WR_CONTAINER(node, struct weir_group, ring_link), counted);
-        }
+        if (counted != ex->table.counted)
+            set_counted(ex, counted);
         if (counted)
             wr_store(&ex->root.inflight_max, limit, relaxed);
     }
-    wr_unlock(&ex->table.lock);
+    wr_table_unlock_all(&ex->table);
     if (ex->hall) { /* who is owed more than there can be keeps nobody waiting: all look again */
         wr_lock(&ex->hall->lock);
         wr_hall_publish(ex);
@@ -198,24 +198,6 @@ int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_
 }
 
 /* ---- closing --------------------------------------------------------------------------------- */
-
-/* Takes groups out of the table until it is empty. The table's lock is not held meanwhile. */
-static void retire_all(struct weir_executor *ex, weir_reason reason)
-{
-    struct weir_group *group;
-    size_t from = 0; /* the executor is closed: nothing is added behind us */
-
-    for (;;) {
-        wr_lock(&ex->table.lock);
-        group = wr_table_first(&ex->table, &from);
-        if (group)
-            wr_group_detach(group);
-        wr_unlock(&ex->table.lock);
-        if (!group)
-            return;
-        wr_group_retire(group, reason, 0);
-    }
-}
 
 /* Negative: any domain will do. */
 static bool is_of(struct weir_group *group, int domain)
@@ -234,16 +216,9 @@ void wr_executor_end_pending(struct weir_executor *ex, int domain, weir_reason r
     struct wr_telling telling;
 
     wr_telling_open(&telling);
-    wr_lock(&ex->table.lock);
-    while ((group = wr_table_next(&ex->table, group)))
+    while ((group = wr_table_walk(&ex->table, group)))
         if (is_of(group, domain))
             wr_group_end_pending(group, reason);
-    wr_list_each(node, &ex->retired) {
-        group = WR_CONTAINER(node, struct weir_group, ring_link);
-        if (is_of(group, domain))
-            wr_group_end_pending(group, reason);
-    }
-    wr_unlock(&ex->table.lock);
     wr_telling_close(&telling);
 }
 
@@ -255,7 +230,7 @@ void weir_executor_close(weir_executor *ex, int flags)
     wr_store(&ex->finishing, (flags & WEIR_FINISH_WAITING) != 0, relaxed);
     /* Who waits is turned away first: a running body that gives up would let the next one start. */
     if (!(flags & WEIR_FINISH_WAITING))
-        retire_all(ex, WEIR_REASON_SHUT_DOWN);
+        wr_group_retire_if(ex, NULL, 0, WEIR_REASON_SHUT_DOWN);
     if (!(flags & WEIR_LEAVE_RUNNING)) {
         if (flags & WEIR_FINISH_WAITING) /* what still starts is not meant */
             wr_add(&ex->cancels, 1, seq_cst);
@@ -313,12 +288,10 @@ static void wait_for_submits(struct weir_executor *ex)
 {
     struct weir_group *group = NULL;
 
-    wr_lock(&ex->table.lock);
-    while ((group = wr_table_next(&ex->table, group))) {
+    while ((group = wr_table_walk(&ex->table, group))) {
         wr_lock(&group->lock);
         wr_unlock(&group->lock);
     }
-    wr_unlock(&ex->table.lock);
 }
 
 int weir_executor_shutdown(weir_executor *ex, weir_time deadline)
@@ -337,25 +310,16 @@ int weir_executor_shutdown(weir_executor *ex, weir_time deadline)
     return rc;
 }
 
+static bool never_finishes(struct weir_group *group, weir_time now)
+{
+    (void)now;
+    return wr_group_never_finishes(group);
+}
+
 /* What was accepted runs, but for what cannot. */
 static void finish_waiting(struct weir_executor *ex)
 {
-    struct weir_group *group, *next, *idle = NULL;
-
-    wr_lock(&ex->table.lock);
-    for (group = wr_table_next(&ex->table, NULL); group; group = next) {
-        next = wr_table_next(&ex->table, group);
-        if (!wr_group_never_finishes(group))
-            continue;
-        wr_group_detach(group);
-        group->table_next = idle; /* free to use: it is not in the table any more */
-        idle = group;
-    }
-    wr_unlock(&ex->table.lock);
-    for (group = idle; group; group = next) {
-        next = group->table_next;
-        wr_group_retire(group, WEIR_REASON_SHUT_DOWN, 0);
-    }
+    wr_group_retire_if(ex, never_finishes, 0, WEIR_REASON_SHUT_DOWN);
     wr_executor_end_pending(ex, -1, WEIR_REASON_SHUT_DOWN);
     wait_quiet(ex, WEIR_FOREVER, NO_BODY | WHATEVER_HAPPENS);
     weir_executor_close(ex, WEIR_LEAVE_RUNNING);

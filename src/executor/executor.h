@@ -56,9 +56,7 @@ struct weir_executor {
     _Atomic uint64_t evicted;
     _Atomic uint32_t freed; /* overdue bodies that run on without their permits */
     _Atomic uint64_t stalls;
-    struct wr_list retired;    /* groups that are evicted and still live, by ring_link; same lock */
-    struct wr_totals gone;     /* what evicted groups had counted, under the table's lock  */
-    struct wr_archive archive; /* the same by key, if the policy keeps it; under the table's lock */
+    struct wr_archive archive; /* what evicted groups had counted, by key, if the policy keeps it */
     _Atomic uint64_t references; /* the owner's, and one per group                           */
 };
 

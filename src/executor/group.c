@@ -14,7 +14,7 @@
 /* ---- life ------------------------------------------------------------------------------------ */
 
 struct weir_group *wr_group_new(struct weir_executor *ex, const char *key, size_t length,
-                                uint64_t hash)
+                                uint32_t hash)
 {
     struct weir_group *group = wr_os_alloc(sizeof(*group) + length + 1);
 
@@ -28,7 +28,7 @@ struct weir_group *wr_group_new(struct weir_executor *ex, const char *key, size_
     group->weight = 1;
     wr_list_init(&group->ring_link);
     group->executor = ex;
-    group->hash = (uint32_t)hash;
+    group->hash = hash;
     group->idle_since = wr_idle_ms(wr_os_now_coarse());
     memcpy(group->key, key, length + 1);
     return group;
@@ -90,8 +90,6 @@ int wr_group_resolve(struct weir_group *group)
     group->weight = limits.weight;
     group->domain = limits.domain;
     group->carrier = (uint8_t)limits.run_on;
-    if (ex->hall)
-        wr_domain_join(group);
     resolution = resolve_rare(group, &limits);
     group->resolution = (uint8_t)resolution;
     wr_unlock(&group->lock);
@@ -129,32 +127,37 @@ static enum wr_resolution wait_resolved(struct weir_group *group)
  * have a better answer next time, or there may be memory. */
 static int check_usable(struct weir_group *group)
 {
-    struct weir_executor *ex = group->executor;
     enum wr_resolution resolution = wait_resolved(group);
+    struct wr_shard *shard;
     bool ours;
 
     if (resolution == WR_RESOLVED)
         return 0;
-    wr_lock(&ex->table.lock);
-    ours = !group->evicted; /* set under both locks */
+    shard = wr_table_lock(&group->executor->table, group->hash);
+    ours = !group->evicted;
     if (ours)
         wr_group_detach(group);
-    wr_unlock(&ex->table.lock);
+    wr_unlock(&shard->lock);
     if (ours)
         wr_group_retire(group, WEIR_REASON_EVICTED, 0);
     wr_group_unpin(group);
     return resolution_error(resolution);
 }
 
-/* What a group had counted goes to the executor's books. Under the table's lock. */
+/* Leaves the retired; what it had counted goes to the books, in the same hold, so that it is never missing. */
 static void close_books(struct weir_group *group)
 {
     struct weir_executor *ex = group->executor;
+    struct wr_shard *shard = wr_table_lock(&ex->table, group->hash);
     struct wr_totals totals = { 0 };
 
+    wr_list_remove(&group->ring_link);
     wr_totals_add_group(&totals, group);
-    wr_totals_add(&ex->gone, &totals);
+    wr_totals_add(&shard->gone, &totals);
+    wr_lock(&ex->archive.lock);
     wr_archive_add(&ex->archive, group->hash, group->key, &totals);
+    wr_unlock(&ex->archive.lock);
+    wr_unlock(&shard->lock);
 }
 
 /* Nobody has it, and nobody can get it any more. Under the lock. */
@@ -187,10 +190,7 @@ static void group_delete(struct weir_group *group)
         struct weir_group *heir = wr_group_heir(group);
 
         WR_ASSERT(!group->in_ring && group->sums.queued == 0 && group->sums.inflight == 0);
-        wr_lock(&ex->table.lock);
-        wr_list_remove(&group->ring_link); /* it was among the retired */
         close_books(group);
-        wr_unlock(&ex->table.lock);
         wr_group_discard(group);
         group = heir && unpin(heir) ? heir : NULL;
         wr_executor_unref(ex);
@@ -219,10 +219,10 @@ const char *weir_group_key(const weir_group *group)
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-/* Under the table's lock, so that nobody evicts it in between. */
-static struct weir_group *pin_existing(struct weir_executor *ex, uint64_t hash, const char *key)
+/* Under the shard's lock, so that it is not evicted in between. */
+static struct weir_group *pin_existing(struct wr_shard *shard, uint32_t hash, const char *key)
 {
-    struct weir_group *group = wr_table_get(&ex->table, hash, key);
+    struct weir_group *group = wr_shard_get(shard, hash, key);
 
     if (group) {
         wr_lock(&group->lock);
@@ -234,28 +234,41 @@ static struct weir_group *pin_existing(struct weir_executor *ex, uint64_t hash, 
 
 struct weir_group *wr_group_look_up(struct weir_executor *ex, const char *key)
 {
-    uint64_t hash = wr_table_hash(&ex->table, key, strlen(key));
+    uint32_t hash = wr_table_hash(&ex->table, key, strlen(key));
+    struct wr_shard *shard = wr_table_lock(&ex->table, hash);
     struct weir_group *group = NULL;
 
-    wr_lock(&ex->table.lock);
     if (!wr_load(&ex->closed, acquire))
-        group = pin_existing(ex, hash, key);
-    wr_unlock(&ex->table.lock);
+        group = pin_existing(shard, hash, key);
+    wr_unlock(&shard->lock);
     return group;
+}
+
+void wr_group_introduce(struct weir_group *group, struct wr_shard *shard)
+{
+    struct weir_executor *ex = group->executor;
+
+    group->generation = wr_add(&ex->table.generation, 1, relaxed);
+    wr_set_counted(&group->sums, &ex->root, ex->table.counted);
+    if (ex->hall)
+        wr_domain_join(group);
+    wr_add(&ex->references, 1, relaxed);
+    wr_shard_put(shard, group);
 }
 
 int wr_group_find(struct weir_group **out, struct weir_executor *ex, const char *key)
 {
     size_t length = strnlen(key, WEIR_KEY_MAX + 1);
     struct weir_group *group, *made;
-    uint64_t hash;
+    struct wr_shard *shard;
+    uint32_t hash;
 
     if (length > WEIR_KEY_MAX)
         return WEIR_EINVAL;
     hash = wr_table_hash(&ex->table, key, length);
-    wr_lock(&ex->table.lock);
-    group = pin_existing(ex, hash, key);
-    wr_unlock(&ex->table.lock);
+    shard = wr_table_lock(&ex->table, hash);
+    group = pin_existing(shard, hash, key);
+    wr_unlock(&shard->lock);
     if (group) {
         *out = group;
         return check_usable(group);
@@ -263,23 +276,20 @@ int wr_group_find(struct weir_group **out, struct weir_executor *ex, const char 
     made = wr_group_new(ex, key, length, hash);
     if (!made)
         return WEIR_ENOMEM;
-    wr_lock(&ex->table.lock);
+    wr_lock(&shard->lock);
     if (wr_load(&ex->closed, acquire)) {
-        wr_unlock(&ex->table.lock);
+        wr_unlock(&shard->lock);
         wr_group_discard(made);
         return WEIR_ECLOSED;
     }
-    group = pin_existing(ex, hash, key);
+    group = pin_existing(shard, hash, key);
     if (!group) {
         group = made;
         made = NULL;
         group->pins = 1;
-        group->generation = ex->table.generation++;
-        wr_set_counted(&group->sums, &ex->root, ex->table.counted);
-        wr_add(&ex->references, 1, relaxed);
-        wr_table_put(&ex->table, group);
+        wr_group_introduce(group, shard);
     }
-    wr_unlock(&ex->table.lock);
+    wr_unlock(&shard->lock);
     if (made) /* another was faster */
         wr_group_discard(made);
     else
@@ -340,28 +350,23 @@ int weir_group_get(weir_group **out, weir_executor *ex, const char *key)
 
 void wr_group_forget_kept(struct weir_executor *ex)
 {
-    struct wr_list retired;
+    struct weir_group *group = NULL, *next, *kept = NULL;
 
-    wr_list_init(&retired);
-    wr_lock(&ex->table.lock);
-    wr_list_splice(&retired, &ex->retired);
-    while (!wr_list_empty(&retired)) {
-        struct weir_group *group = WR_CONTAINER(retired.next, struct weir_group, ring_link);
-        wr_list_remove(&group->ring_link);
-        wr_list_append(&ex->retired, &group->ring_link); /* handles of its tasks may keep it */
-        bool kept;
+    while ((group = wr_table_walk(&ex->table, group))) {
+        WR_ASSERT(group->evicted);
         wr_lock(&group->lock);
-        kept = group->kept; /* any other is reaped by its last holder, who may be about to */
-        group->kept = false;
-        group->pins += kept;
+        if (group->kept) { /* any other is reaped by its last holder, which may be about to */
+            group->kept = false;
+            group->pins++;
+            group->table_next = kept; /* free to use: it is in no bucket any more */
+            kept = group;
+        }
         wr_unlock(&group->lock);
-        if (!kept)
-            continue;
-        wr_unlock(&ex->table.lock);
-        wr_group_unpin(group);
-        wr_lock(&ex->table.lock);
     }
-    wr_unlock(&ex->table.lock);
+    for (group = kept; group; group = next) {
+        next = group->table_next;
+        wr_group_unpin(group);
+    }
 }
 
 /* ---- the queue ------------------------------------------------------------------------------- */

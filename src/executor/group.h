@@ -15,6 +15,8 @@
 
 #include <weir/group.h>
 
+struct wr_shard;
+
 enum { WR_LEVELS = 4, WR_LEVEL_NORMAL = 1 };
 
 /* What only groups pay for that were paused, cooled, paced or blocked on; under the group's lock,
@@ -50,7 +52,8 @@ enum wr_resolution {
  *     lives while it is in the table, or kept, or sums.queued + records + pins > 0                */
 struct weir_group {
     struct wr_lock lock;
-    bool in_ring, evicted;
+    bool in_ring;
+    bool evicted;        /* set under the shard's lock as well: either will do to look        */
     uint8_t carrier : 4; /* enum weir_carrier: where its next task runs                      */
     uint8_t berth : 4;   /* enum wr_berth: whether it waits for a thread, or one for it      */
     uint8_t domain;
@@ -60,7 +63,7 @@ struct weir_group {
     struct weir_executor *executor;
     struct wr_rare *rare;     /* NULL until needed                                              */
     struct wr_list ring_link; /* in the ring, under its lock; or in line for a thread, under the
-                                 berths' lock; once evicted, in executor->retired               */
+                                 berths' lock; once evicted, in its shard's retired             */
     uint16_t weight;
     uint16_t turn_left;      /* tasks it may still start in its present turn                    */
     uint8_t resolution;      /* enum wr_resolution; only resolved ones are of use               */
@@ -147,8 +150,11 @@ static inline struct wr_queue *wr_group_level(struct weir_group *group, int leve
 /* A group that nobody knows yet, without limits; and: asks the policy for them, which may ask the user, so
  * without any lock. NULL without memory; else 0, or why the group is of no use: WEIR_ENODOMAIN, WEIR_ENOMEM. */
 struct weir_group *wr_group_new(struct weir_executor *ex, const char *key, size_t length,
-                                uint64_t hash);
+                                uint32_t hash);
 int wr_group_resolve(struct weir_group *group);
+
+/* Becomes the present generation of its key. Under its shard's lock. */
+void wr_group_introduce(struct weir_group *group, struct wr_shard *shard);
 
 /* Frees the record of a group that nothing points to. */
 void wr_group_discard(struct weir_group *group);
@@ -179,11 +185,16 @@ void wr_group_unpin(struct weir_group *group);
 /* For callers that hold the lock and may have dropped the last record: unlocks, frees if need be. */
 void wr_group_unlock_and_reap(struct weir_group *group);
 
-/* Takes a group out of the table, pinned. Under the table's lock. */
+/* Takes a group out of the table, pinned. Under its shard's lock. */
 void wr_group_detach(struct weir_group *group);
 
 /* Refuses what waits in a detached group, and gives the pin back. */
 void wr_group_retire(struct weir_group *group, weir_reason reason, int flags);
+
+/* Detaches and retires all groups (that are such), and answers how many. */
+uint32_t wr_group_retire_if(struct weir_executor *ex,
+                            bool (*which)(struct weir_group *group, weir_time now), weir_time now,
+                            weir_reason reason);
 
 /* The executor goes: what was kept for its users is kept no longer. */
 void wr_group_forget_kept(struct weir_executor *ex);

@@ -677,15 +677,14 @@ void wr_hall_count(struct weir_executor *ex)
 
     if (wr_swap(&ex->hall->counts, true, seq_cst))
         return;
-    wr_lock(&ex->table.lock);
-    while ((group = wr_table_next(&ex->table, group))) {
+    while ((group = wr_table_walk(&ex->table, group))) {
         wr_lock(&group->lock);
         wr_lock(&ex->hall->lock);
-        count_group(group);
+        if (!group->evicted)
+            count_group(group);
         wr_unlock(&ex->hall->lock);
         wr_unlock(&group->lock);
     }
-    wr_unlock(&ex->table.lock);
 }
 
 void wr_domain_join(struct weir_group *group)

@@ -25,8 +25,8 @@ static void count_stall(struct weir_group *group)
 }
 
 /* The monitor asks about an item that may be over by now. Records are never unmapped while the runtime lives,
- * but its group may be gone. A group is freed only after whoever does has held the table's lock, by which
- * time its last task's worker has moved on; so while we hold it and that worker has not, the group is
+ * but its group may be gone. A group is freed only after whoever does has held the lock of its shard, by which
+ * time its last task's worker has moved on; so while we hold them all and that worker has not, the group is
  * there (and is the right one, since the record still is that task's). */
 uint64_t wr_stall_describe(struct wr_source *source, void *item, char *name,
                            const struct wr_sighting *seen)
@@ -36,7 +36,7 @@ uint64_t wr_stall_describe(struct wr_source *source, void *item, char *name,
     struct weir_group *group;
 
     memset(name, 0, NAME_SIZE);
-    wr_lock(&ex->table.lock);
+    wr_table_lock_all(&ex->table);
     group = __atomic_load_n(&task->group, __ATOMIC_ACQUIRE);
     if (wr_still_there(seen)) {
         strncpy(name, group->key, NAME_SIZE - 1);
@@ -44,7 +44,7 @@ uint64_t wr_stall_describe(struct wr_source *source, void *item, char *name,
         count_stall(group);
         wr_unlock(&group->lock);
     }
-    wr_unlock(&ex->table.lock);
+    wr_table_unlock_all(&ex->table);
     return (uint64_t)(uintptr_t)item;
 }
 

@@ -89,7 +89,7 @@ int weir_group_rejections_get(uint64_t *count, weir_executor *ex, const char *ke
     return 0;
 }
 
-/* Under the table's lock. */
+/* Under the shard's lock. */
 static void add_living(struct wr_totals *totals, struct weir_group *group)
 {
     wr_lock(&group->lock);
@@ -97,22 +97,35 @@ static void add_living(struct wr_totals *totals, struct weir_group *group)
     wr_unlock(&group->lock);
 }
 
-/* All generations of a key. Under the table's lock; as long as there are evicted groups that still have tasks. */
+/* What is archived of a key, or (NULL) of those that had to go. */
+static void add_archived(struct wr_totals *totals, struct wr_archive *archive, uint32_t hash,
+                         const char *key)
+{
+    const struct wr_totals *archived;
+
+    wr_lock(&archive->lock);
+    archived = key ? wr_archive_get(archive, hash, key) : &archive->other;
+    if (archived)
+        wr_totals_add(totals, archived);
+    wr_unlock(&archive->lock);
+}
+
+/* All generations of a key: in one hold of the shard's lock, since one of them may go meanwhile. */
 static void add_generations(struct wr_totals *totals, struct weir_executor *ex, const char *key)
 {
-    uint64_t hash = wr_table_hash(&ex->table, key, strlen(key));
-    struct weir_group *present = wr_table_get(&ex->table, hash, key);
-    const struct wr_totals *gone = wr_archive_get(&ex->archive, (uint32_t)hash, key);
+    uint32_t hash = wr_table_hash(&ex->table, key, strlen(key));
+    struct wr_shard *shard = wr_table_lock(&ex->table, hash);
+    struct weir_group *present = wr_shard_get(shard, hash, key);
 
-    if (gone)
-        wr_totals_add(totals, gone);
+    add_archived(totals, &ex->archive, hash, key);
     if (present)
         add_living(totals, present);
-    wr_list_each(node, &ex->retired) {
+    wr_list_each(node, &shard->retired) {
         struct weir_group *group = WR_CONTAINER(node, struct weir_group, ring_link);
-        if (group->hash == (uint32_t)hash && strcmp(group->key, key) == 0)
+        if (group->hash == hash && strcmp(group->key, key) == 0)
             add_living(totals, group);
     }
+    wr_unlock(&shard->lock);
 }
 
 int weir_group_totals_get(weir_group_totals *out, weir_executor *ex, const char *key)
@@ -122,12 +135,10 @@ int weir_group_totals_get(weir_group_totals *out, weir_executor *ex, const char 
 
     if (!out || !ex)
         return WEIR_EINVAL;
-    wr_lock(&ex->table.lock);
     if (key)
         add_generations(&t, ex, key);
     else
-        t = ex->archive.other;
-    wr_unlock(&ex->table.lock);
+        add_archived(&t, &ex->archive, 0, NULL);
     totals = (weir_group_totals){
         .size = sizeof(totals),
         .generations = t.generations,
@@ -144,7 +155,7 @@ int weir_group_totals_get(weir_group_totals *out, weir_executor *ex, const char 
     return key && !t.generations ? WEIR_ENOGROUP : wr_options_store(out, &totals, sizeof(totals));
 }
 
-/* Adds a group's figures; under the table's lock. */
+/* Adds a group's figures; under the shard's lock. */
 static void add_group(weir_executor_stats *s, struct weir_group *group)
 {
     weir_group_stats g;
@@ -164,6 +175,24 @@ static void add_group(weir_executor_stats *s, struct weir_group *group)
     s->timed_out += g.timed_out;
 }
 
+static void add_shard(weir_executor_stats *s, struct wr_shard *shard)
+{
+    struct weir_group *group = NULL;
+
+    wr_lock(&shard->lock);
+    s->submitted += shard->gone.submitted;
+    s->started += shard->gone.started;
+    s->succeeded += shard->gone.succeeded;
+    s->failed += shard->gone.failed;
+    s->cancelled += shard->gone.cancelled;
+    s->rejected += shard->gone.rejected;
+    s->timed_out += shard->gone.timed_out;
+    s->groups += shard->count;
+    while ((group = wr_shard_next_or_retired(shard, group)))
+        add_group(s, group);
+    wr_unlock(&shard->lock);
+}
+
 static uint64_t threads_of(struct weir_executor *ex)
 {
     weir_runtime_stats stats = { .size = sizeof(stats) };
@@ -181,24 +210,11 @@ static uint64_t threads_of(struct weir_executor *ex)
 int weir_executor_stats_get(weir_executor_stats *out, weir_executor *ex)
 {
     weir_executor_stats s = { .size = sizeof(s) };
-    struct weir_group *group = NULL;
 
     if (!out || !ex)
         return WEIR_EINVAL;
-    wr_lock(&ex->table.lock);
-    s.submitted = ex->gone.submitted;
-    s.started = ex->gone.started;
-    s.succeeded = ex->gone.succeeded;
-    s.failed = ex->gone.failed;
-    s.cancelled = ex->gone.cancelled;
-    s.rejected = ex->gone.rejected;
-    s.timed_out = ex->gone.timed_out;
-    s.groups = ex->table.count;
-    while ((group = wr_table_next(&ex->table, group)))
-        add_group(&s, group);
-    wr_list_each(node, &ex->retired)
-        add_group(&s, WR_CONTAINER(node, struct weir_group, ring_link));
-    wr_unlock(&ex->table.lock);
+    for (int i = 0; i < WR_SHARDS; i++)
+        add_shard(&s, &ex->table.shard[i]);
     s.evicted = wr_load(&ex->evicted, relaxed);
     s.overdue = wr_load(&ex->freed, relaxed);
     s.stalls = wr_load(&ex->stalls, relaxed);
@@ -208,7 +224,7 @@ int weir_executor_stats_get(weir_executor_stats *out, weir_executor *ex)
     return wr_options_store(out, &s, sizeof(s));
 }
 
-/* How much room the keys take; and the keys. Under the table's lock. */
+/* How much room the keys take; and the keys. Under the table's locks. */
 static size_t measure_keys(struct weir_executor *ex, size_t *count)
 {
     struct weir_group *group = NULL;
@@ -231,11 +247,11 @@ int weir_executor_keys(char ***out, size_t *count_out, weir_executor *ex)
     if (!out || !ex)
         return WEIR_EINVAL;
     *out = NULL;
-    wr_lock(&ex->table.lock);
+    wr_table_lock_all(&ex->table);
     size = measure_keys(ex, &count);
     keys = malloc((count + 1) * sizeof(keys[0]) + size); /* the caller frees it with free(3) */
     if (!keys) {
-        wr_unlock(&ex->table.lock);
+        wr_table_unlock_all(&ex->table);
         return WEIR_ENOMEM;
     }
     at = (char *)&keys[count + 1];
@@ -244,7 +260,7 @@ int weir_executor_keys(char ***out, size_t *count_out, weir_executor *ex)
         at = stpcpy(at, group->key) + 1;
     }
     keys[i] = NULL;
-    wr_unlock(&ex->table.lock);
+    wr_table_unlock_all(&ex->table);
     *out = keys;
     if (count_out)
         *count_out = count;

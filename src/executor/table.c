@@ -1,4 +1,4 @@
-/* The table of groups: SipHash-1-3 over the key, chains, doubling.
+/* The table of groups: SipHash-1-3 over the key, shards, chains, doubling.
  *
  * The hash is J.-P. Aumasson and D. J. Bernstein's SipHash with one compression and three finalisation
  * rounds, written down from its specification: keyed, so that nobody who does not know the seed can
@@ -6,13 +6,12 @@
  * SPDX-License-Identifier: MIT */
 #include "executor/table.h"
 
+#include "base/assert.h"
 #include "base/os.h"
 #include "executor/group.h"
 
 #include <string.h>
 #include <weir/error.h>
-
-enum { FIRST_SIZE = 64 };
 
 static uint64_t rotate(uint64_t x, int by)
 {
@@ -40,7 +39,7 @@ static void sip_word(uint64_t v[4], uint64_t word)
     v[0] ^= word;
 }
 
-uint64_t wr_table_hash(const struct wr_table *table, const char *key, size_t length)
+uint32_t wr_table_hash(const struct wr_table *table, const char *key, size_t length)
 {
     uint64_t v[4] = { table->seed[0] ^ 0x736f6d6570736575u, table->seed[1] ^ 0x646f72616e646f6du,
                       table->seed[0] ^ 0x6c7967656e657261u, table->seed[1] ^ 0x7465646279746573u };
@@ -57,98 +56,161 @@ uint64_t wr_table_hash(const struct wr_table *table, const char *key, size_t len
     v[2] ^= 0xff;
     for (int i = 0; i < 3; i++)
         sip_round(v);
-    return v[0] ^ v[1] ^ v[2] ^ v[3];
+    return (uint32_t)(v[0] ^ v[1] ^ v[2] ^ v[3]);
 }
 
 int wr_table_init(struct wr_table *table)
 {
     table->seed[0] = wr_os_random();
     table->seed[1] = wr_os_random();
-    table->bucket = wr_os_alloc(FIRST_SIZE * sizeof(table->bucket[0]));
-    table->size = table->bucket ? FIRST_SIZE : 0;
-    return table->bucket ? 0 : WEIR_ENOMEM;
+    table->shard = wr_os_alloc(WR_SHARDS * sizeof(table->shard[0]));
+    for (int i = 0; table->shard && i < WR_SHARDS; i++) {
+        struct wr_shard *shard = &table->shard[i];
+        shard->bucket = &shard->first_bucket;
+        shard->size = 1;
+        wr_list_init(&shard->retired);
+    }
+    return table->shard ? 0 : WEIR_ENOMEM;
+}
+
+static void free_buckets(struct wr_shard *shard)
+{
+    if (shard->bucket != &shard->first_bucket)
+        wr_os_free(shard->bucket);
 }
 
 void wr_table_fini(struct wr_table *table)
 {
-    wr_os_free(table->bucket);
+    for (int i = 0; table->shard && i < WR_SHARDS; i++)
+        free_buckets(&table->shard[i]);
+    wr_os_free(table->shard);
 }
 
-static struct weir_group **bucket_of(struct wr_table *table, uint64_t hash)
+struct wr_shard *wr_table_lock(struct wr_table *table, uint32_t hash)
 {
-    return &table->bucket[hash & (table->size - 1)];
+    struct wr_shard *shard = wr_table_shard(table, hash);
+
+    wr_lock(&shard->lock);
+    return shard;
 }
 
-struct weir_group *wr_table_get(struct wr_table *table, uint64_t hash, const char *key)
+void wr_table_lock_all(struct wr_table *table)
 {
-    struct weir_group *group = *bucket_of(table, hash);
+    for (int i = 0; i < WR_SHARDS; i++)
+        wr_lock(&table->shard[i].lock);
+}
 
-    while (group && (group->hash != (uint32_t)hash || strcmp(group->key, key) != 0))
+void wr_table_unlock_all(struct wr_table *table)
+{
+    for (int i = 0; i < WR_SHARDS; i++)
+        wr_unlock(&table->shard[i].lock);
+}
+
+/* ---- one shard ----------------------------------------------------------------------------------- */
+
+static struct weir_group **bucket_of(const struct wr_shard *shard, uint32_t hash)
+{
+    return &shard->bucket[hash & (shard->size - 1)];
+}
+
+struct weir_group *wr_shard_get(const struct wr_shard *shard, uint32_t hash, const char *key)
+{
+    struct weir_group *group = *bucket_of(shard, hash);
+
+    while (group && (group->hash != hash || strcmp(group->key, key) != 0))
         group = group->table_next;
     return group;
 }
 
-/* Twice the buckets; without memory the chains just get longer. */
-static void grow(struct wr_table *table)
+static void hang(struct wr_shard *shard, struct weir_group *group)
 {
-    struct weir_group **old = table->bucket;
-    size_t old_size = table->size;
-    struct weir_group **larger = wr_os_alloc(2 * old_size * sizeof(larger[0]));
+    struct weir_group **bucket = bucket_of(shard, group->hash);
 
-    if (!larger)
-        return;
-    table->bucket = larger;
-    table->size = 2 * old_size;
-    for (size_t i = 0; i < old_size; i++)
-        while (old[i]) {
-            struct weir_group *group = old[i];
-            struct weir_group **bucket = bucket_of(table, group->hash);
-            old[i] = group->table_next;
-            group->table_next = *bucket;
-            *bucket = group;
-        }
-    wr_os_free(old);
-}
-
-void wr_table_put(struct wr_table *table, struct weir_group *group)
-{
-    struct weir_group **bucket;
-
-    if (table->count >= table->size)
-        grow(table);
-    bucket = bucket_of(table, group->hash);
     group->table_next = *bucket;
     *bucket = group;
-    table->count++;
 }
 
-void wr_table_remove(struct wr_table *table, struct weir_group *group)
+/* Twice the buckets; without memory the chains just get longer. */
+static void grow(struct wr_shard *shard)
 {
-    struct weir_group **at = bucket_of(table, group->hash);
+    struct wr_shard larger = { .size = 2 * shard->size };
+
+    larger.bucket = wr_os_alloc(larger.size * sizeof(larger.bucket[0]));
+    if (!larger.bucket)
+        return;
+    for (size_t i = 0; i < shard->size; i++)
+        for (struct weir_group *group = shard->bucket[i], *next; group; group = next) {
+            next = group->table_next;
+            hang(&larger, group);
+        }
+    free_buckets(shard);
+    shard->bucket = larger.bucket;
+    shard->size = larger.size;
+}
+
+void wr_shard_put(struct wr_shard *shard, struct weir_group *group)
+{
+    if (shard->count >= shard->size)
+        grow(shard);
+    hang(shard, group);
+    shard->count++;
+}
+
+void wr_shard_remove(struct wr_shard *shard, struct weir_group *group)
+{
+    struct weir_group **at = bucket_of(shard, group->hash);
 
     while (*at != group)
         at = &(*at)->table_next;
     *at = group->table_next;
-    table->count--;
+    shard->count--;
 }
 
-struct weir_group *wr_table_first(struct wr_table *table, size_t *from)
+struct weir_group *wr_shard_next(const struct wr_shard *shard, const struct weir_group *group)
 {
-    while (*from < table->size && !table->bucket[*from])
-        *from += 1;
-    return *from < table->size ? table->bucket[*from] : NULL;
+    size_t i = group ? (group->hash & (shard->size - 1)) + 1 : 0;
+
+    if (group && group->table_next)
+        return group->table_next;
+    while (i < shard->size && !shard->bucket[i])
+        i++;
+    return i < shard->size ? shard->bucket[i] : NULL;
+}
+
+struct weir_group *wr_shard_next_or_retired(const struct wr_shard *shard,
+                                            const struct weir_group *group)
+{
+    bool retired = group && group->evicted;
+    struct weir_group *present = retired ? NULL : wr_shard_next(shard, group);
+    struct wr_list *next = retired ? group->ring_link.next : shard->retired.next;
+
+    if (present || next == &shard->retired)
+        return present;
+    return WR_CONTAINER(next, struct weir_group, ring_link);
+}
+
+/* ---- all groups ---------------------------------------------------------------------------------- */
+
+struct weir_group *wr_table_walk(struct wr_table *table, struct weir_group *group)
+{
+    struct wr_shard *shard = group ? wr_table_shard(table, group->hash) : table->shard;
+
+    if (!group)
+        wr_lock(&shard->lock);
+    while (!(group = wr_shard_next_or_retired(shard, group))) {
+        wr_unlock(&shard->lock);
+        if (++shard == table->shard + WR_SHARDS)
+            return NULL;
+        wr_lock(&shard->lock);
+    }
+    return group;
 }
 
 struct weir_group *wr_table_next(struct wr_table *table, struct weir_group *group)
 {
-    size_t i = 0;
+    struct wr_shard *shard = group ? wr_table_shard(table, group->hash) : table->shard;
 
-    if (group && group->table_next)
-        return group->table_next;
-    if (group)
-        i = (size_t)(group->hash & (table->size - 1)) + 1;
-    for (; i < table->size; i++)
-        if (table->bucket[i])
-            return table->bucket[i];
-    return NULL;
+    while (!(group = wr_shard_next(shard, group)) && ++shard < table->shard + WR_SHARDS)
+        ;
+    return group;
 }

@@ -2,7 +2,7 @@
  * record get one first.
  *
  * Note: finding tasks. A record is in use while its word has references. Its group is freed only by a thread that has
- * held the table's lock since the group's last record was recycled; so while we hold that lock, the group of a
+ * held its shard's lock since the group's last record was recycled; so while we hold all of them, the group of a
  * record that we have seen in use is there. Under the group's lock, a task that waits, runs or is pending has a
  * reference, and we take another; from then on it can be looked at in peace.
  * SPDX-License-Identifier: MIT */
@@ -47,7 +47,7 @@ static weir_task_state state_of(uint32_t word)
     }
 }
 
-/* Takes a reference of a record that was seen in use, if it is still in that state. Under the table's lock. */
+/* Takes a reference of a record that was seen in use, if it is still in that state. Under the table's locks. */
 static bool hold(struct weir_task *task, weir_task_state state, const char *key)
 {
     struct weir_group *group = __atomic_load_n(&task->group, __ATOMIC_ACQUIRE);
@@ -83,7 +83,7 @@ static bool make_room(struct found *found)
     return true;
 }
 
-/* Keeps the record's task if it is wanted and there is a place for it. Under the table's lock. */
+/* Keeps the record's task if it is wanted and there is a place for it. Under the table's locks. */
 static int consider(struct found *started, struct found *waiting, struct weir_task *task,
                     const weir_tasks_query *query)
 {
@@ -122,15 +122,15 @@ static int make_all_records(struct weir_executor *ex, const weir_tasks_query *qu
     size_t most = query->states & WEIR_TASK_WAITING ? query->max : 0;
     int rc = 0;
 
-    wr_lock(&ex->table.lock);
+    wr_table_lock_all(&ex->table);
     while (most && !rc && (group = wr_table_next(&ex->table, group)))
         if (!query->key || strcmp(group->key, query->key) == 0)
             rc = make_records(group, &most);
-    wr_unlock(&ex->table.lock);
+    wr_table_unlock_all(&ex->table);
     return rc;
 }
 
-/* One look at each record. The table's lock is let go of between blocks of them. */
+/* One look at each record. The table's locks are let go of between blocks of them. */
 static int find(struct found *started, struct found *waiting, struct weir_executor *ex,
                 const weir_tasks_query *query)
 {
@@ -142,10 +142,10 @@ static int find(struct found *started, struct found *waiting, struct weir_execut
 
     while (!rc && wr_cells_walk(&ex->cells, &at, &first, &count)) {
         record = first;
-        wr_lock(&ex->table.lock);
+        wr_table_lock_all(&ex->table);
         for (size_t i = 0; i < count && !rc; i++)
             rc = consider(started, waiting, &record[i], query);
-        wr_unlock(&ex->table.lock);
+        wr_table_unlock_all(&ex->table);
     }
     return rc;
 }

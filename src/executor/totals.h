@@ -4,6 +4,7 @@
 #define WR_EXECUTOR_TOTALS_H
 
 #include "base/list.h"
+#include "base/lock.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,9 +22,10 @@ void wr_totals_add(struct wr_totals *to, const struct wr_totals *from);
 /* Adds a group's. Under its lock, or when nothing else can reach it. */
 void wr_totals_add_group(struct wr_totals *to, const struct weir_group *group);
 
-/* Totals of groups that are gone, by key, if the policy keeps them; under the table's lock.
+/* Totals of groups that are gone, by key, if the policy keeps them; all but init and fini under its lock.
  *     count == length of by_age <= max; entries that had to go are in `other` */
 struct wr_archive {
+    struct wr_lock lock;
     size_t max; /* 0: keeps none                           */
     size_t count;
     struct wr_archived **bucket;
