@@ -162,6 +162,9 @@ void wr_group_discard(struct weir_group *group);
 /* Finds or makes the group; answers it with a pin. */
 int wr_group_find(struct weir_group **out, struct weir_executor *ex, const char *key);
 
+/* Locks the group of that key; NULL: there is none that is of use yet, and wr_group_find must deal with it. */
+struct weir_group *wr_group_lock_by_key(struct weir_executor *ex, const char *key);
+
 /* The present generation of a group, pinned; NULL if the executor is closed or out of memory. */
 struct weir_group *wr_group_present(struct weir_group *group);
 

@@ -436,6 +436,9 @@ static int wait_for_room(struct weir_task *task, struct entry *entry, weir_reaso
     rc = wr_nested_wait_enter(&nested, deadline, NULL);
     if (rc)
         return rc;
+    wr_lock(&group->lock);
+    group->pins++; /* once the task is in, it may end and its group go, before the wait is left */
+    wr_unlock(&group->lock);
     wr_add(&ex->room_waiters, 1, seq_cst);
     wr_waitq_enter(&ex->room, &waiter, self);
     for (;;) {
@@ -457,6 +460,7 @@ static int wait_for_room(struct weir_task *task, struct entry *entry, weir_reaso
     wr_waitq_leave(&ex->room, &waiter);
     wr_sub(&ex->room_waiters, 1, seq_cst);
     wr_nested_wait_leave(&nested);
+    wr_group_unpin(group);
     return is_final(*reason) ? 0 : rc;
 }
 
@@ -490,38 +494,53 @@ static bool unsubmit(struct weir_task *task, struct entry *entry, weir_reason re
 
 /* ---- the way in -------------------------------------------------------------------------------- */
 
-/* Locks the present generation behind a group that was evicted. *pinned gets what must be unpinned afterwards. */
-static __attribute__((noinline)) int lock_next(struct weir_group **group,
-                                               struct weir_group **pinned)
-{
-    struct weir_group *next;
-    int rc;
+/* Where a task goes: to the present generation of a key. */
+struct target {
+    struct weir_executor *ex;
+    const char *key;
+    struct weir_group *group;  /* the latest that is known, and stays; NULL: only the key is */
+    struct weir_group *pinned; /* the same, if it is to be unpinned                          */
+};
 
-    for (;;) {
-        rc = wr_load(&(*group)->executor->closed, acquire)
-                 ? WEIR_ECLOSED
-                 : wr_group_find(&next, (*group)->executor, (*group)->key);
-        if (*pinned)
-            wr_group_unpin(*pinned);
-        *pinned = rc ? NULL : next;
-        if (rc)
-            return rc;
-        *group = next;
-        wr_lock(&next->lock);
-        if (!next->evicted)
-            return 0;
-        wr_unlock(&next->lock);
-    }
+static void target_fini(struct target *target)
+{
+    if (WR_UNLIKELY(target->pinned != NULL))
+        wr_group_unpin(target->pinned);
 }
 
-/* Locks the present generation behind `group`. */
-static inline int lock_current(struct weir_group **group, struct weir_group **pinned)
+/* Finds the present generation, or makes it. */
+static int find_present(struct target *target)
 {
-    wr_lock(&(*group)->lock);
-    if (WR_LIKELY(!(*group)->evicted))
-        return 0;
-    wr_unlock(&(*group)->lock);
-    return lock_next(group, pinned);
+    struct weir_group *group = NULL;
+    int rc = wr_group_find(&group, target->ex, target->key);
+
+    target_fini(target);
+    target->pinned = target->group = rc ? NULL : group;
+    return rc;
+}
+
+/* Locks the group that a task goes to. If it was found by its key it may be gone as soon as it is unlocked, unless there is
+ * a task of ours in it. */
+static int lock_present(struct weir_group **out, struct target *target)
+{
+    int rc = 0;
+
+    while (!rc) {
+        struct weir_group *group = target->group;
+        if (wr_load(&target->ex->closed, acquire))
+            return WEIR_ECLOSED;
+        if (group)
+            wr_lock(&group->lock);
+        else
+            group = wr_group_lock_by_key(target->ex, target->key);
+        *out = group;
+        if (WR_LIKELY(group && !group->evicted))
+            return 0;
+        if (group)
+            wr_unlock(&group->lock);
+        rc = find_present(target);
+    }
+    return rc;
 }
 
 /* It was not admitted: waits for room, if that is the policy, or deals with it otherwise. */
@@ -597,21 +616,17 @@ static int submit_record(weir_task **out, struct weir_group *group, struct entry
     return rc;
 }
 
-static int submit(weir_task **out, struct weir_group *group, struct entry *entry)
+static int submit(weir_task **out, struct target *target, struct entry *entry)
 {
-    struct weir_group *pinned = NULL;
+    struct weir_group *group;
     weir_time now = wr_os_now();
-    int rc = lock_current(&group, &pinned);
+    int rc = lock_present(&group, target);
 
     if (!rc && lacks_watch(group, entry)) {
         wr_unlock(&group->lock);
         rc = LACKS_WATCH;
     }
-    if (!rc)
-        rc = submit_record(out, group, entry, now);
-    if (pinned)
-        wr_group_unpin(pinned);
-    return rc;
+    return rc ? rc : submit_record(out, group, entry, now);
 }
 
 /* ---- tasks without anything ---------------------------------------------------------------------- */
@@ -622,6 +637,12 @@ static bool needs_record(struct weir_executor *ex)
 {
     return ex->policy.given.listener.submitted || wr_load(&ex->policy.watched, relaxed) ||
            *wr_context_slot() != NULL;
+}
+
+/* Whether it may enter as nothing but a function and its argument, if its group has room. */
+static inline bool goes_freely(struct weir_executor *ex)
+{
+    return !ex->hall && !needs_record(ex);
 }
 
 /* Not admitted as it is: it gets a record, and another try with that. Under the lock; unlocks. */
@@ -635,20 +656,20 @@ static int submit_refused(struct weir_group *group, weir_fn *fn, void *arg, weir
 
 /* Some of the tasks: those that can be dealt with in one hold of the group's lock, sharing one look at the clock and one
  * wake-up. *done: how many. */
-static int submit_plain(struct weir_group *group, weir_fn *fn, void *const *arg, size_t count,
+static int submit_plain(struct target *target, weir_fn *fn, void *const *arg, size_t count,
                         size_t *done)
 {
-    struct weir_group *pinned = NULL;
+    struct weir_group *group;
     weir_reason reason = WEIR_REASON_NONE;
     weir_time now = wr_os_now();
     bool wake = false, wakes = false;
-    int rc = lock_current(&group, &pinned);
+    int rc = lock_present(&group, target);
     size_t i = 0;
 
     *done = 0;
     if (rc)
         return rc;
-    if (wr_load(&group->executor->policy.watched, relaxed)) /* this generation has deadlines */
+    if (wr_load(&target->ex->policy.watched, relaxed)) /* this generation has deadlines */
         rc = LACKS_WATCH;
     for (; !rc && !reason && i < count && i < RUN_MAX; i++) {
         rc = enter_plain(group, fn, arg[i], now, &reason, &wakes);
@@ -662,22 +683,18 @@ static int submit_plain(struct weir_group *group, weir_fn *fn, void *const *arg,
         wr_unlock(&group->lock);
     }
     if (wake)
-        wr_executor_wake(group->executor);
-    if (pinned)
-        wr_group_unpin(pinned);
+        wr_executor_wake(target->ex);
     *done = i;
     return i ? 0 : rc;
 }
 
-/* The same for one, and in the common case with nothing else to it. False: not this way. */
-static inline bool submit_freely(struct weir_group *group, weir_fn *fn, void *arg)
+/* The same for one, and in the common case with nothing else to it. False: not this way. Under the lock; unlocks. */
+static inline bool submit_freely(struct weir_executor *ex, struct weir_group *group, weir_fn *fn,
+                                 void *arg, weir_time now)
 {
-    struct weir_executor *ex = group->executor;
-    weir_time now = wr_os_now();
     bool fits, wake = false;
 
-    wr_lock(&group->lock);
-    fits = !group->evicted && !wr_load(&ex->closed, seq_cst) && !ex->hall &&
+    fits = !group->evicted && !wr_load(&ex->closed, seq_cst) &&
            !wr_load(&ex->policy.watched, relaxed) &&
            wr_queue_make_room(group, &group->queue, WR_ENTRY_WORDS) &&
            wr_admit_freely(&group->sums);
@@ -697,7 +714,7 @@ static inline bool submit_freely(struct weir_group *group, weir_fn *fn, void *ar
 /* ---- the calls ------------------------------------------------------------------------------------ */
 
 /* With whatever it may have. */
-static int submit_whole(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
+static int submit_whole(weir_task **out, struct target *target, weir_fn *fn, void *arg,
                         const weir_task_options *opt)
 {
     weir_task_options options;
@@ -705,46 +722,50 @@ static int submit_whole(weir_task **out, weir_group *group, weir_fn *fn, void *a
     int rc;
 
     do {
-        rc = entry_init(&entry, &options, group->executor, fn, arg, opt, out != NULL);
+        rc = entry_init(&entry, &options, target->ex, fn, arg, opt, out != NULL);
         if (!rc)
-            rc = submit(out, group, &entry);
+            rc = submit(out, target, &entry);
         entry_discard(&entry);
     } while (rc == LACKS_WATCH);
     return rc;
 }
 
-static __attribute__((noinline)) int submit_one(weir_task **out, weir_group *group, weir_fn *fn,
+static __attribute__((noinline)) int submit_one(weir_task **out, struct target target, weir_fn *fn,
                                                 void *arg, const weir_task_options *opt)
 {
     size_t done;
     int rc = LACKS_WATCH;
 
-    if (!out && !opt && fn && !needs_record(group->executor))
-        rc = submit_plain(group, fn, &arg, 1, &done);
-    return rc == LACKS_WATCH ? submit_whole(out, group, fn, arg, opt) : rc;
+    if (!out && !opt && fn && !needs_record(target.ex))
+        rc = submit_plain(&target, fn, &arg, 1, &done);
+    if (rc == LACKS_WATCH)
+        rc = submit_whole(out, &target, fn, arg, opt);
+    target_fini(&target);
+    return rc;
 }
 
 int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
                 const weir_task_options *opt)
 {
-    if (WR_LIKELY(group && !out && !opt && fn && !needs_record(group->executor)) &&
-        WR_LIKELY(submit_freely(group, fn, arg)))
-        return 0;
+    if (WR_LIKELY(group && !out && !opt && fn && goes_freely(group->executor))) {
+        weir_time now = wr_os_now();
+        wr_lock(&group->lock);
+        if (WR_LIKELY(submit_freely(group->executor, group, fn, arg, now)))
+            return 0;
+    }
     if (out)
         *out = NULL;
     if (!group)
         return WEIR_EINVAL;
     if (wr_load(&group->executor->closed, acquire))
         return WEIR_ECLOSED;
-    return submit_one(out, group, fn, arg, opt);
+    return submit_one(out, (struct target){ group->executor, group->key, group, NULL }, fn, arg,
+                      opt);
 }
 
 int weir_submit_key(weir_task **out, weir_executor *ex, const char *key, weir_fn *fn, void *arg,
                     const weir_task_options *opt)
 {
-    struct weir_group *group;
-    int rc;
-
     if (out)
         *out = NULL;
     if (!ex)
@@ -753,17 +774,19 @@ int weir_submit_key(weir_task **out, weir_executor *ex, const char *key, weir_fn
         return WEIR_ECLOSED;
     if (!key || !fn)
         return WEIR_EINVAL;
-    rc = wr_group_find(&group, ex, key);
-    if (rc)
-        return rc;
-    rc = weir_submit(out, group, fn, arg, opt);
-    wr_group_unpin(group);
-    return rc;
+    if (!out && !opt && goes_freely(ex)) {
+        weir_time now = wr_os_now();
+        struct weir_group *group = wr_group_lock_by_key(ex, key);
+        if (group && submit_freely(ex, group, fn, arg, now))
+            return 0;
+    }
+    return submit_one(out, (struct target){ ex, key, NULL, NULL }, fn, arg, opt);
 }
 
 int64_t weir_submit_many(weir_task **out, weir_group *group, weir_fn *fn, void *const *arg,
                          size_t count, const weir_task_options *opt)
 {
+    struct target target;
     size_t submitted = 0, done;
     bool plain;
     int rc = 0;
@@ -774,12 +797,13 @@ int64_t weir_submit_many(weir_task **out, weir_group *group, weir_fn *fn, void *
         memset(out, 0, count * sizeof(out[0]));
     if (wr_load(&group->executor->closed, acquire))
         return WEIR_ECLOSED;
-    plain = !out && !opt && !needs_record(group->executor);
+    target = (struct target){ group->executor, group->key, group, NULL };
+    plain = !out && !opt && !needs_record(target.ex);
     while (!rc && submitted < count) {
         if (plain)
-            rc = submit_plain(group, fn, &arg[submitted], count - submitted, &done);
+            rc = submit_plain(&target, fn, &arg[submitted], count - submitted, &done);
         else
-            rc = submit_whole(out ? &out[submitted] : NULL, group, fn, arg[submitted], opt);
+            rc = submit_whole(out ? &out[submitted] : NULL, &target, fn, arg[submitted], opt);
         if (plain)
             submitted += done;
         else if (!rc)
@@ -789,5 +813,6 @@ int64_t weir_submit_many(weir_task **out, weir_group *group, weir_fn *fn, void *
             rc = 0;
         }
     }
+    target_fini(&target);
     return submitted || !rc ? (int64_t)submitted : rc;
 }

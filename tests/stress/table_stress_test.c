@@ -149,12 +149,53 @@ static void test_no_group_outlives_a_close_that_it_was_made_during(void)
     }
 }
 
+static int submit_some(void **value, void *arg)
+{
+    unsigned luck = (unsigned)(uintptr_t)arg;
+    char key[16];
+
+    (void)value;
+    for (int i = 0; i < 20; i++) {
+        snprintf(key, sizeof(key), "k%d", rand_r(&luck) % 4);
+        CHECK_EQUAL(weir_submit_key(NULL, ex, key, run, NULL, NULL), 0);
+    }
+    return 0;
+}
+
+/* The submitter has no handle of the group and no task in it once its task was let in: the group may be gone by the time
+ * its wait is over. */
+static void test_a_group_goes_while_tasks_wait_for_room_in_it(void)
+{
+    enum { DRIVERS = SANITIZED ? 200 : 2000 };
+    weir_executor_stats stats;
+    weir_group *drivers;
+    char key[16];
+
+    assert_int_equal(
+        weir_executor_new(
+            &ex, WEIR_POLICY(.workers = 2, .group_queue_max = 1, .rejection = WEIR_BLOCK), NULL),
+        0);
+    CHECK_EQUAL(weir_group_get(&drivers, ex, "drivers"), 0);
+    CHECK_EQUAL(weir_group_resize(drivers, 8, 0, DRIVERS), 0);
+    for (uintptr_t i = 0; i < DRIVERS; i++)
+        CHECK_EQUAL(weir_submit(NULL, drivers, submit_some, (void *)i, NULL), 0);
+    for (int i = 0; weir_executor_drain(ex, weir_now()); i++) {
+        snprintf(key, sizeof(key), "k%d", i % 4);
+        CHECK_EQUAL(weir_group_evict(ex, key, 0), 0);
+    }
+    stats = stats_now();
+    CHECK_EQUAL(stats.submitted, (uint64_t)DRIVERS * 21);
+    CHECK_EQUAL(stats.succeeded + stats.rejected, stats.submitted);
+    weir_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_no_count_is_lost_or_doubled_while_groups_move),
         TEST(test_a_limit_that_comes_and_goes_counts_groups_made_meanwhile),
         TEST(test_no_group_outlives_a_close_that_it_was_made_during),
+        TEST(test_a_group_goes_while_tasks_wait_for_room_in_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
