@@ -152,10 +152,12 @@ static int carry_over(struct weir_executor *ex, const char *key, int flags)
         succeed(old, heir);
     wr_unlock(&shard->lock);
     wr_waits_unlock();
-    if (old)
+    if (old) {
         wr_group_retire(old, WEIR_REASON_EVICTED, flags);
-    else
+    } else { /* evicted meanwhile: the policy has answered for a generation that is left out */
+        wr_add(&ex->table.generation, 1, relaxed);
         wr_group_discard(heir);
+    }
     return rc;
 }
 
