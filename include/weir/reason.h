@@ -44,7 +44,9 @@ WEIR_BEGIN_DECLS
     X(TOTAL_DEADLINE, 23, "total_deadline", "its total deadline passed")          \
     /* cancelled */                                                               \
     X(CANCELLED, 24, "cancelled", "it was cancelled")                             \
-    X(GAVE_UP, 25, "gave_up", "it gave up without being asked to")
+    X(GAVE_UP, 25, "gave_up", "it gave up without being asked to")                \
+    /* waiting, or rejected */                                                    \
+    X(GATED, 26, "gated", "a gate of the group is closed")
 
 typedef enum weir_reason {
 #define WEIR_REASON_ENUM_(name, number, label, text) WEIR_REASON_##name = (number),

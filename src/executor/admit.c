@@ -159,10 +159,9 @@ static bool hold(struct wr_root *root, uint32_t cost)
 weir_reason wr_blocked_by(const struct wr_sums *s, const struct wr_root *root, uint32_t cost)
 {
     if (s->closed)
-        return s->closed & WR_PAUSED        ? WEIR_REASON_PAUSED
-               : s->closed & WR_COOLING     ? WEIR_REASON_COOLING_DOWN
-               : s->closed & WR_OUT_OF_PACE ? WEIR_REASON_PACED
-                                            : WEIR_REASON_NO_THREAD;
+        return s->closed & WR_PAUSED  ? WEIR_REASON_PAUSED
+               : s->closed & WR_GATED ? WEIR_REASON_GATED
+                                      : WEIR_REASON_NO_THREAD;
     if ((uint64_t)s->running + s->carried + cost > s->limit)
         return WEIR_REASON_GROUP_LIMIT;
     if ((uint64_t)s->inflight + s->carried + cost > s->inflight_max)

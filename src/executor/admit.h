@@ -35,7 +35,7 @@ struct wr_sums {
     uint64_t queued_cost;
 };
 
-enum wr_closed { WR_PAUSED = 1, WR_COOLING = 2, WR_OUT_OF_PACE = 4, WR_NO_THREAD = 8 };
+enum wr_closed { WR_PAUSED = 1, WR_GATED = 2, WR_NO_THREAD = 8 };
 
 /* Permits that tasks of the group could take now, as far as the group is concerned. */
 uint32_t wr_free(const struct wr_sums *s);

@@ -82,10 +82,10 @@ static void test_a_closed_gate_leaves_nothing_free(void **state)
     assert_int_equal(wr_free(&s), 0);
     assert_int_equal(wr_admit(&s, &root, 1), NONE);
     assert_int_equal(start_unreserved(&s, &root, 1), WEIR_REASON_PAUSED);
-    wr_set_closed(&s, &root, WR_COOLING | WR_OUT_OF_PACE);
-    assert_int_equal(wr_blocked_by(&s, &root, 1), WEIR_REASON_COOLING_DOWN);
-    wr_set_closed(&s, &root, WR_OUT_OF_PACE);
-    assert_int_equal(wr_blocked_by(&s, &root, 1), WEIR_REASON_PACED);
+    wr_set_closed(&s, &root, WR_GATED | WR_NO_THREAD);
+    assert_int_equal(wr_blocked_by(&s, &root, 1), WEIR_REASON_GATED);
+    wr_set_closed(&s, &root, WR_NO_THREAD);
+    assert_int_equal(wr_blocked_by(&s, &root, 1), WEIR_REASON_NO_THREAD);
     wr_set_closed(&s, &root, 0);
     assert_int_equal(start_unreserved(&s, &root, 1), NONE);
 }
@@ -343,7 +343,7 @@ struct task {
 struct model {
     struct {
         int64_t limit, inflight_max, queue_max, carried;
-        bool paused, cooling, paced, counted;
+        bool paused, gated, threadless, counted;
     } g[GROUPS];
     int64_t inflight_max, queue_max;
     struct task task[TASKS];
@@ -382,7 +382,7 @@ static int64_t inflight_of(const struct model *m, int g)
 
 static bool is_closed(const struct model *m, int g)
 {
-    return m->g[g].paused || m->g[g].cooling || m->g[g].paced;
+    return m->g[g].paused || m->g[g].gated || m->g[g].threadless;
 }
 
 /* Whether the group, for its part, would let `more` permits be taken at once. */
@@ -469,10 +469,10 @@ static weir_reason model_blocked_by(const struct model *m, int g, int cost)
 {
     if (m->g[g].paused)
         return WEIR_REASON_PAUSED;
-    if (m->g[g].cooling)
-        return WEIR_REASON_COOLING_DOWN;
-    if (m->g[g].paced)
-        return WEIR_REASON_PACED;
+    if (m->g[g].gated)
+        return WEIR_REASON_GATED;
+    if (m->g[g].threadless)
+        return WEIR_REASON_NO_THREAD;
     if (cost_in(m, g, RUNS) + m->g[g].carried + cost > m->g[g].limit)
         return WEIR_REASON_GROUP_LIMIT;
     if (inflight_of(m, g) + m->g[g].carried + cost > m->g[g].inflight_max)
@@ -651,17 +651,20 @@ static void pend(struct run *r, int g)
     r->model.task[i].state = PENDS;
 }
 
-/* To hand over is to finish one and to start the next, if nothing was over its limit. */
+/* To hand over is to finish one and to start the next, if nothing was over its limit; on the thread that is at hand. */
 static void hand_over(struct run *r, int g)
 {
     int from = any_of(r, g, RUNS), to = first_of(&r->model, g, WAITS);
+    bool threadless = r->model.g[g].threadless;
     weir_reason expected;
     bool did;
 
     if (from < 0 || to < 0 || r->model.task[from].cost != r->model.task[to].cost)
         return;
     r->model.task[from].state = GONE;
+    r->model.g[g].threadless = false;
     expected = model_blocked_by(&r->model, g, r->model.task[to].cost);
+    r->model.g[g].threadless = threadless;
     did = wr_hand_over(&r->s[g], &r->root, (uint32_t)r->model.task[to].cost);
     STEP(r, "hand over from %d to %d: %d", from, to, did);
     MUST(r, did == (expected == NONE));
@@ -697,13 +700,13 @@ static void resize(struct run *r, int g)
 static void set_gate(struct run *r, int g)
 {
     r->model.g[g].paused = below(r, 4) == 0;
-    r->model.g[g].cooling = below(r, 4) == 0;
-    r->model.g[g].paced = below(r, 4) == 0;
-    STEP(r, "gate %d: %d %d %d", g, r->model.g[g].paused, r->model.g[g].cooling,
-         r->model.g[g].paced);
+    r->model.g[g].gated = below(r, 4) == 0;
+    r->model.g[g].threadless = below(r, 4) == 0;
+    STEP(r, "gate %d: %d %d %d", g, r->model.g[g].paused, r->model.g[g].gated,
+         r->model.g[g].threadless);
     wr_set_closed(&r->s[g], &r->root,
-                  (uint16_t)(r->model.g[g].paused * WR_PAUSED + r->model.g[g].cooling * WR_COOLING +
-                             r->model.g[g].paced * WR_OUT_OF_PACE));
+                  (uint16_t)(r->model.g[g].paused * WR_PAUSED + r->model.g[g].gated * WR_GATED +
+                             r->model.g[g].threadless * WR_NO_THREAD));
 }
 
 static void carry(struct run *r, int g)

@@ -195,7 +195,7 @@ static bool is_forgettable(struct weir_group *group, weir_time now)
     wr_lock(&group->lock);
     idle = group->idle_since &&
            (int32_t)((uint32_t)(now / 1000000) - group->idle_since) >= idle_ns / 1000000 &&
-           !group->kept && !group->pins && !group->records && wr_gate_is_at_rest(group, now);
+           !group->kept && !group->pins && !group->records && wr_gates_are_at_rest(group, now);
     wr_unlock(&group->lock);
     return idle;
 }

@@ -1,162 +1,304 @@
-/* Gates: pause, cool-down and pace. A group whose gate is closed leaves the ring; its tasks stay, and a
- * call or the clock brings it back.
- *
- * Pace is the generic cell rate algorithm: `pace_next` runs ahead of the clock by one interval per
- * start; starts are allowed while it is at most `pace.slack` ahead.
+/* Gates: asking them, and what they let through; see gate.h.
  * SPDX-License-Identifier: MIT */
+#include "executor/gate.h"
+
 #include "base/assert.h"
+#include "base/options.h"
 #include "base/os.h"
 #include "executor/executor.h"
 #include "executor/settle.h"
 
+#include <string.h>
 #include <weir/error.h>
 
-static void gate_fired(struct wr_alarm *alarm, weir_time now);
+enum { GRANT_MAX = 32 }; /* starts of one turn, or a few more than most turns have */
 
-static struct wr_gate *gate_of(struct weir_group *group)
+static void gates_fired(struct wr_alarm *alarm, weir_time now);
+
+struct wr_gates *wr_gates_of(struct weir_group *group)
 {
     struct wr_rare *rare = wr_group_rare(group);
 
-    if (!rare || rare->gate)
-        return rare ? rare->gate : NULL;
-    rare->gate = wr_os_alloc(sizeof(*rare->gate));
-    if (rare->gate) {
-        rare->gate->group = group;
-        wr_alarm_init(&rare->gate->alarm, gate_fired);
+    if (!rare || rare->gates)
+        return rare ? rare->gates : NULL;
+    rare->gates = wr_os_alloc(sizeof(*rare->gates));
+    if (rare->gates) {
+        rare->gates->group = group;
+        wr_alarm_init(&rare->gates->alarm, gates_fired);
     }
-    return rare->gate;
+    return rare->gates;
 }
 
-void wr_gate_free(struct weir_group *group)
+void wr_gate_join(struct wr_gates *gates, struct weir_gate *gate, bool first)
 {
-    struct wr_gate *gate = wr_group_gate(group);
+    struct weir_gate **at = &gates->first;
 
-    if (!gate)
+    for (struct weir_gate *other = gates->first; other; other = other->next)
+        if (other == gate)
+            return;
+    while (*at && !first)
+        at = &(*at)->next;
+    gate->group = gates->group;
+    gate->next = *at;
+    *at = gate;
+}
+
+/* ---- asking -------------------------------------------------------------------------------------- */
+
+static void take_back(struct weir_gate *first, const struct weir_gate *end, uint32_t count,
+                      weir_time now)
+{
+    for (struct weir_gate *gate = first; count && gate != end; gate = gate->next)
+        if (gate->calls->take_back)
+            gate->calls->take_back(gate->arg, count, now);
+}
+
+/* How many of `count` all gates let through: all or none counts are the least of their answers, and what some have granted
+ * beyond that goes back. With count 0: 1 if all are open. */
+static uint32_t ask_all(struct wr_gates *gates, uint32_t count, weir_time now)
+{
+    uint32_t granted = count;
+
+    gates->refused = NULL;
+    for (struct weir_gate *gate = gates->first; gate; gate = gate->next) {
+        weir_time again = WEIR_FOREVER;
+        uint32_t some = gate->calls->ask(gate->arg, granted, now, &again);
+        if (!some) {
+            take_back(gates->first, gate, granted, now);
+            gates->refused = gate;
+            gates->again = again;
+            return 0;
+        }
+        if (granted)
+            take_back(gates->first, gate, granted - some, now);
+        granted = granted ? some : 0;
+    }
+    return count ? granted : 1;
+}
+
+/* Brings the group's sums in line with the last answer, and the clock with that. */
+static void close_or_open(struct wr_gates *gates)
+{
+    struct weir_group *group = gates->group;
+    uint16_t others = group->sums.closed & (uint16_t)~WR_GATED;
+    weir_time wake = gates->refused && gates->again != WEIR_FOREVER ? gates->again : 0;
+
+    if (wake && wake != gates->armed_for)
+        wr_clock_set(group->executor, &gates->alarm, wake);
+    gates->armed_for = wake;
+    wr_set_closed(&group->sums, &group->executor->root,
+                  gates->refused ? (uint16_t)(others | WR_GATED) : others);
+}
+
+void wr_gates_look(struct weir_group *group, weir_time now)
+{
+    struct wr_gates *gates = group->rare->gates;
+
+    if (gates->granted)
         return;
-    wr_clock_forget(group->executor, &gate->alarm);
-    wr_os_free(gate);
-    group->rare->gate = NULL;
+    ask_all(gates, 0, now);
+    close_or_open(gates);
 }
 
-static weir_time paced_until(const struct wr_gate *gate)
+bool wr_gates_grant(struct weir_group *group, weir_time now)
 {
-    return gate->pace.interval ? gate->pace_next - gate->pace.slack : 0;
+    struct wr_gates *gates = group->rare->gates;
+    uint32_t count;
+
+    if (gates->granted)
+        return true;
+    gates->share = !gates->share ? 1 : gates->share < GRANT_MAX ? 2 * gates->share : GRANT_MAX;
+    count = group->sums.queued < gates->share ? group->sums.queued : gates->share;
+    gates->granted = ask_all(gates, count, now);
+    if (!gates->granted)
+        close_or_open(gates);
+    return gates->granted > 0;
 }
 
-bool wr_gate_is_at_rest(const struct weir_group *group, weir_time now)
+void wr_gates_turn_over(struct weir_group *group, weir_time now)
 {
-    const struct wr_gate *gate = wr_group_gate(group);
+    struct wr_gates *gates = group->rare->gates;
+    uint32_t unspent = gates->granted;
+
+    gates->granted = 0;
+    gates->share = 0;
+    take_back(gates->first, NULL, unspent, now);
+    if (unspent)
+        wr_gates_look(group, now);
+}
+
+weir_reason wr_gates_accept(struct weir_group *group, uint32_t cost, weir_time now)
+{
+    for (struct weir_gate *gate = group->rare->gates->first; gate; gate = gate->next) {
+        weir_reason reason =
+            gate->calls->accept ? gate->calls->accept(gate->arg, cost, now) : WEIR_REASON_NONE;
+        if (reason)
+            return reason;
+    }
+    return WEIR_REASON_NONE;
+}
+
+static void gates_fired(struct wr_alarm *alarm, weir_time now)
+{
+    struct wr_gates *gates = WR_CONTAINER(alarm, struct wr_gates, alarm);
+
+    wr_lock(&gates->group->lock);
+    gates->armed_for = 0;
+    wr_gates_look(gates->group, now);
+    wr_group_changed(gates->group);
+}
+
+/* ---- passes -------------------------------------------------------------------------------------- */
+
+/* Room for one more; without memory the gate hears of an end that has no word. */
+static struct wr_pass *add_pass(struct wr_gates *gates)
+{
+    uint32_t room = gates->room ? 2 * gates->room : 4;
+    struct wr_pass *larger;
+
+    if (gates->passes == gates->room) {
+        larger = wr_os_alloc(room * sizeof(larger[0]));
+        if (!larger)
+            return NULL;
+        if (gates->passes)
+            memcpy(larger, gates->pass, gates->passes * sizeof(larger[0]));
+        wr_os_free(gates->pass);
+        gates->pass = larger;
+        gates->room = room;
+    }
+    return &gates->pass[gates->passes++];
+}
+
+void wr_gates_started(struct weir_group *group, struct weir_task *task, weir_time now)
+{
+    struct wr_gates *gates = group->rare->gates;
+
+    for (struct weir_gate *gate = gates->first; gate; gate = gate->next) {
+        struct wr_pass *pass;
+        uint64_t word;
+        if (!gate->calls->started)
+            continue;
+        word = gate->calls->started(gate->arg, task, now);
+        pass = add_pass(gates);
+        if (pass)
+            *pass = (struct wr_pass){ task, gate, word };
+        else if (gate->calls->ended) /* it is not kept from anybody else for ever */
+            gate->calls->ended(gate->arg, word, WEIR_ENOMEM, 0, now);
+    }
+    WR_ASSERT(gates->granted > 0);
+    gates->granted--;
+    wr_gates_look(group, now);
+}
+
+void wr_gates_ended(struct weir_group *group, struct weir_task *task, int error, weir_time now)
+{
+    struct wr_gates *gates = group->rare->gates;
+    int64_t ran = now > task->started_at ? now - task->started_at : 0;
+
+    for (uint32_t i = gates->passes; i-- > 0;) {
+        struct wr_pass pass = gates->pass[i];
+        if (pass.task != task)
+            continue;
+        gates->pass[i] = gates->pass[--gates->passes];
+        if (pass.gate->calls->ended)
+            pass.gate->calls->ended(pass.gate->arg, pass.word, error, ran, now);
+    }
+}
+
+size_t weir_gate_cancel(weir_gate *gate, uint64_t word)
+{
+    struct weir_group *group = gate->group;
+    struct wr_gates *gates = group->rare->gates;
+    struct weir_task *task;
+    size_t cancelled = 0;
+
+    do { /* one at a time: an end is told without the lock */
+        task = NULL;
+        wr_lock(&group->lock);
+        for (uint32_t i = 0; i < gates->passes && !task; i++)
+            if (gates->pass[i].gate == gate && gates->pass[i].word == word &&
+                wr_task_outcome(gates->pass[i].task) == WEIR_UNSETTLED)
+                task = weir_task_ref(gates->pass[i].task);
+        wr_unlock(&group->lock);
+        cancelled += weir_task_cancel(task);
+        weir_task_unref(task);
+    } while (task);
+    return cancelled;
+}
+
+/* ---- what they say ------------------------------------------------------------------------------- */
+
+const char *wr_gates_describe(struct weir_group *group, weir_gate_state *state)
+{
+    struct wr_gates *gates = group->rare->gates;
+    struct weir_gate *gate = gates->refused;
+    weir_time earliest = gates->again == WEIR_FOREVER ? 0 : gates->again;
+
+    *state = (weir_gate_state){ .size = sizeof(*state),
+                                .reason = WEIR_REASON_GATED,
+                                .earliest = earliest };
+    if (gate->calls->describe)
+        gate->calls->describe(gate->arg, state, wr_os_now());
+    return gate->calls->name ? gate->calls->name : "";
+}
+
+weir_time wr_gates_open_at(struct weir_group *group)
+{
+    struct wr_gates *gates = group->rare ? group->rare->gates : NULL;
+    weir_time latest = 0, now = wr_os_now();
+
+    if (!gates || group->sums.closed & WR_PAUSED || !(group->sums.closed & WR_GATED))
+        return 0;
+    for (struct weir_gate *gate = gates->first; gate; gate = gate->next) {
+        weir_time again = 0;
+        if (!gate->calls->ask(gate->arg, 0, now, &again) && again == WEIR_FOREVER)
+            return 0;
+        latest = again > latest ? again : latest;
+    }
+    return latest;
+}
+
+bool wr_gates_are_at_rest(const struct weir_group *group, weir_time now)
+{
+    struct wr_gates *gates = group->rare ? group->rare->gates : NULL;
 
     if (group->sums.closed & WR_PAUSED)
         return false;
-    return !gate || (gate->cool_until <= now && (!gate->pace.interval || gate->pace_next <= now));
+    for (struct weir_gate *gate = gates ? gates->first : NULL; gate; gate = gate->next)
+        if (gate->calls->at_rest && !gate->calls->at_rest(gate->arg, now))
+            return false;
+    return true;
 }
 
-bool wr_gate_is_paced(const struct weir_group *group)
-{
-    const struct wr_gate *gate = wr_group_gate(group);
+/* ---- life ---------------------------------------------------------------------------------------- */
 
-    return gate && gate->pace.interval;
+static bool is_users(const struct wr_gates *gates, const struct weir_gate *gate)
+{
+    return gate != &gates->cool_gate && gate != &gates->pace_gate;
 }
 
-int wr_gate_pace(struct weir_group *group, const struct wr_pace *pace)
+void wr_gates_free(struct weir_group *group)
 {
-    struct wr_gate *gate = gate_of(group);
+    struct wr_gates *gates = group->rare ? group->rare->gates : NULL;
+    struct weir_gate *gate, *next;
 
-    if (!gate)
-        return WEIR_ENOMEM;
-    gate->pace = *pace;
-    return 0;
-}
-
-static int64_t add_capped(int64_t a, int64_t b)
-{
-    int64_t sum;
-
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
-/* span * to / from, at most INT64_MAX. */
-static int64_t scaled(int64_t span, int64_t from, int64_t to)
-{
-    int64_t whole, part;
-
-    if (__builtin_mul_overflow(span / from, to, &whole))
-        return INT64_MAX;
-    if (__builtin_mul_overflow(span % from, to, &part)) /* intervals of years: near enough */
-        return add_capped(whole, (int64_t)((double)(span % from) / (double)from * (double)to));
-    return add_capped(whole, part / from);
-}
-
-/* Another pace, while the group is at it: what was left of the burst is left, as far as the new burst has room
- * for it, and what was spent has to be earned again. A group that has started nothing under a pace begins with
- * a whole burst. */
-static void change_pace(struct wr_gate *gate, const struct wr_pace *to, weir_time now)
-{
-    struct wr_pace from = gate->pace;
-    int64_t had = add_capped(from.slack, from.interval), most = add_capped(to->slack, to->interval);
-    int64_t spent = gate->pace_next > now ? gate->pace_next - now : 0, left;
-
-    gate->pace = *to;
-    if (!from.interval || !gate->pace_next) {
-        gate->pace_next = 0;
+    if (!gates)
         return;
+    wr_clock_forget(group->executor, &gates->alarm);
+    for (gate = gates->first; gate; gate = next) {
+        next = gate->next;
+        if (!is_users(gates, gate))
+            continue;
+        if (gate->calls->drop)
+            gate->calls->drop(gate->arg);
+        wr_os_free(gate);
     }
-    left = scaled(had > spent ? had - spent : 0, from.interval, to->interval);
-    gate->pace_next = add_capped(now, left < most ? most - left : 0);
+    wr_os_free(gates->pass);
+    wr_os_free(gates);
+    group->rare->gates = NULL;
 }
 
-weir_time wr_gate_opens_at(const struct weir_group *group)
-{
-    const struct wr_gate *gate = wr_group_gate(group);
-    uint16_t closed = group->sums.closed;
-    weir_time opens = 0;
-
-    if (!gate || closed & WR_PAUSED)
-        return 0;
-    if (closed & WR_COOLING)
-        opens = gate->cool_until;
-    if (closed & WR_OUT_OF_PACE && paced_until(gate) > opens)
-        opens = paced_until(gate);
-    return opens;
-}
-
-/* Brings `closed` in line with the time, and the clock with `closed`. Under the group's lock. */
-static void settle_gate(struct weir_group *group, weir_time now)
-{
-    struct wr_gate *gate = wr_group_gate(group);
-    uint16_t closed = group->sums.closed & (WR_PAUSED | WR_NO_THREAD);
-    weir_time wake = WEIR_FOREVER;
-
-    if (gate->cool_until > now) {
-        closed |= WR_COOLING;
-        wake = gate->cool_until;
-    }
-    if (paced_until(gate) > now) {
-        closed |= WR_OUT_OF_PACE;
-        if (paced_until(gate) < wake)
-            wake = paced_until(gate);
-    }
-    if (wake != WEIR_FOREVER && wake != gate->wake_at)
-        wr_clock_set(group->executor, &gate->alarm, wake);
-    gate->wake_at = wake == WEIR_FOREVER ? 0 : wake;
-    wr_set_closed(&group->sums, &group->executor->root, closed);
-}
-
-void wr_gate_started(struct weir_group *group, weir_time now)
-{
-    struct wr_gate *gate = wr_group_gate(group);
-
-    if (!gate->pace.interval)
-        return;
-    if (gate->pace_next < now)
-        gate->pace_next = now;
-    if (__builtin_add_overflow(gate->pace_next, gate->pace.interval, &gate->pace_next))
-        gate->pace_next = WEIR_FOREVER;
-    settle_gate(group, now);
-}
-
-static void refresh_and_unlock(struct weir_group *group)
+void wr_group_changed(struct weir_group *group)
 {
     bool wake = wr_group_refresh(group);
 
@@ -166,52 +308,7 @@ static void refresh_and_unlock(struct weir_group *group)
     wr_room_made(group->executor);
 }
 
-static void gate_fired(struct wr_alarm *alarm, weir_time now)
-{
-    struct wr_gate *gate = WR_CONTAINER(alarm, struct wr_gate, alarm);
-    struct weir_group *group = gate->group;
-
-    wr_lock(&group->lock);
-    gate->wake_at = 0;
-    settle_gate(group, now);
-    refresh_and_unlock(group);
-}
-
-/* ---- the calls ------------------------------------------------------------------------------- */
-
-static void set_paused(struct weir_group *group, bool paused)
-{
-    uint16_t closed;
-
-    wr_lock(&group->lock);
-    closed = (uint16_t)(paused ? group->sums.closed | WR_PAUSED : group->sums.closed & ~WR_PAUSED);
-    wr_set_closed(&group->sums, &group->executor->root, closed);
-    refresh_and_unlock(group);
-}
-
-void weir_group_pause(weir_group *handle)
-{
-    struct weir_group *group = handle ? wr_group_current(handle) : NULL;
-
-    if (group) {
-        set_paused(group, true);
-        wr_group_unpin(group);
-    }
-}
-
-void weir_group_resume(weir_group *handle)
-{
-    struct weir_group *group = handle ? wr_group_current(handle) : NULL;
-
-    if (group) {
-        set_paused(group, false);
-        wr_group_unpin(group);
-    }
-}
-
-/* A group that was pinned for us (NULL: it could not be), with a gate and a clock that runs, and locked; or an
- * error. */
-static int with_gate(struct weir_group *group)
+int wr_gates_lock(struct weir_group *group)
 {
     int rc;
 
@@ -220,7 +317,7 @@ static int with_gate(struct weir_group *group)
     rc = wr_clock_start(group->executor);
     if (!rc) {
         wr_lock(&group->lock);
-        if (gate_of(group))
+        if (wr_gates_of(group))
             return 0;
         wr_unlock(&group->lock);
         rc = WEIR_ENOMEM;
@@ -229,48 +326,69 @@ static int with_gate(struct weir_group *group)
     return rc;
 }
 
-static void done_with_gate(struct weir_group *group)
+void wr_gates_unlock(struct weir_group *group)
 {
-    settle_gate(group, wr_os_now());
-    refresh_and_unlock(group);
+    wr_gates_look(group, wr_os_now());
+    wr_group_changed(group);
     wr_group_unpin(group);
 }
 
-static int cool_down(struct weir_group *group, weir_time until)
-{
-    int rc = with_gate(group);
-
-    if (rc)
-        return rc;
-    wr_group_gate(group)->cool_until = until;
-    done_with_gate(group);
-    return 0;
-}
-
-int weir_group_cool_down(weir_group *handle, weir_time until)
-{
-    return handle ? cool_down(wr_group_current(handle), until) : WEIR_EINVAL;
-}
-
-int weir_task_cool_down(weir_task *task, weir_time until)
-{
-    return task ? cool_down(wr_group_present(task->group), until) : WEIR_EINVAL;
-}
-
-int weir_group_pace(weir_group *handle, int64_t starts, int64_t period_ns, int64_t burst)
+int weir_group_gate_add(weir_gate **out, weir_group *handle, const weir_gate_calls *calls,
+                        void *arg)
 {
     struct weir_group *group;
-    struct wr_pace pace;
+    struct weir_gate *gate;
     int rc;
 
-    if (!handle || starts < 0 || period_ns < 0 || burst < 0 || (starts && !period_ns) ||
-        !wr_pace_from(&pace, &(weir_pace){ starts, period_ns, burst }))
+    if (!out || !handle || !calls || calls->size < sizeof(*calls) || !calls->ask)
         return WEIR_EINVAL;
+    *out = NULL;
+    gate = wr_os_alloc(sizeof(*gate));
+    if (!gate)
+        return WEIR_ENOMEM;
+    gate->calls = calls;
+    gate->arg = arg;
     group = wr_group_current(handle);
-    rc = with_gate(group);
-    if (rc)
+    rc = wr_gates_lock(group);
+    if (rc) {
+        wr_os_free(gate);
         return rc;
-    change_pace(wr_group_gate(group), &pace, wr_os_now());
-    done_with_gate(group);
+    }
+    wr_gate_join(group->rare->gates, gate, false);
+    *out = gate;
+    wr_gates_unlock(group);
     return 0;
+}
+
+void weir_gate_remove(weir_gate *gate)
+{
+    struct weir_group *group;
+    struct wr_gates *gates;
+    struct weir_gate **at;
+
+    if (!gate)
+        return;
+    group = gate->group;
+    wr_lock(&group->lock);
+    gates = group->rare->gates;
+    if (gates->granted && gate->calls->take_back)
+        gate->calls->take_back(gate->arg, gates->granted, wr_os_now());
+    for (at = &gates->first; *at != gate; at = &(*at)->next)
+        ;
+    *at = gate->next;
+    for (uint32_t i = gates->passes; i-- > 0;)
+        if (gates->pass[i].gate == gate)
+            gates->pass[i] = gates->pass[--gates->passes];
+    wr_gates_look(group, wr_os_now());
+    wr_group_changed(group);
+    if (gate->calls->drop)
+        gate->calls->drop(gate->arg);
+    wr_os_free(gate);
+}
+
+void weir_gate_open(weir_gate *gate)
+{
+    struct weir_group *group = gate->group;
+
+    wr_clock_set(group->executor, &group->rare->gates->alarm, 1); /* long past: at once */
 }

@@ -43,7 +43,7 @@ static void free_queues(struct weir_group *group)
 
 void wr_group_discard(struct weir_group *group)
 {
-    wr_gate_free(group);
+    wr_gates_free(group);
     free_queues(group);
     if (group->rare)
         wr_refusals_fini(&group->rare->refused);
@@ -57,7 +57,7 @@ static enum wr_resolution resolve_rare(struct weir_group *group,
 {
     if (limits->lost)
         return WR_LOST;
-    if (limits->pace.interval && wr_gate_pace(group, &limits->pace))
+    if (limits->pace.interval && wr_pace_begin(group, &limits->pace))
         return WR_STARVED;
     if (!wr_has_deadlines(&limits->deadlines))
         return WR_RESOLVED;

@@ -7,7 +7,7 @@
 #include "base/lock.h"
 #include "executor/admit.h"
 #include "executor/circle.h"
-#include "executor/clock.h"
+#include "executor/gate.h"
 #include "executor/policy.h"
 #include "executor/queue.h"
 #include "executor/refusals.h"
@@ -18,17 +18,6 @@
 struct wr_shard;
 
 enum { WR_LEVELS = 4, WR_LEVEL_NORMAL = 1 };
-
-/* What only groups pay for that were paused, cooled, paced or blocked on; under the group's lock,
- * except the timer, which is the clock's. */
-struct wr_gate {
-    struct weir_group *group;
-    struct wr_alarm alarm; /* brings the group back                                          */
-    weir_time wake_at;     /* what the timer is armed for; 0: it is not                      */
-    weir_time cool_until;
-    struct wr_pace pace;
-    weir_time pace_next; /* when the next start is due, were there no slack; 0: none has been  */
-};
 
 /* What has become of asking the policy about a group. */
 enum wr_resolution {
@@ -99,7 +88,7 @@ static_assert(sizeof(void *) != 8 || offsetof(struct weir_group, queue.first) ==
 struct wr_rare {
     struct wr_queue levels[WR_LEVELS]; /* of other priorities than WEIR_NORMAL                  */
     struct wr_refusals refused;
-    struct wr_gate *gate;
+    struct wr_gates *gates;
     struct weir_group *heir;  /* the next generation, pinned, if it was charged for our permits  */
     weir_deadlines deadlines; /* of tasks that have none of their own                 */
     uint32_t timed_out, stalls, overdue; /* overdue: bodies that run beyond their deadline      */
@@ -116,9 +105,9 @@ struct wr_rare {
 /* Made if need be; NULL without memory. Under the lock. */
 struct wr_rare *wr_group_rare(struct weir_group *group);
 
-static inline struct wr_gate *wr_group_gate(const struct weir_group *group)
+static inline struct wr_gates *wr_group_gates(const struct weir_group *group)
 {
-    return group->rare ? group->rare->gate : NULL;
+    return group->rare ? group->rare->gates : NULL;
 }
 
 static inline struct weir_group *wr_group_heir(const struct weir_group *group)
@@ -241,25 +230,5 @@ bool wr_group_refresh(struct weir_group *group);
 
 void wr_group_refuse_count(struct weir_group *group, weir_reason reason);
 uint64_t wr_group_rejected(const struct weir_group *group);
-
-/* ---- gate.c ---------------------------------------------------------------------------------- */
-
-/* A start has happened at `now`: pace it. Under the lock. */
-void wr_gate_started(struct weir_group *group, weir_time now);
-
-/* When the gate opens by itself; 0: not known. Under the lock. */
-weir_time wr_gate_opens_at(const struct weir_group *group);
-
-/* Whether it would be the same if the group were forgotten and made anew: not paused, nor cooling down, and its
- * burst is whole. Under the lock. */
-bool wr_gate_is_at_rest(const struct weir_group *group, weir_time now);
-
-/* Whether its starts are paced. Under the lock. */
-bool wr_gate_is_paced(const struct weir_group *group);
-
-/* Gives a group that nobody has started anything in its pace. WEIR_ENOMEM. Under the lock; the clock runs. */
-int wr_gate_pace(struct weir_group *group, const struct wr_pace *pace);
-
-void wr_gate_free(struct weir_group *group);
 
 #endif

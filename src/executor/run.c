@@ -102,8 +102,8 @@ static struct weir_task *begin(struct weir_group *group, const uint64_t *first, 
     group->waited_ns += now - task->queued_at;
     if (group->bodies > group->peak)
         group->peak = group->bodies;
-    if (wr_group_gate(group))
-        wr_gate_started(group, now);
+    if (wr_group_gates(group))
+        wr_gates_started(group, task, now);
     if (wr_task_watched(task)) {
         wr_watch_started(task, now);
         if (turn->on_thread)
@@ -137,6 +137,8 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
         reason = WEIR_REASON_GLOBAL_INFLIGHT; /* stays first; the next look may find memory */
     else if (first && group->carrier == WEIR_THREADS && !wr_berth_take(group))
         reason = WEIR_REASON_NO_THREAD; /* it waits for one, and is out of the ring */
+    else if (first && wr_group_gates(group) && !wr_gates_grant(group, wr_os_now()))
+        reason = WEIR_REASON_GATED; /* likewise */
     else if (first)
         reason = wr_start(&group->sums, &ex->root, cost, reserved);
     if (ex->hall && reason)
@@ -153,6 +155,8 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
         wr_ring_decided(ring);
     }
     if (reason) {
+        if (wr_group_gates(group))
+            wr_gates_turn_over(group, wr_os_now());
         if (group->berth)
             wr_berth_unused(group);
         if (refused)
@@ -360,10 +364,12 @@ static struct weir_task *pass_on(struct weir_group *group, struct turn *turn, ui
                                  unsigned chain)
 {
     const uint64_t *first = group->sums.queued && !group->evicted ? wr_group_first(group) : NULL;
+    struct wr_gates *gates = wr_group_gates(group);
     struct weir_task *next;
 
-    if (first && !wr_gate_is_paced(group) && wr_cost_at(first) == cost &&
-        turn_lasts(turn, group, chain) && has_record(group, first, turn) &&
+    if (first && wr_cost_at(first) == cost && turn_lasts(turn, group, chain) &&
+        has_record(group, first, turn) &&
+        (!gates || (!group->sums.closed && wr_gates_grant(group, turn->clock))) &&
         hand_over(group, turn, cost)) {
         turn->tasks++;
         /* While its turn lasts a group that may run several stands first in the ring. */
@@ -376,6 +382,8 @@ static struct weir_task *pass_on(struct weir_group *group, struct turn *turn, ui
         return next;
     }
     wr_group_finish(group, cost);
+    if (gates)
+        wr_gates_turn_over(group, turn->clock);
     /* This worker may have ready fibers to run before it pulls. */
     if (wr_group_refresh(group) || wr_executor_has_ready(group->executor))
         wr_executor_wake(group->executor);
@@ -389,7 +397,9 @@ static bool is_silent(const struct weir_group *group, const struct weir_task *ta
         wr_load(&task->word, acquire); /* pairs with whoever gave up a handle just now */
 
     return word / WR_REF == 1 && !(word & (WR_SIDE | WR_OUTCOME_MASK)) &&
-           !wr_load(&task->watchers, relaxed) && !group->executor->policy.given.listener.completed;
+           !wr_load(&task->watchers, relaxed) &&
+           !group->executor->policy.given.listener.completed &&
+           !(wr_group_gates(group) && wr_group_gates(group)->passes);
 }
 
 /* The record of a task that is over, and that nothing points to: kept at hand for the next. Under the lock. */
@@ -494,7 +504,7 @@ static bool next_is_plain(struct weir_group *group, const struct weir_task *task
         wr_load(&task->watchers, relaxed) || group->evicted || group->carrier != WEIR_WORKERS ||
         !group->queue.entries || turn->group != group)
         return false;
-    return !rare || (!rare->gate && !rare->levels[0].first &&
+    return !rare || (!rare->gates && !rare->levels[0].first &&
                      (!group->executor->hall || wr_domain_is_quiet(group)));
 }
 

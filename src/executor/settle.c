@@ -116,6 +116,8 @@ static void give_back(struct weir_group *group, struct weir_task *task)
         return;
     group->bodies--;
     wr_group_finish(group, wr_task_cost(task));
+    if (wr_group_gates(group))
+        wr_gates_turn_over(group, wr_os_now());
 }
 
 void wr_task_pend(struct weir_task *task, uint32_t phase)
@@ -144,17 +146,31 @@ static void unpend(struct weir_group *group, struct weir_task *task)
     wr_watch_over(task);
 }
 
+/* Its gates hear of it, if it was let through by any. */
+static void tell_gates(struct weir_group *group, struct weir_task *task, const struct wr_end *end)
+{
+    struct wr_gates *gates = wr_group_gates(group);
+    bool decided = wr_task_outcome(task) != WEIR_UNSETTLED;
+
+    if (gates && gates->passes)
+        wr_gates_ended(group, task, decided ? wr_load(&task->error, relaxed) : end->error, end->at);
+}
+
 /* Takes a task from where it stands, with what it holds there. False: it stays: its body runs on, or it is on its way
  * in. */
-static bool take_out(struct weir_group *group, struct weir_task *task, bool body_over)
+static bool take_out(struct weir_group *group, struct weir_task *task, const struct wr_end *end)
 {
+    bool body_over = end->body_over;
+
     switch (wr_task_word(task) & WR_PHASE_MASK) {
     case WR_PHASE_QUEUED:
         withdraw(group, task);
         return true;
     case WR_PHASE_RUNNING:
-        if (body_over)
+        if (body_over) {
+            tell_gates(group, task, end);
             give_back(group, task);
+        }
         return body_over;
     case WR_PHASE_GUEST:
         if (body_over) {
@@ -164,6 +180,7 @@ static bool take_out(struct weir_group *group, struct weir_task *task, bool body
         }
         return body_over;
     case WR_PHASE_PENDING:
+        tell_gates(group, task, end);
         unpend(group, task);
         group->pending--;
         wr_group_settle_pending(group, wr_task_cost(task));
@@ -229,7 +246,7 @@ bool wr_task_end_locked(struct weir_task *task, const struct wr_end *end)
         return false;
     wr_group_entered(group); /* first: what quiet waits for is never nowhere */
     group->telling++;
-    over = take_out(group, task, end->body_over);
+    over = take_out(group, task, end);
     if (decides) {
         decide(group, task, end, end->started_at ? end->started_at : started_at);
         hold_for_telling(task, over);

@@ -172,7 +172,7 @@ static weir_reason shut_out(struct weir_group *group, uint32_t cost)
         return WEIR_REASON_EVICTED;
     if (!wr_can_ever(&group->sums, &ex->root, cost))
         return WEIR_REASON_GROUP_QUEUE_FULL; /* a limit was lowered since we looked */
-    return WEIR_REASON_NONE;
+    return wr_group_gates(group) ? wr_gates_accept(group, cost, wr_os_now()) : WEIR_REASON_NONE;
 }
 
 /* The last word on a task that its group and the executor have admitted, and that stands in its queue: the domain's. */
@@ -694,7 +694,7 @@ static inline bool submit_freely(struct weir_executor *ex, struct weir_group *gr
 {
     bool fits, wake = false;
 
-    fits = !group->evicted && !wr_load(&ex->closed, seq_cst) &&
+    fits = !group->evicted && !wr_load(&ex->closed, seq_cst) && !wr_group_gates(group) &&
            !wr_load(&ex->policy.watched, relaxed) &&
            wr_queue_make_room(group, &group->queue, WR_ENTRY_WORDS) &&
            wr_admit_freely(&group->sums);

@@ -22,13 +22,30 @@ static uint64_t tasks_ahead(struct weir_group *group, const struct weir_task *ta
     return ahead;
 }
 
+/* What the gate says that refused it; a gate of the user's is named. */
+static void why_gated(weir_why *why, struct weir_group *group)
+{
+    weir_gate_state state;
+    const char *name = wr_gates_describe(group, &state);
+
+    why->reason = state.reason;
+    why->limit = state.limit;
+    why->held = state.held;
+    if (state.earliest > why->earliest)
+        why->earliest = state.earliest;
+    if (state.reason == WEIR_REASON_COOLING_DOWN || state.reason == WEIR_REASON_PACED)
+        return;
+    why->node = "gate";
+    why->key = name;
+}
+
 /* Under the lock. */
 static void why_waiting(weir_why *why, struct weir_group *group, struct weir_task *task)
 {
     struct wr_root *root = &group->executor->root;
     struct wr_sums *s = &group->sums;
 
-    why->earliest = wr_gate_opens_at(group);
+    why->earliest = wr_gates_open_at(group);
     why->reason = wr_blocked_by(s, root, wr_cost_at(wr_group_first(group)));
     if (why->reason == WEIR_REASON_NONE && group->executor->hall)
         why->reason = wr_domain_blocked_by(group, &why->limit, &why->held);
@@ -56,6 +73,9 @@ static void why_waiting(weir_why *why, struct weir_group *group, struct weir_tas
     case WEIR_REASON_NO_THREAD:
         why->node = "executor";
         wr_berths_count(group->executor, &why->limit, &why->held);
+        break;
+    case WEIR_REASON_GATED:
+        why_gated(why, group);
         break;
     case WEIR_REASON_NONE:
         why->reason = wr_group_first(group) == task->place ? WEIR_REASON_NO_WORKER
