@@ -101,31 +101,27 @@ static int new_heir(struct weir_group **out, struct weir_executor *ex, const cha
     return rc;
 }
 
-/* The generation before the heir, with a record where that is kept, or NULL. Under the shard's lock. */
-static int find_present(struct weir_group **out, struct wr_shard *shard,
+/* The present generation, with a record where its heir is kept; NULL: there is none. Under the shard's lock. */
+static int find_present(struct weir_group **out, const struct wr_shard *shard,
                         const struct weir_group *heir)
 {
-    struct weir_group *present = wr_load(&heir->executor->closed, acquire)
-                                     ? NULL
-                                     : wr_shard_get(shard, heir->hash, heir->key);
     bool memory = true;
 
-    if (present) {
-        wr_lock(&present->lock);
-        memory = wr_group_rare(present) != NULL;
-        wr_unlock(&present->lock);
+    *out = NULL;
+    if (wr_load(&heir->executor->closed, acquire))
+        return WEIR_ECLOSED;
+    *out = wr_shard_get(shard, heir->hash, heir->key);
+    if (*out) {
+        wr_lock(&(*out)->lock);
+        memory = wr_group_rare(*out) != NULL;
+        wr_unlock(&(*out)->lock);
     }
-    *out = memory ? present : NULL;
     return memory ? 0 : WEIR_ENOMEM;
 }
 
-/* The heir takes the old one's place, charged for what that has in flight. Under the waits' lock and the shard's. */
-static void succeed(struct weir_group *old, struct weir_group *heir)
+/* The heir is charged for what the old one has in flight. */
+static void charge_heir(struct weir_group *old, struct weir_group *heir)
 {
-    struct weir_executor *ex = old->executor;
-
-    wr_group_detach(old);
-    wr_group_introduce(heir, wr_table_shard(&ex->table, heir->hash)); /* before tasks know it */
     wr_lock(&old->lock);
     heir->sums.carried = old->sums.inflight + old->sums.carried;
     heir->pins = heir->sums.carried > 0; /* by the old one, until it is gone */
@@ -134,7 +130,18 @@ static void succeed(struct weir_group *old, struct weir_group *heir)
         wr_waits_carry_over(old, heir);
     }
     wr_unlock(&old->lock);
-    wr_add(&ex->evicted, 1, relaxed);
+    wr_add(&old->executor->evicted, 1, relaxed);
+}
+
+/* The heir takes the place of `old`, or of one that was evicted meanwhile (NULL). Under the waits' lock and the
+ * shard's. Whatever ends in the old one from now on goes to the heir, so that is complete before it is charged. */
+static void succeed(struct weir_group *old, struct weir_group *heir, struct wr_shard *shard)
+{
+    if (old)
+        wr_group_detach(old);
+    wr_group_introduce(heir, shard);
+    if (old)
+        charge_heir(old, heir);
 }
 
 static int carry_over(struct weir_executor *ex, const char *key, int flags)
@@ -148,17 +155,15 @@ static int carry_over(struct weir_executor *ex, const char *key, int flags)
     wr_waits_lock();
     shard = wr_table_lock(&ex->table, heir->hash);
     rc = find_present(&old, shard, heir);
-    if (old)
-        succeed(old, heir);
+    if (!rc)
+        succeed(old, heir, shard);
     wr_unlock(&shard->lock);
     wr_waits_unlock();
-    if (old) {
-        wr_group_retire(old, WEIR_REASON_EVICTED, flags);
-    } else { /* evicted meanwhile: the policy has answered for a generation that is left out */
-        wr_add(&ex->table.generation, 1, relaxed);
+    if (rc)
         wr_group_discard(heir);
-    }
-    return rc;
+    else if (old)
+        wr_group_retire(old, WEIR_REASON_EVICTED, flags);
+    return rc == WEIR_ECLOSED ? 0 : rc; /* then all are evicted anyway */
 }
 
 int weir_group_evict(weir_executor *ex, const char *key, int flags)
