@@ -229,6 +229,5 @@ bool wr_group_never_finishes(struct weir_group *group);
 bool wr_group_refresh(struct weir_group *group);
 
 void wr_group_refuse_count(struct weir_group *group, weir_reason reason);
-uint64_t wr_group_rejected(const struct weir_group *group);
 
 #endif

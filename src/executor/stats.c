@@ -10,10 +10,8 @@
 #include <string.h>
 #include <weir/error.h>
 
-uint64_t wr_group_rejected(const struct weir_group *group)
-{
-    return group->rare ? group->rare->refused.total : 0;
-}
+/* For a struct that has the counters under their names. */
+#define FROM_TOTALS(type, name, ...) .name = t.name,
 
 /* The reasons that the struct has room for. */
 static void fill_rejected_by(weir_group_stats *s, const struct wr_refusals *refused)
@@ -25,30 +23,23 @@ static void fill_rejected_by(weir_group_stats *s, const struct wr_refusals *refu
 /* Under the lock. */
 static void group_snapshot(weir_group_stats *s, const struct weir_group *group)
 {
-    *s = (weir_group_stats){
-        .size = sizeof(*s),
-        .running = group->bodies,
-        .inflight = (uint64_t)group->bodies + group->pending,
-        .waiting = group->sums.queued,
-        .limit = wr_limit_to(group->sums.limit),
-        .inflight_max = wr_limit_to(group->sums.inflight_max),
-        .queue_max = wr_queue_to(group->sums.queue_max),
-        .submitted = wr_group_submitted(group),
-        .started = group->started,
-        .succeeded = group->succeeded,
-        .failed = group->failed,
-        .cancelled = group->cancelled,
-        .rejected = wr_group_rejected(group),
-        .peak = group->peak,
-        .waited_ns = group->waited_ns,
-        .ran_ns = group->ran_ns,
-        .paused = (group->sums.closed & WR_PAUSED) != 0,
-        .generation = group->generation,
-        .run_on = (weir_carrier)group->carrier,
-        .domain = weir_group_domain(group),
-    };
+    struct wr_totals t = { 0 };
+
+    wr_totals_add_group(&t, group);
+    *s = (weir_group_stats){ .size = sizeof(*s),
+                             .running = group->bodies,
+                             .inflight = (uint64_t)group->bodies + group->pending,
+                             .waiting = group->sums.queued,
+                             .limit = wr_limit_to(group->sums.limit),
+                             .inflight_max = wr_limit_to(group->sums.inflight_max),
+                             .queue_max = wr_queue_to(group->sums.queue_max),
+                             .peak = group->peak,
+                             .paused = (group->sums.closed & WR_PAUSED) != 0,
+                             .generation = group->generation,
+                             .run_on = (weir_carrier)group->carrier,
+                             .domain = weir_group_domain(group),
+                             WR_COUNTERS(FROM_TOTALS) };
     if (group->rare) {
-        s->timed_out = group->rare->timed_out;
         s->overdue = group->rare->overdue;
         s->stalls = group->rare->stalls;
         fill_rejected_by(s, &group->rare->refused);
@@ -139,57 +130,28 @@ int weir_group_totals_get(weir_group_totals *out, weir_executor *ex, const char 
         add_generations(&t, ex, key);
     else
         add_archived(&t, &ex->archive, 0, NULL);
-    totals = (weir_group_totals){
-        .size = sizeof(totals),
-        .generations = t.generations,
-        .submitted = t.submitted,
-        .started = t.started,
-        .succeeded = t.succeeded,
-        .failed = t.failed,
-        .cancelled = t.cancelled,
-        .rejected = t.rejected,
-        .timed_out = t.timed_out,
-        .waited_ns = t.waited_ns,
-        .ran_ns = t.ran_ns,
-    };
+    totals = (weir_group_totals){ .size = sizeof(totals),
+                                  .generations = t.generations,
+                                  WR_COUNTERS(FROM_TOTALS) };
     return key && !t.generations ? WEIR_ENOGROUP : wr_options_store(out, &totals, sizeof(totals));
 }
 
-/* Adds a group's figures; under the shard's lock. */
-static void add_group(weir_executor_stats *s, struct weir_group *group)
-{
-    weir_group_stats g;
-
-    wr_lock(&group->lock);
-    group_snapshot(&g, group);
-    wr_unlock(&group->lock);
-    s->running += g.running;
-    s->inflight += g.inflight;
-    s->waiting += g.waiting;
-    s->submitted += g.submitted;
-    s->started += g.started;
-    s->succeeded += g.succeeded;
-    s->failed += g.failed;
-    s->cancelled += g.cancelled;
-    s->rejected += g.rejected;
-    s->timed_out += g.timed_out;
-}
-
-static void add_shard(weir_executor_stats *s, struct wr_shard *shard)
+/* Adds what a shard's groups have now, and what they have counted. */
+static void add_shard(weir_executor_stats *s, struct wr_totals *totals, struct wr_shard *shard)
 {
     struct weir_group *group = NULL;
 
     wr_lock(&shard->lock);
-    s->submitted += shard->gone.submitted;
-    s->started += shard->gone.started;
-    s->succeeded += shard->gone.succeeded;
-    s->failed += shard->gone.failed;
-    s->cancelled += shard->gone.cancelled;
-    s->rejected += shard->gone.rejected;
-    s->timed_out += shard->gone.timed_out;
     s->groups += shard->count;
-    while ((group = wr_shard_next_or_retired(shard, group)))
-        add_group(s, group);
+    wr_totals_add(totals, &shard->gone);
+    while ((group = wr_shard_next_or_retired(shard, group))) {
+        wr_lock(&group->lock);
+        s->running += group->bodies;
+        s->inflight += (uint64_t)group->bodies + group->pending;
+        s->waiting += group->sums.queued;
+        wr_totals_add_group(totals, group);
+        wr_unlock(&group->lock);
+    }
     wr_unlock(&shard->lock);
 }
 
@@ -210,11 +172,15 @@ static uint64_t threads_of(struct weir_executor *ex)
 int weir_executor_stats_get(weir_executor_stats *out, weir_executor *ex)
 {
     weir_executor_stats s = { .size = sizeof(s) };
+    struct wr_totals t = { 0 };
 
     if (!out || !ex)
         return WEIR_EINVAL;
     for (int i = 0; i < WR_SHARDS; i++)
-        add_shard(&s, &ex->table.shard[i]);
+        add_shard(&s, &t, &ex->table.shard[i]);
+#define SET(type, name, ...) s.name = t.name;
+    WR_TASK_COUNTERS(SET)
+#undef SET
     s.evicted = wr_load(&ex->evicted, relaxed);
     s.overdue = wr_load(&ex->freed, relaxed);
     s.stalls = wr_load(&ex->stalls, relaxed);

@@ -20,34 +20,18 @@ struct wr_archived {
 
 void wr_totals_add(struct wr_totals *to, const struct wr_totals *from)
 {
+#define ADD(type, name, ...) to->name += from->name;
     to->generations += from->generations;
-    to->submitted += from->submitted;
-    to->started += from->started;
-    to->succeeded += from->succeeded;
-    to->failed += from->failed;
-    to->cancelled += from->cancelled;
-    to->rejected += from->rejected;
-    to->timed_out += from->timed_out;
-    to->waited_ns += from->waited_ns;
-    to->ran_ns += from->ran_ns;
+    WR_COUNTERS(ADD)
+#undef ADD
 }
 
 void wr_totals_add_group(struct wr_totals *to, const struct weir_group *group)
 {
-    const struct wr_totals totals = {
-        .generations = 1,
-        .submitted = wr_group_submitted(group),
-        .started = group->started,
-        .succeeded = group->succeeded,
-        .failed = group->failed,
-        .cancelled = group->cancelled,
-        .rejected = wr_group_rejected(group),
-        .timed_out = group->rare ? group->rare->timed_out : 0,
-        .waited_ns = group->waited_ns,
-        .ran_ns = group->ran_ns,
-    };
-
-    wr_totals_add(to, &totals);
+#define ADD(type, name, where, ...) to->name += (where);
+    to->generations++;
+    WR_COUNTERS(ADD)
+#undef ADD
 }
 
 /* ---- the archive ------------------------------------------------------------------------------- */

@@ -11,10 +11,28 @@
 
 struct weir_group;
 
+/* What a group counts: type, name in every snapshot, where `group` has it, unit, and what it is. Sums and snapshots are
+ * made from these two lists. */
+#define WR_TASK_COUNTERS(X)                                                              \
+    X(uint64_t, submitted, wr_group_submitted(group), "tasks", "Tasks submitted")        \
+    X(uint64_t, started, group->started, "tasks", "Tasks whose body began under limits") \
+    X(uint64_t, succeeded, group->succeeded, "tasks", "Tasks that ended well")           \
+    X(uint64_t, failed, group->failed, "tasks", "Tasks that ended with an error")        \
+    X(uint64_t, cancelled, group->cancelled, "tasks", "Tasks that were cancelled")       \
+    X(uint64_t, rejected, group->rare ? group->rare->refused.total : 0, "tasks",         \
+      "Tasks refused, or put out of the queue")                                          \
+    X(uint64_t, timed_out, group->rare ? group->rare->timed_out : 0, "tasks",            \
+      "Tasks that a deadline ended")
+#define WR_TIME_COUNTERS(X)                                                                  \
+    X(int64_t, waited_ns, group->waited_ns, "ns", "Time from submit to start, of all tasks") \
+    X(int64_t, ran_ns, group->ran_ns, "ns", "Time from start to return, of all bodies")
+#define WR_COUNTERS(X) WR_TASK_COUNTERS(X) WR_TIME_COUNTERS(X)
+
 struct wr_totals {
     uint64_t generations; /* that the sum is over */
-    uint64_t submitted, started, succeeded, failed, cancelled, rejected, timed_out;
-    int64_t waited_ns, ran_ns;
+#define DECLARE(type, name, ...) type name;
+    WR_COUNTERS(DECLARE)
+#undef DECLARE
 };
 
 void wr_totals_add(struct wr_totals *to, const struct wr_totals *from);
