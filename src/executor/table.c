@@ -1,63 +1,14 @@
-/* The table of groups: SipHash-1-3 over the key, shards, chains, doubling.
- *
- * The hash is J.-P. Aumasson and D. J. Bernstein's SipHash with one compression and three finalisation
- * rounds, written down from its specification: keyed, so that nobody who does not know the seed can
- * make keys that share a chain.
+/* The table of groups: shards, chains, doubling.
  * SPDX-License-Identifier: MIT */
 #include "executor/table.h"
 
 #include "base/assert.h"
+#include "base/hash.h"
 #include "base/os.h"
 #include "executor/group.h"
 
 #include <string.h>
 #include <weir/error.h>
-
-static uint64_t rotate(uint64_t x, int by)
-{
-    return x << by | x >> (64 - by);
-}
-
-static void sip_round(uint64_t v[4])
-{
-    v[0] += v[1];
-    v[1] = rotate(v[1], 13) ^ v[0];
-    v[0] = rotate(v[0], 32);
-    v[2] += v[3];
-    v[3] = rotate(v[3], 16) ^ v[2];
-    v[0] += v[3];
-    v[3] = rotate(v[3], 21) ^ v[0];
-    v[2] += v[1];
-    v[1] = rotate(v[1], 17) ^ v[2];
-    v[2] = rotate(v[2], 32);
-}
-
-static void sip_word(uint64_t v[4], uint64_t word)
-{
-    v[3] ^= word;
-    sip_round(v);
-    v[0] ^= word;
-}
-
-uint32_t wr_table_hash(const struct wr_table *table, const char *key, size_t length)
-{
-    uint64_t v[4] = { table->seed[0] ^ 0x736f6d6570736575u, table->seed[1] ^ 0x646f72616e646f6du,
-                      table->seed[0] ^ 0x6c7967656e657261u, table->seed[1] ^ 0x7465646279746573u };
-    uint64_t word, last = (uint64_t)length << 56;
-    size_t at = 0;
-
-    for (; at + 8 <= length; at += 8) {
-        memcpy(&word, key + at, 8);
-        sip_word(v, word);
-    }
-    for (size_t i = at; i < length; i++)
-        last |= (uint64_t)(unsigned char)key[i] << 8 * (i - at);
-    sip_word(v, last);
-    v[2] ^= 0xff;
-    for (int i = 0; i < 3; i++)
-        sip_round(v);
-    return (uint32_t)(v[0] ^ v[1] ^ v[2] ^ v[3]);
-}
 
 int wr_table_init(struct wr_table *table)
 {
@@ -84,6 +35,11 @@ void wr_table_fini(struct wr_table *table)
     for (int i = 0; table->shard && i < WR_SHARDS; i++)
         free_buckets(&table->shard[i]);
     wr_os_free(table->shard);
+}
+
+uint32_t wr_table_hash(const struct wr_table *table, const char *key, size_t length)
+{
+    return (uint32_t)wr_hash(table->seed, key, length);
 }
 
 struct wr_shard *wr_table_lock(struct wr_table *table, uint32_t hash)
