@@ -568,55 +568,63 @@ bool wr_group_never_finishes(struct weir_group *group)
     return never;
 }
 
+/* The present generation behind a handle, locked and pinned, to be changed; NULL: the executor is closed. */
+static struct weir_group *begin_change(struct weir_group *handle)
+{
+    struct weir_group *group = wr_group_current(handle);
+
+    if (group)
+        wr_lock(&group->lock);
+    return group;
+}
+
+/* Whatever depends on it is told. */
+static void end_change(struct weir_group *group)
+{
+    struct weir_executor *ex = group->executor;
+    bool wake = wr_group_refresh(group);
+
+    wr_unlock(&group->lock);
+    if (wake)
+        wr_executor_wake(ex);
+    wr_room_made(ex);
+    wr_waits_suspect(ex);
+    wr_group_unpin(group);
+}
+
 int weir_group_resize(weir_group *handle, int64_t limit, int64_t inflight_max, int64_t queue_max)
 {
+    uint32_t l = wr_limit_from(limit), f = wr_limit_from(inflight_max), q = 0;
     struct weir_group *group;
     struct wr_sums *s;
-    uint32_t l = wr_limit_from(limit), f = wr_limit_from(inflight_max), q = 0;
-    bool wake = false, too_low;
+    bool too_low;
 
     if (!handle || (limit && !l) || (inflight_max && !f) ||
         (queue_max && !wr_queue_from(&q, queue_max)))
         return WEIR_EINVAL;
-    group = wr_group_current(handle);
+    group = begin_change(handle);
     if (!group)
         return WEIR_ECLOSED;
-    wr_lock(&group->lock);
     s = &group->sums;
     too_low = (limit && l < highest_cost(group)) || (inflight_max && f < highest_cost(group));
-    if (!too_low) {
+    if (!too_low)
         wr_set_limits(s, &group->executor->root, limit ? l : s->limit,
                       inflight_max ? f : s->inflight_max, queue_max ? q : s->queue_max);
-        wake = wr_group_refresh(group);
-    }
-    wr_unlock(&group->lock);
-    if (wake)
-        wr_executor_wake(group->executor);
-    wr_room_made(group->executor);
-    wr_waits_suspect(group->executor);
-    wr_group_unpin(group);
+    end_change(group);
     return too_low ? WEIR_EINVAL : 0;
 }
 
 int weir_group_run_on(weir_group *handle, weir_carrier carrier)
 {
     struct weir_group *group;
-    bool wake;
 
     if (!handle || (unsigned)carrier > WEIR_THREADS)
         return WEIR_EINVAL;
-    group = wr_group_current(handle);
+    group = begin_change(handle);
     if (!group)
         return WEIR_ECLOSED;
-    wr_lock(&group->lock);
-    group->carrier = (uint8_t)carrier;
-    wake = wr_group_refresh(group); /* it may have waited for a thread */
-    wr_unlock(&group->lock);
-    if (wake)
-        wr_executor_wake(group->executor);
-    wr_room_made(group->executor);
-    wr_waits_suspect(group->executor);
-    wr_group_unpin(group);
+    group->carrier = (uint8_t)carrier; /* it may have waited for a thread */
+    end_change(group);
     return 0;
 }
 
@@ -626,12 +634,10 @@ int weir_group_set_weight(weir_group *handle, int64_t weight)
 
     if (!handle || weight < 1 || weight > WEIR_WEIGHT_MAX)
         return WEIR_EINVAL;
-    group = wr_group_current(handle);
+    group = begin_change(handle);
     if (!group)
         return WEIR_ECLOSED;
-    wr_lock(&group->lock);
     group->weight = (uint16_t)weight;
-    wr_unlock(&group->lock);
-    wr_group_unpin(group);
+    end_change(group);
     return 0;
 }
