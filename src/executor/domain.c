@@ -26,6 +26,26 @@ const char *weir_task_domain(const weir_task *task)
     return weir_group_domain(task->group);
 }
 
+static int refuse_call(weir_message *message, int error, const char *domain, const char *why)
+{
+    if (message)
+        snprintf(message->text, sizeof(message->text), "domain \"%.64s\": %s", domain, why);
+    return error;
+}
+
+/* Finds the domain of a call; negative: the answer. `unless` says why it cannot be the default one, NULL: it can. */
+static int named_domain(weir_executor *ex, const char *name, const char *unless,
+                        weir_message *message)
+{
+    int d = ex && name ? wr_policy_domain(&ex->policy, name) : -1;
+
+    if (!ex || !name)
+        return WEIR_EINVAL;
+    if (d < 0)
+        return refuse_call(message, WEIR_ENODOMAIN, name, "unknown domain");
+    return d == WR_DEFAULT && unless ? refuse_call(message, WEIR_EINVAL, name, unless) : d;
+}
+
 static const char *receiver_of(const struct weir_executor *ex, const struct wr_share *s)
 {
     bool away = s->released || s->slots.forced || s->places.forced;
@@ -49,13 +69,11 @@ static uint32_t count_waiting(struct weir_executor *ex, uint32_t d, uint32_t pro
 
 int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char *name)
 {
-    int d = ex && name ? wr_policy_domain(&ex->policy, name) : -1;
+    int d = out ? named_domain(ex, name, NULL, NULL) : WEIR_EINVAL;
     struct wr_share s;
 
-    if (!out || !ex || !name)
-        return WEIR_EINVAL;
     if (d < 0)
-        return WEIR_ENODOMAIN;
+        return d;
     wr_lock(&ex->hall->lock);
     s = ex->hall->ledger.share[d];
     wr_unlock(&ex->hall->lock);
@@ -94,21 +112,6 @@ int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char 
         .places_recalled = s.places.recalls,
     };
     return wr_options_store(out, &stats, sizeof(stats));
-}
-
-static int refuse_call(weir_message *message, int error, const char *domain, const char *why)
-{
-    if (message)
-        snprintf(message->text, sizeof(message->text), "domain \"%.64s\": %s", domain, why);
-    return error;
-}
-
-/* Finds the domain of a call; negative: the answer. */
-static int named_domain(weir_executor *ex, const char *name, weir_message *message)
-{
-    int d = wr_policy_domain(&ex->policy, name);
-
-    return d < 0 ? refuse_call(message, WEIR_ENODOMAIN, name, "unknown domain") : d;
 }
 
 /* Refuses what waits in a group, unless its domain was restored meanwhile: then it may stay. Locks the group: if
@@ -156,18 +159,13 @@ int weir_domain_release(weir_executor *ex, const char *name, const char *receive
                         weir_message *message)
 {
     const char *to = receiver ? receiver : WEIR_DEFAULT_DOMAIN;
+    int d = named_domain(ex, name, "the default domain cannot be released", message);
+    int r = d < 0 ? d : named_domain(ex, to, NULL, message);
     struct wr_hall *hall;
     bool already, can;
-    int d, r;
 
-    if (!ex || !name)
-        return WEIR_EINVAL;
-    d = named_domain(ex, name, message);
-    r = d < 0 ? d : named_domain(ex, to, message);
     if (r < 0)
         return r;
-    if (d == WR_DEFAULT)
-        return refuse_call(message, WEIR_EINVAL, name, "the default domain cannot be released");
     if (d == r)
         return refuse_call(message, WEIR_EINVAL, name, "a domain cannot receive its own slots");
     hall = ex->hall;
@@ -200,17 +198,12 @@ int weir_domain_release(weir_executor *ex, const char *name, const char *receive
 
 int weir_domain_restore(weir_executor *ex, const char *name, weir_message *message)
 {
+    int d = named_domain(ex, name, "the default domain is never released", message);
     struct wr_hall *hall;
     bool released;
-    int d;
 
-    if (!ex || !name)
-        return WEIR_EINVAL;
-    d = named_domain(ex, name, message);
     if (d < 0)
         return d;
-    if (d == WR_DEFAULT)
-        return refuse_call(message, WEIR_EINVAL, name, "the default domain is never released");
     hall = ex->hall;
     wr_lock(&hall->lock);
     released = hall->ledger.share[d].released;
@@ -271,16 +264,11 @@ int weir_domain_resize(weir_executor *ex, const char *name, int64_t slots, int64
     uint32_t most_slots, most_places;
     struct wr_ledger *l;
     bool in_release, slots_fit, queue_fits;
-    int d;
+    int d = named_domain(
+        ex, name, "the default domain has what the other domains leave: resize those", message);
 
-    if (!ex || !name)
-        return WEIR_EINVAL;
-    d = named_domain(ex, name, message);
     if (d < 0)
         return d;
-    if (d == WR_DEFAULT)
-        return refuse_call(message, WEIR_EINVAL, name,
-                           "the default domain has what the other domains leave: resize those");
     l = &ex->hall->ledger;
     if (queue && queue != WEIR_NO_LIMIT)
         wr_hall_count(ex);
