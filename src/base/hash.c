@@ -5,48 +5,61 @@
 
 #include <string.h>
 
-static uint64_t rotate(uint64_t x, int by)
+struct state {
+    uint64_t a, b, c, d;
+};
+
+static inline uint64_t rotate(uint64_t x, int by)
 {
     return x << by | x >> (64 - by);
 }
 
-static void sip_round(uint64_t v[4])
+/* By value: so the state stays in registers. */
+static inline __attribute__((always_inline)) struct state sip_round(struct state s)
 {
-    v[0] += v[1];
-    v[1] = rotate(v[1], 13) ^ v[0];
-    v[0] = rotate(v[0], 32);
-    v[2] += v[3];
-    v[3] = rotate(v[3], 16) ^ v[2];
-    v[0] += v[3];
-    v[3] = rotate(v[3], 21) ^ v[0];
-    v[2] += v[1];
-    v[1] = rotate(v[1], 17) ^ v[2];
-    v[2] = rotate(v[2], 32);
+    s.a += s.b;
+    s.b = rotate(s.b, 13) ^ s.a;
+    s.a = rotate(s.a, 32);
+    s.c += s.d;
+    s.d = rotate(s.d, 16) ^ s.c;
+    s.a += s.d;
+    s.d = rotate(s.d, 21) ^ s.a;
+    s.c += s.b;
+    s.b = rotate(s.b, 17) ^ s.c;
+    s.c = rotate(s.c, 32);
+    return s;
 }
 
-static void sip_word(uint64_t v[4], uint64_t word)
+static inline struct state sip_word(struct state s, uint64_t word)
 {
-    v[3] ^= word;
-    sip_round(v);
-    v[0] ^= word;
+    s.d ^= word;
+    s = sip_round(s);
+    s.a ^= word;
+    return s;
+}
+
+/* The last bytes, fewer than eight, in the order in which eight would be loaded on a little-endian machine. */
+static inline uint64_t rest_of(const char *text, size_t length)
+{
+    uint64_t rest = 0;
+
+    for (size_t i = 0; i < length; i++)
+        rest |= (uint64_t)(unsigned char)text[i] << 8 * i;
+    return rest;
 }
 
 uint64_t wr_hash(const uint64_t seed[2], const char *text, size_t length)
 {
-    uint64_t v[4] = { seed[0] ^ 0x736f6d6570736575u, seed[1] ^ 0x646f72616e646f6du,
-                      seed[0] ^ 0x6c7967656e657261u, seed[1] ^ 0x7465646279746573u };
+    struct state s = { seed[0] ^ 0x736f6d6570736575u, seed[1] ^ 0x646f72616e646f6du,
+                       seed[0] ^ 0x6c7967656e657261u, seed[1] ^ 0x7465646279746573u };
     uint64_t word, last = (uint64_t)length << 56;
-    size_t at = 0;
 
-    for (; at + 8 <= length; at += 8) {
-        memcpy(&word, text + at, 8);
-        sip_word(v, word);
+    for (; length >= 8; length -= 8, text += 8) {
+        memcpy(&word, text, 8);
+        s = sip_word(s, word);
     }
-    for (size_t i = at; i < length; i++)
-        last |= (uint64_t)(unsigned char)text[i] << 8 * (i - at);
-    sip_word(v, last);
-    v[2] ^= 0xff;
-    for (int i = 0; i < 3; i++)
-        sip_round(v);
-    return v[0] ^ v[1] ^ v[2] ^ v[3];
+    s = sip_word(s, last | rest_of(text, length));
+    s.c ^= 0xff;
+    s = sip_round(sip_round(sip_round(s)));
+    return s.a ^ s.b ^ s.c ^ s.d;
 }

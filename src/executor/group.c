@@ -234,13 +234,8 @@ static struct weir_group *pin_existing(struct wr_shard *shard, uint32_t hash, co
 
 struct weir_group *wr_group_lock_by_key(struct weir_executor *ex, const char *key)
 {
-    uint32_t hash = wr_table_hash(&ex->table, key, strlen(key));
-    struct wr_shard *shard = wr_table_lock(&ex->table, hash);
-    struct weir_group *group = wr_shard_get(shard, hash, key);
+    struct weir_group *group = wr_table_lock_group(&ex->table, key);
 
-    if (group)
-        wr_lock(&group->lock);
-    wr_unlock(&shard->lock);
     if (!group || group->resolution == WR_RESOLVED)
         return group;
     wr_unlock(&group->lock);

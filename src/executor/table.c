@@ -78,6 +78,18 @@ struct weir_group *wr_shard_get(const struct wr_shard *shard, uint32_t hash, con
     return group;
 }
 
+struct weir_group *wr_table_lock_group(struct wr_table *table, const char *key)
+{
+    uint32_t hash = wr_table_hash(table, key, strlen(key));
+    struct wr_shard *shard = wr_table_lock(table, hash);
+    struct weir_group *group = wr_shard_get(shard, hash, key);
+
+    if (group)
+        wr_lock(&group->lock);
+    wr_unlock(&shard->lock);
+    return group;
+}
+
 static void hang(struct wr_shard *shard, struct weir_group *group)
 {
     struct weir_group **bucket = bucket_of(shard, group->hash);

@@ -49,6 +49,9 @@ static inline struct wr_shard *wr_table_shard(const struct wr_table *table, uint
 /* Locks the shard of that hash, and answers it. */
 struct wr_shard *wr_table_lock(struct wr_table *table, uint32_t hash);
 
+/* Locks the group of that key; NULL: there is none. The shard is locked until the group is, and not after. */
+struct weir_group *wr_table_lock_group(struct wr_table *table, const char *key);
+
 /* Locks all, one after the other; never while one of them is held. */
 void wr_table_lock_all(struct wr_table *table);
 void wr_table_unlock_all(struct wr_table *table);
