@@ -519,10 +519,10 @@ bool wr_domain_may_get_slot(struct weir_group *group, struct wr_hopes *hopes)
 
     wr_lock(&hall->lock);
     *hopes = (struct wr_hopes){ .movers = slot_movers(&hall->ledger, group->domain) };
-    if (s->released || !has_slots(&hall->ledger, group->domain))
-        may = true; /* what waits there is being refused; or waits until it is given some */
-    else if (s->promised || group->taken)
-        may = true; /* one is there: it may be recalled, but goes back when a task was on it */
+    /* What waits there is being refused; or waits until it is given some; or one is there: it may be recalled, but goes
+     * back when a task was on it. */
+    if (s->released || !has_slots(&hall->ledger, group->domain) || s->promised || group->taken)
+        may = true;
     else if (hall->ledger.moved[WR_SLOTS] || hall->ledger.lending.on)
         may = slot_is_left_in_copy(hall, group->domain, &hopes->lenders);
     else

@@ -92,18 +92,18 @@ static void grow(struct wr_archive *archive)
 /* A new entry, or NULL without memory. */
 static struct wr_archived *append(struct wr_archive *archive, uint32_t hash, const char *key)
 {
-    struct wr_archived *entry, **at;
+    size_t key_size = strlen(key) + 1;
+    struct wr_archived *entry;
 
     if (archive->count >= archive->size)
         grow(archive);
-    entry = archive->size ? wr_os_alloc(sizeof(*entry) + strlen(key) + 1) : NULL;
+    entry = archive->size ? wr_os_alloc(sizeof(*entry) + key_size) : NULL;
     if (!entry)
         return NULL;
     entry->hash = hash;
-    strcpy(entry->key, key);
+    memcpy(entry->key, key, key_size);
     wr_list_init(&entry->link);
-    at = place_of(archive, hash, key);
-    *at = entry;
+    *place_of(archive, hash, key) = entry;
     archive->count++;
     return entry;
 }
