@@ -81,15 +81,28 @@ static bool thread_comes_free(struct weir_executor *ex)
     return taken > 0 && taken > count_groups(ex, keeps_thread, 0);
 }
 
-/* Permits for another task that goes first: while anything else that holds some can end, the order may yet change. What
- * is first is looked at last, since it may have changed in the meantime. */
+/* Whether it goes on with its turn, before others, when its gate opens by itself. */
+static bool has_a_turn_to_come(struct weir_group *group, uint32_t arg)
+{
+    bool has;
+
+    (void)arg;
+    wr_lock(&group->lock);
+    has = group->turn_left && group->sums.queued && wr_gate_opens_at(group);
+    wr_unlock(&group->lock);
+    return has;
+}
+
+/* Permits for another task that goes first: while anything else that holds some can end, or a group can go first instead, the
+ * order may yet change. What is first is looked at last, since it may have changed in the meantime. */
 static bool owed_may_come(const struct wr_need *need)
 {
     struct weir_group *group = need->arg;
     struct weir_executor *ex = group->executor;
     uint32_t owed;
 
-    if (wr_load(&ex->root.held, seq_cst) > need->node->stuck || thread_comes_free(ex))
+    if (wr_load(&ex->root.held, seq_cst) > need->node->stuck || thread_comes_free(ex) ||
+        count_groups(ex, has_a_turn_to_come, 0))
         return true;
     wr_lock(&group->lock);
     owed = wr_permits_owed_first(group);

@@ -145,6 +145,7 @@ static void gates_fired(struct wr_alarm *alarm, weir_time now)
     wr_lock(&gates->group->lock);
     gates->armed_for = 0;
     wr_gates_look(gates->group, now);
+    wr_waits_suspect(gates->group->executor); /* it has come to its turn, or has none */
     wr_group_changed(gates->group);
 }
 

@@ -103,6 +103,45 @@ SIM_TEST(test_a_limit_that_is_lowered_closes_a_circle_and_the_youngest_wait_give
     weir_executor_free(ex);
 }
 
+/* The group's turn was interrupted at 5, since it cools down until 60. Then it goes on, before the costly task that cannot
+ * start while X waits, until so many of its tasks have started as its weight is. X waits for the third. */
+static void wait_for_third_of_turn(int64_t weight, int rc)
+{
+    weir_group_policy groups[] = { { .key = "cools", .limit = 1, .weight = weight } };
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 3, .inflight_max = 3,
+                                                 .groups = groups, .group_count = 1));
+    struct waiter x = { .ex = ex, .key = "cools", .at_ms = 10, .rc = 1 };
+    struct body until_5 = { .until_ms = 5 };
+    weir_task *first, *second, *costly;
+
+    weir_group_pause(group_of(ex, "cools"));
+    first = submit(ex, "cools", &until_5);
+    second = submit(ex, "cools", NULL);
+    weir_group_resume(group_of(ex, "cools")); /* its turn begins with both of them */
+    start_waiter(&x, "x");
+    sleep_until(1);
+    CHECK(weir_group_cool_down(group_of(ex, "cools"), at(60)) == 0);
+    sleep_until(8);
+    CHECK(weir_submit_key(&costly, ex, "c", sleeps, NULL, WEIR_TASK(.cost = 3)) == 0);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK_EQ(x.rc, rc);
+    CHECK_EQ(x.ended_at, at(60));
+    check_done_at(first, 0, 5);
+    check_done_at(second, 60, 60);
+    check_done_at(costly, 60, 60);
+    weir_executor_free(ex);
+}
+
+SIM_TEST(test_who_waits_for_a_group_whose_turn_goes_on_when_its_gate_opens_is_not_stuck, 100)
+{
+    wait_for_third_of_turn(3, 0);
+}
+
+SIM_TEST(test_who_waits_for_a_group_whose_turn_is_over_when_its_gate_opens_is_refused_then, 100)
+{
+    wait_for_third_of_turn(2, WEIR_EDEADLK);
+}
+
 /* ---- loans --------------------------------------------------------------------------------------- */
 
 /* Groups are in the domain that their name begins with, if there is one. */
@@ -450,6 +489,10 @@ int main(void)
         cmocka_unit_test(test_a_costly_task_that_goes_first_closes_a_circle),
         cmocka_unit_test(
             test_a_limit_that_is_lowered_closes_a_circle_and_the_youngest_wait_gives_way),
+        cmocka_unit_test(
+            test_who_waits_for_a_group_whose_turn_goes_on_when_its_gate_opens_is_not_stuck),
+        cmocka_unit_test(
+            test_who_waits_for_a_group_whose_turn_is_over_when_its_gate_opens_is_refused_then),
         cmocka_unit_test(test_a_recalled_loan_closes_a_circle),
         cmocka_unit_test(test_a_loan_may_come_from_a_lender_that_has_yet_to_recall_another),
         cmocka_unit_test(test_a_slot_may_come_back_from_a_receiver_that_is_lent_another),
