@@ -252,6 +252,7 @@ static void calm_life(void *arg)
     live();
     calm.over = true;
     weir_sim_join(thread);
+    settle_some(1); /* what was cancelled, and has a handle yet */
     check_order();
     for (int i = 0; i < calm.count; i++)
         weir_task_unref(calm.task[i]);
