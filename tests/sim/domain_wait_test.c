@@ -7,9 +7,11 @@
 
 enum { TASKS = 24, HOLD_MS = 400, NESTED_MAX = 64, WAITS_MAX = 2 * NESTED_MAX };
 
-/* A body's wait. It is refused when the circle is put in words, perhaps a while before the body hears of it. */
+/* A body's wait. It is refused when the circle is put in words, perhaps a while before the body hears of it; or, if it has
+ * only just begun, by what was seen before that. */
 struct wait {
     weir_message why;
+    weir_time began;
     bool changed; /* since then a call was made, or a body gave up: that may have set it free */
 };
 
@@ -30,8 +32,10 @@ static void begin_change(void)
 
 static void end_change(void)
 {
+    weir_time now = weir_now();
+
     for (int i = 0; i < WAITS_MAX; i++)
-        if (life.wait[i] && life.wait[i]->why.text[0])
+        if (life.wait[i] && (life.wait[i]->why.text[0] || life.wait[i]->began == now))
             life.wait[i]->changed = true;
     life.changes--;
 }
@@ -92,6 +96,7 @@ static int waits(void **value, void *ms_arg)
         return 0;
     if (pick(2))
         weir_sleep(weir_now() + (int64_t)(intptr_t)ms_arg * MS);
+    wait.began = weir_now();
     life.wait[number] = &wait;
     rc = weir_task_wait_or_say(&wait.why, NULL, task, WEIR_FOREVER);
     if (rc == WEIR_EDEADLK)
