@@ -66,15 +66,23 @@ static void test_random_calls_keep_all_promises(void **state)
         life_from(number);
 }
 
-/* Each of them has found something once: waits that were moved to a group that did not stay, and a circle that was told
- * of though the wait had ended. */
+/* Lives that fail if a mend is taken back, by what they show then. They hold for the present meaning of the bytes. */
+static const uint64_t found_once[] = {
+    98,    /* a local that a body without options has set stays behind on its worker            */
+    251,   /* a submit that blocks on the executor's queue, full of its own task's, never ends  */
+    1541,  /* a blocked submit that finds no room again is not looked at again                  */
+    2313,  /* waits are moved to the next generation of a group, which is gone before they end  */
+    3610,  /* figures of a policy that are out of range are added up (UBSan)                    */
+    5653,  /* a circle is told of though the wait has ended otherwise                           */
+    6129,  /* free waits for a task that only another call could start                          */
+    83791, /* a stall moves a group to threads, and so closes a circle that is not found        */
+};
+
 static void test_what_was_found_once_stays_mended(void **state)
 {
-    static const uint64_t found[] = { 40203, 55906, 73104, 130033 };
-
     (void)state;
-    for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++)
-        life_from(found[i]);
+    for (size_t i = 0; i < sizeof(found_once) / sizeof(found_once[0]); i++)
+        life_from(found_once[i]);
 }
 
 int main(void)
