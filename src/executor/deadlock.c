@@ -273,23 +273,53 @@ static bool executor_room_may_come(const struct wr_need *need)
            count_groups(ex, has_a_start_to_come, 0) > 0;
 }
 
+/* Whether a task of that cost, which is not in the queue, could start at once. Nothing is lent for its sake. */
+static bool starts_without_place(struct weir_group *group, uint32_t cost)
+{
+    uint64_t outer = asked_for_slots;
+    struct wr_outlook outlook = { 0 };
+    bool queued, may;
+
+    wr_lock(&group->lock);
+    queued = group->sums.queued > 0;
+    look_at_path(&outlook, group, cost);
+    wr_unlock(&group->lock);
+    asked_for_slots = UINT64_MAX;
+    may = !queued && !wr_outlook_unserved(&outlook);
+    asked_for_slots = outer;
+    return may;
+}
+
+/* A domain's queue gets shorter when any of its tasks starts. */
+static bool domain_room_may_come(const struct wr_need *need)
+{
+    struct weir_group *group = need->arg;
+
+    return starts_some_time(group->executor, group->domain) ||
+           starts_without_place(group, (uint32_t)need->permits);
+}
+
 /* There is room, unless there is already, when the first in the queue starts; or, if there is no queue, when the task
  * could. */
 static void look_at_room(struct wr_outlook *outlook, const struct wr_nested_wait *nested)
 {
     struct weir_group *group = nested->room;
     struct weir_executor *ex = group->executor;
+    struct wr_node *node = &ex->nested.node;
     uint32_t cost = nested->cost;
     const uint64_t *first;
 
     if (nested->reason == WEIR_REASON_GLOBAL_QUEUE_FULL) {
-        wr_outlook_ask(outlook, &ex->nested.node, cost, 0, "a permit", executor_room_may_come, ex);
+        wr_outlook_ask(outlook, node, cost, 0, "a permit", executor_room_may_come, ex);
+        return;
+    }
+    if (nested->reason == WEIR_REASON_DOMAIN_QUEUE_FULL) {
+        wr_outlook_ask(outlook, node, cost, 0, "a place", domain_room_may_come, group);
         return;
     }
     wr_lock(&group->lock);
     first = wr_group_first(group);
-    if ((nested->reason == WEIR_REASON_DOMAIN_QUEUE_FULL || wr_is_full(&group->sums, cost)) &&
-        (!first || !wr_is_timed_at(first)))
+    if (wr_is_full(&group->sums, cost) && (!first || !wr_is_timed_at(first)))
         look_at_path(outlook, group, first ? wr_cost_at(first) : cost);
     wr_unlock(&group->lock);
 }

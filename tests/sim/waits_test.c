@@ -309,6 +309,7 @@ struct submitter {
     weir_executor *ex;
     const char *key;
     int rc;
+    weir_time ended_at;
 };
 
 static int submits_until_it_blocks(void **value, void *submitter_arg)
@@ -357,6 +358,71 @@ SIM_TEST(test_a_submit_that_waits_for_the_executors_queue_behind_its_own_permit_
     CHECK(weir_submit_key(NULL, ex, "g", submits_to_a_full_executor, &s, NULL) == 0);
     CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
     CHECK_EQ(s.rc, WEIR_EDEADLK);
+    weir_executor_free(ex);
+}
+
+static int submits_later(void **value, void *submitter_arg)
+{
+    struct submitter *s = submitter_arg;
+
+    *value = NULL;
+    sleep_until(10);
+    s->rc = weir_submit_key(NULL, s->ex, s->key, sleeps, NULL, NULL);
+    s->ended_at = weir_now();
+    return 0;
+}
+
+/* The only place of A is taken by a task that waits for the thread, which the submitter is on; the only slot of A by a body
+ * that waits for that thread. B has slots to lend, but who waits for room does not want one yet. */
+SIM_TEST(test_a_submit_that_blocks_on_a_domain_whose_tasks_wait_for_its_own_thread_is_refused, 100)
+{
+    weir_domain_policy domains[] = { { .name = "A", .slots = 1, .queue = 1 },
+                                     { .name = "B", .slots = 2, .queue = 1 } };
+    weir_group_policy groups[] = { { .key = "A on thread", .run_on = WEIR_THREADS },
+                                   { .key = "on thread", .run_on = WEIR_THREADS },
+                                   { .key = "submits", .run_on = WEIR_THREADS } };
+    weir_executor *ex = new_executor(
+        WEIR_POLICY(.workers = 2, .threads_max = 1, .slots = 6, .queue_places = 8,
+                    .domains = domains, .domain_count = 2, .groups = groups, .group_count = 3,
+                    .domain_for = domain_of_key, .lending = { .period_ms = 10, .hold = 1 },
+                    .rejection = WEIR_BLOCK));
+    struct submitter s = { .ex = ex, .key = "A", .rc = 1 };
+    struct waiter x = { .ex = ex, .key = "on thread", .at_ms = 5, .rc = 1 };
+
+    CHECK(weir_submit_key(NULL, ex, "submits", submits_later, &s, NULL) == 0);
+    sleep_until(1);
+    CHECK(weir_submit_key(NULL, ex, "A on thread", sleeps, NULL, NULL) == 0);
+    sleep_until(2);
+    start_waiter(&x, "A waits");
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK_EQ(s.rc, WEIR_EDEADLK);
+    CHECK_EQ(s.ended_at, at(10));
+    CHECK_EQ(x.rc, 0);
+    weir_executor_free(ex);
+}
+
+/* Its own group's next task waits for the submitter to end; but another group's starts at 20, and leaves a place. */
+SIM_TEST(test_a_submit_that_blocks_on_a_domain_goes_on_when_any_task_of_the_domain_starts, 100)
+{
+    weir_domain_policy domains[] = { { .name = "A", .slots = 2, .queue = 2 } };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .group_limit = 1, .slots = 4, .queue_places = 8,
+                                 .domains = domains, .domain_count = 1, .domain_for = domain_of_key,
+                                 .rejection = WEIR_BLOCK));
+    struct submitter s = { .ex = ex, .key = "A", .rc = 1 };
+    struct body until_20 = { .until_ms = 20 };
+    weir_task *other[2], *own;
+
+    CHECK(weir_submit_key(NULL, ex, "A", submits_later, &s, NULL) == 0);
+    for (int i = 0; i < 2; i++)
+        other[i] = submit(ex, "A other", &until_20);
+    own = submit(ex, "A", NULL);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK_EQ(s.rc, 0);
+    CHECK_EQ(s.ended_at, at(20));
+    check_done(own);
+    check_done_at(other[0], 0, 20);
+    check_done_at(other[1], 20, 20);
     weir_executor_free(ex);
 }
 
@@ -501,6 +567,10 @@ int main(void)
             test_a_submit_that_blocks_on_a_group_whose_permit_its_caller_holds_is_refused),
         cmocka_unit_test(
             test_a_submit_that_waits_for_the_executors_queue_behind_its_own_permit_is_refused),
+        cmocka_unit_test(
+            test_a_submit_that_blocks_on_a_domain_whose_tasks_wait_for_its_own_thread_is_refused),
+        cmocka_unit_test(
+            test_a_submit_that_blocks_on_a_domain_goes_on_when_any_task_of_the_domain_starts),
         cmocka_unit_test(test_a_circle_over_two_executors_is_refused),
         cmocka_unit_test(test_who_waits_behind_a_pending_task_is_not_stuck),
         cmocka_unit_test(test_a_wait_for_all_ends_with_the_last_and_a_wait_for_any_with_the_first),
