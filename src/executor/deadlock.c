@@ -88,7 +88,7 @@ static bool has_a_turn_to_come(struct weir_group *group, uint32_t arg)
 
     (void)arg;
     wr_lock(&group->lock);
-    has = group->turn_left && group->sums.queued && wr_gate_opens_at(group);
+    has = group->turn_left && group->sums.queued && wr_gates_open_at(group);
     wr_unlock(&group->lock);
     return has;
 }
