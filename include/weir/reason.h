@@ -45,8 +45,12 @@ WEIR_BEGIN_DECLS
     /* cancelled */                                                               \
     X(CANCELLED, 24, "cancelled", "it was cancelled")                             \
     X(GAVE_UP, 25, "gave_up", "it gave up without being asked to")                \
+    /* flows: a run that is under way; a skipped node; one that others decided */ \
+    X(FLOW, 26, "flow", "nodes of its flow are under way")                        \
+    X(NOT_NEEDED, 27, "not_needed", "no node that could still start needs it")    \
+    X(DEPENDENCY, 28, "dependency", "a node that it depends on did not succeed")  \
     /* waiting, or rejected */                                                    \
-    X(GATED, 26, "gated", "a gate of the group is closed")
+    X(GATED, 29, "gated", "a gate of the group is closed")
 
 typedef enum weir_reason {
 #define WEIR_REASON_ENUM_(name, number, label, text) WEIR_REASON_##name = (number),

@@ -57,6 +57,7 @@ typedef enum weir_outcome {
     WEIR_CANCELLED,
     WEIR_REJECTED,
     WEIR_TIMED_OUT, /* a deadline of its own passed; the reason says which                      */
+    WEIR_SKIPPED,   /* of a node of a flow: nothing needs it any more; see weir/flow.h          */
 } weir_outcome;
 
 #define WEIR_PENDING 1 /* returned by a body: the task will be settled later, by weir_task_settle */
@@ -201,8 +202,8 @@ bool weir_task_cancel(weir_task *task);
 
 /* Settles a task whose body has returned, or will return, WEIR_PENDING. `error` is read as the return value of a body.
  * Any thread that has a reference may call it. WEIR_EALREADY: the task has settled (it may have been cancelled, or its
- * executor closed), or has not started; the value is dropped. WEIR_EINVAL: no task, or `error` is WEIR_PENDING. Inside
- * of a callback, the call returns before the task's own callbacks are called. */
+ * executor closed), or has not started; the value is dropped. WEIR_EINVAL: no task, a run of a flow, or `error` is
+ * WEIR_PENDING. Inside of a callback, the call returns before the task's own callbacks are called. */
 int weir_task_settle(weir_task *task, int error, void *value);
 
 /* Calls done(task, result, arg) once, when the task has settled and has given its permits back. If the task was

@@ -125,6 +125,19 @@ void wr_executor_sweep(struct weir_executor *ex);
 /* Ends all pending tasks as cancelled; of one domain only, if `domain` is not negative. */
 void wr_executor_end_pending(struct weir_executor *ex, int domain, weir_reason reason);
 
+/* Makes a task that is a whole of parts; see task.h. Options as of weir_submit, but for cost, priority and those of
+ * arguments and values. Errors as weir_submit. */
+int wr_submit_whole(weir_task **out, struct weir_group *group, struct wr_whole *whole,
+                    const weir_task_options *opt);
+
+/* What a task is the whole of; NULL: it has a body. */
+struct wr_whole *wr_task_whole(const struct weir_task *task);
+
+/* All parts have ended: settles the whole, as weir_task_settle; and: it is decided, and no part is left, so it may be told
+ * of. */
+int wr_whole_settle(struct weir_task *task, int error);
+void wr_whole_over(struct weir_task *task);
+
 /* Drops a reference; the last one frees the record. Everything else is gone by then. */
 void wr_executor_unref(struct weir_executor *ex);
 

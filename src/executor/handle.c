@@ -77,7 +77,7 @@ static bool has_begun(const struct weir_task *task)
     return phase != WR_PHASE_QUEUED && phase != WR_PHASE_NEW && phase != WR_PHASE_REFUSED;
 }
 
-int weir_task_settle(weir_task *task, int error, void *value)
+static int settle(struct weir_task *task, int error, void *value)
 {
     struct wr_end end = { .outcome = wr_outcome_of(error),
                           .error = error,
@@ -85,12 +85,9 @@ int weir_task_settle(weir_task *task, int error, void *value)
                               error == WEIR_ECANCELED ? WEIR_REASON_GAVE_UP : WEIR_REASON_NONE,
                           .value = value,
                           .at = wr_os_now() };
-    struct weir_group *group;
+    struct weir_group *group = task->group;
     bool won;
 
-    if (!task || error == WEIR_PENDING)
-        return WEIR_EINVAL;
-    group = task->group;
     wr_lock(&group->lock);
     won = has_begun(task) && wr_task_end_locked(task, &end);
     wr_unlock(&group->lock);
@@ -99,6 +96,25 @@ int weir_task_settle(weir_task *task, int error, void *value)
     else
         wr_task_drop_value(task, value);
     return won ? 0 : WEIR_EALREADY;
+}
+
+int weir_task_settle(weir_task *task, int error, void *value)
+{
+    if (!task || error == WEIR_PENDING || wr_task_whole(task))
+        return WEIR_EINVAL;
+    return settle(task, error, value);
+}
+
+int wr_whole_settle(struct weir_task *task, int error)
+{
+    return settle(task, error, NULL);
+}
+
+struct wr_whole *wr_task_whole(const struct weir_task *task)
+{
+    const struct wr_side *side = wr_task_side(task);
+
+    return side ? side->whole : NULL;
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */

@@ -43,7 +43,7 @@ bool wr_task_goes_quietly(const struct weir_task *task)
 {
     const struct wr_side *side = wr_task_side(task);
 
-    return !side || !(side->locals || (side->drop_arg && side->arg_holds) ||
+    return !side || !(side->locals || side->whole || (side->drop_arg && side->arg_holds) ||
                       (side->drop && side->value && !(wr_task_word(task) & WR_TAKEN)));
 }
 
@@ -57,6 +57,8 @@ void wr_task_delete(struct weir_task *task)
             side->drop(side->value);
         if (side->drop_arg && side->arg_holds)
             side->drop_arg(side->arg);
+        if (side->whole)
+            side->whole->gone(side->whole);
         wr_locals_release(side->locals); /* of a body that never ran */
         wr_os_free(side);
     }

@@ -26,6 +26,7 @@ struct entry {
     const weir_task_options *options;
     struct wr_side *side;       /* NULL: the task needs none; handed to the record on success */
     struct wr_watcher *on_done; /* NULL: none; handed to the record once it is sure to be told */
+    struct wr_whole *whole;     /* NULL: it has a body */
     bool wants_handle;
     bool watched; /* it could have a deadline of its group's */
 };
@@ -45,7 +46,8 @@ static bool needs_side(const weir_task_options *o)
 
 /* `options` is filled with a copy of `opt` if there is any. */
 static int entry_init(struct entry *entry, weir_task_options *options, struct weir_executor *ex,
-                      weir_fn *fn, void *arg, const weir_task_options *opt, bool wants_handle)
+                      weir_fn *fn, void *arg, const weir_task_options *opt, bool wants_handle,
+                      struct wr_whole *whole)
 {
     static const weir_task_options none = { .size = sizeof(none) };
     bool has_locals = *wr_context_slot() != NULL;
@@ -54,10 +56,12 @@ static int entry_init(struct entry *entry, weir_task_options *options, struct we
     char *rest;
     int rc;
 
-    *entry = (struct entry){ .fn = fn, .arg = arg, .options = &none, .wants_handle = wants_handle };
-    if (!fn)
+    *entry = (struct entry){
+        .fn = fn, .arg = arg, .options = &none, .whole = whole, .wants_handle = wants_handle
+    };
+    if (!fn && !whole)
         return WEIR_EINVAL;
-    if (!opt && !has_locals && !watched)
+    if (!opt && !has_locals && !watched && !whole)
         return 0;
     rc = wr_options_load(options, sizeof(*options), opt);
     if (rc)
@@ -73,7 +77,7 @@ static int entry_init(struct entry *entry, weir_task_options *options, struct we
         if (rc)
             return rc;
     }
-    if (!needs_side(entry->options) && !has_locals && !watched)
+    if (!needs_side(entry->options) && !has_locals && !watched && !whole)
         return 0;
     id_size = entry->options->id ? strnlen(entry->options->id, WEIR_ID_MAX + 1) + 1 : 0;
     if (id_size > WEIR_ID_MAX + 1)
@@ -94,7 +98,8 @@ static int entry_init(struct entry *entry, weir_task_options *options, struct we
     entry->side->drop = entry->options->drop;
     entry->side->drop_arg = entry->options->drop_arg;
     entry->side->arg_holds = 1;
-    entry->side->locals = wr_locals_capture();
+    entry->side->whole = whole;
+    entry->side->locals = whole ? NULL : wr_locals_capture();
     rest = (char *)(entry->side + 1);
     if (watched)
         entry->side->watch = (struct wr_watch *)(void *)rest;
@@ -616,6 +621,68 @@ static int submit_record(weir_task **out, struct weir_group *group, struct entry
     return rc;
 }
 
+/* ---- wholes ----------------------------------------------------------------------------------- */
+
+/* It has no body, and so nothing to wait for: it is pending at once, and holds nothing. Under the lock. */
+static void begin_whole(struct weir_group *group, struct weir_task *task, struct entry *entry,
+                        weir_time now)
+{
+    hand_on_done(task, entry);
+    group->submitted++;
+    wr_group_entered(group);
+    group->telling++; /* until it is over: who waits for quiet waits for it, too */
+    task->started_at = now;
+    wr_task_pend(task, WR_PHASE_ASIDE);
+    wr_watch_guest(task, now);
+}
+
+static int enter_whole(weir_task **out, struct target *target, struct entry *entry)
+{
+    const weir_listener *listener = &target->ex->policy.given.listener;
+    struct weir_task *task;
+    struct weir_group *group;
+    weir_time now = wr_os_now();
+    int rc = lock_present(&group, target);
+
+    if (rc)
+        return rc;
+    if (lacks_watch(group, entry))
+        rc = LACKS_WATCH;
+    else if (wr_load(&target->ex->closed, seq_cst))
+        rc = WEIR_ECLOSED; /* since we looked: nothing would end it */
+    else
+        rc = make_task(&task, group, entry, now);
+    if (!rc)
+        begin_whole(group, task, entry, now);
+    wr_unlock(&group->lock);
+    if (rc)
+        return rc;
+    *out = task;
+    if (listener->submitted)
+        listener->submitted(task, listener->arg);
+    return 0;
+}
+
+int wr_submit_whole(weir_task **out, struct weir_group *group, struct wr_whole *whole,
+                    const weir_task_options *opt)
+{
+    struct target target = { .ex = group->executor, .key = group->key, .group = group };
+    weir_task_options options;
+    struct entry entry;
+    int rc;
+
+    do {
+        rc = entry_init(&entry, &options, group->executor, NULL, NULL, opt, true, whole);
+        if (!rc)
+            rc = enter_whole(out, &target, &entry);
+        entry_discard(&entry);
+    } while (rc == LACKS_WATCH);
+    target_fini(&target);
+    return rc;
+}
+
+/* ---- bodies ----------------------------------------------------------------------------------- */
+
 static int submit(weir_task **out, struct target *target, struct entry *entry)
 {
     struct weir_group *group;
@@ -722,7 +789,7 @@ static int submit_whole(weir_task **out, struct target *target, weir_fn *fn, voi
     int rc;
 
     do {
-        rc = entry_init(&entry, &options, target->ex, fn, arg, opt, out != NULL);
+        rc = entry_init(&entry, &options, target->ex, fn, arg, opt, out != NULL, NULL);
         if (!rc)
             rc = submit(out, target, &entry);
         entry_discard(&entry);

@@ -11,6 +11,7 @@
 #include <weir/task.h>
 
 struct weir_group;
+struct weir_task;
 struct wr_watch;
 
 /* task->word: one word says it all.
@@ -58,6 +59,18 @@ struct wr_watcher {
 };
 #define WR_TOLD ((struct wr_watcher *)1)
 
+/* A task that is a whole of parts: it has no body and holds nothing, and goes on until it is settled from inside, or ended
+ * from outside like any pending task. Whatever decides its end, the parts are ended before that is published. All calls
+ * come without any lock. */
+struct wr_whole {
+    /* Its end is decided, once. Whoever finds that no part is left calls wr_whole_over, now or later. */
+    void (*ended)(struct wr_whole *whole, struct weir_task *task);
+    /* Whether the task is one of the parts, so that it must not wait for the whole. */
+    bool (*inside)(struct wr_whole *whole, const struct weir_task *task);
+    /* The last reference to the task is gone. */
+    void (*gone)(struct wr_whole *whole);
+};
+
 /* What only tasks with options pay for. */
 struct wr_side {
     void *arg, *value;
@@ -65,10 +78,12 @@ struct wr_side {
     uint32_t cost;
     uint8_t level;     /* priority, 0 first      */
     uint8_t arg_holds; /* who may use the argument yet, or must first be told; see wr_task_told */
+    bool parts_over;   /* of a whole                                                             */
     void (*drop)(void *value);
     void (*drop_arg)(void *arg);
     struct wr_locals *locals;
     struct wr_watch *watch; /* in the same allocation; NULL: it has no deadline */
+    struct wr_whole *whole; /* NULL: the task has a body                        */
 };
 
 struct weir_task {

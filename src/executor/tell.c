@@ -71,10 +71,23 @@ static void tell_listener(struct weir_task *task, const weir_result *result)
         listener->completed(task, result, listener->arg);
 }
 
+/* Whether it is a whole whose parts have yet to be ended. */
+static bool has_parts(const struct weir_task *task)
+{
+    const struct wr_side *side = wr_task_side(task);
+
+    return side && side->whole && !side->parts_over;
+}
+
 static void tell_task(struct weir_task *task)
 {
     struct wr_watcher *watcher, *next;
     weir_result result;
+
+    if (has_parts(task)) {
+        task->u.side->whole->ended(task->u.side->whole, task);
+        return; /* wr_whole_over tells */
+    }
 
     wr_task_result(&result, task);
     tell_listener(task, &result);
@@ -179,7 +192,8 @@ void wr_telling_close(struct wr_telling *telling)
 
 void wr_tell_locked(struct weir_task *task)
 {
-    wr_task_publish(task);
+    if (!has_parts(task))
+        wr_task_publish(task);
     append(present(), task);
 }
 
@@ -196,6 +210,12 @@ void wr_tell(struct weir_task *task)
     wr_telling_open(&telling);
     tell_task(task);
     wr_telling_close(&telling);
+}
+
+void wr_whole_over(struct weir_task *task)
+{
+    task->u.side->parts_over = true;
+    wr_tell(task);
 }
 
 void wr_tell_gone(struct weir_task *task)

@@ -5,6 +5,7 @@
 #include "executor/executor.h"
 #include "executor/settle.h"
 
+#include <stdio.h>
 #include <weir/error.h>
 
 /* ---- among the watchers of a task -------------------------------------------------------------- */
@@ -98,9 +99,27 @@ static int wait_for_any(weir_task *const *task, struct wr_watcher *watcher,
     return rc;
 }
 
+/* Whether the caller is a part of what it is about to wait for. */
+static bool is_inside(struct weir_task *task)
+{
+    struct wr_whole *whole = wr_task_whole(task);
+    struct weir_task *caller = whole ? weir_task_self() : NULL;
+
+    while (caller && !whole->inside(whole, caller))
+        caller = wr_task_outer(caller);
+    return caller != NULL;
+}
+
 static int wait_for(weir_task *task, weir_time deadline, weir_message *why)
 {
     struct wr_watcher watcher;
+
+    if (!weir_task_done(task) && is_inside(task)) {
+        if (why)
+            snprintf(why->text, sizeof(why->text),
+                     "a body waits for the run of the flow that it is a node of");
+        return WEIR_EDEADLK;
+    }
 
     return wait_for_any(&task, &watcher, NULL, 1, deadline, why);
 }

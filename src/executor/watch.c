@@ -286,8 +286,8 @@ static bool users_are_told(const struct weir_task *task)
     for (; watcher && watcher != WR_TOLD; watcher = watcher->next)
         if (!watcher->waiter)
             return true;
-    return task->group->executor->policy.given.listener.completed || side->drop || side->drop_arg ||
-           (over && side->locals);
+    return task->group->executor->policy.given.listener.completed || side->whole || side->drop ||
+           side->drop_arg || (over && side->locals);
 }
 
 static void fired(struct wr_alarm *alarm, weir_time now)

@@ -101,7 +101,9 @@ void wr_task_explain(weir_why *why, struct weir_task *task, bool count_ahead)
         why->ahead = count_ahead ? tasks_ahead(group, task) : 0;
     } else {
         bool runs = phase == WR_PHASE_RUNNING || phase == WR_PHASE_GUEST;
-        why->reason = runs ? WEIR_REASON_RUNNING : WEIR_REASON_PENDING;
+        why->reason = wr_task_whole(task) ? WEIR_REASON_FLOW
+                      : runs              ? WEIR_REASON_RUNNING
+                                          : WEIR_REASON_PENDING;
     }
 }
 
