@@ -8,6 +8,7 @@
 #include <weir/domain.h>
 #include <weir/error.h>
 #include <weir/executor.h>
+#include <weir/flow.h>
 #include <weir/group.h>
 #include <weir/io.h>
 #include <weir/local.h>

@@ -9,6 +9,7 @@
 #include "executor/deadlock.h"
 #include "executor/group.h"
 #include "executor/hall.h"
+#include "executor/local.h"
 #include "executor/policy.h"
 #include "executor/ring.h"
 #include "executor/table.h"

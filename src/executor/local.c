@@ -33,13 +33,21 @@ static void setting_release(struct setting *setting)
     wr_os_free(setting);
 }
 
-struct wr_locals *wr_locals_capture(void)
+struct wr_locals *wr_locals_ref(struct wr_locals *locals)
 {
-    struct wr_locals *locals = *wr_context_slot();
-
     if (locals)
         wr_add(&locals->references, 1, relaxed);
     return locals;
+}
+
+struct wr_locals *wr_locals_capture(void)
+{
+    return wr_locals_ref(*wr_context_slot());
+}
+
+struct wr_locals *const *wr_locals_place(void)
+{
+    return (struct wr_locals *const *)wr_context_slot();
 }
 
 void wr_locals_release(struct wr_locals *locals)

@@ -64,7 +64,8 @@ struct wr_watcher {
  * come without any lock. */
 struct wr_whole {
     /* Its end is decided, once. Whoever finds that no part is left calls wr_whole_over, now or later. */
-    void (*ended)(struct wr_whole *whole, struct weir_task *task);
+    void (*ended)(struct wr_whole *whole, struct weir_task *task, weir_outcome outcome,
+                  weir_reason reason);
     /* Whether the task is one of the parts, so that it must not wait for the whole. */
     bool (*inside)(struct wr_whole *whole, const struct weir_task *task);
     /* The last reference to the task is gone. */

@@ -84,12 +84,11 @@ static void tell_task(struct weir_task *task)
     struct wr_watcher *watcher, *next;
     weir_result result;
 
+    wr_task_result(&result, task);
     if (has_parts(task)) {
-        task->u.side->whole->ended(task->u.side->whole, task);
+        task->u.side->whole->ended(task->u.side->whole, task, result.outcome, result.reason);
         return; /* wr_whole_over tells */
     }
-
-    wr_task_result(&result, task);
     tell_listener(task, &result);
     wr_lock(&task->group->lock);
     watcher = wr_task_close_watchers(task);

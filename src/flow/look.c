@@ -1,0 +1,97 @@
+/* Looking at a run from outside: results by id, figures.
+ * SPDX-License-Identifier: MIT */
+#include "flow/look.h"
+#include "base/options.h"
+
+#include <string.h>
+#include <weir/error.h>
+
+/* The sub-run that a node has started; NULL: none yet. */
+static struct wr_run *sub_run(struct wr_run *run, uint32_t n)
+{
+    struct wr_own *own = wr_own_of(run, n);
+    struct wr_run *sub = NULL;
+
+    for (struct wr_own *added = wr_run_added(run); added; added = added->more)
+        if (added->node == n)
+            own = added;
+    if (!own)
+        return NULL;
+    wr_lock(&run->lock);
+    sub = own->task ? wr_run_of(own->task) : NULL; /* which is kept as long as the run is */
+    wr_unlock(&run->lock);
+    return sub;
+}
+
+/* An id may have a slash in it: the longest one that there is, and then the rest. */
+bool wr_run_find(struct wr_run **run, uint32_t *n, const char *id)
+{
+    for (;;) {
+        const char *end = id + strlen(id);
+        weir_node *node = wr_flow_find((*run)->flow, id, (size_t)(end - id));
+        if (node) {
+            *n = node->index;
+            return true;
+        }
+        while (!node && end > id)
+            if (*--end == '/')
+                node = wr_flow_find((*run)->flow, id, (size_t)(end - id));
+        if (!node || !(*run = sub_run(*run, node->index)))
+            return false;
+        id = end + 1;
+    }
+}
+
+int weir_run_result(weir_node_result *out, weir_task *task, const char *id)
+{
+    struct wr_run *run = wr_run_of(task);
+    weir_node_result result;
+    uint32_t n;
+
+    if (!out || !run || !id || !wr_run_find(&run, &n, id))
+        return WEIR_EINVAL;
+    wr_node_result(&result, run, n);
+    return wr_options_store(out, &result, sizeof(result));
+}
+
+static void count_node(weir_run_stats *stats, uint64_t word)
+{
+    switch (wr_word_outcome(word)) {
+    case WEIR_DONE:
+        stats->succeeded++;
+        break;
+    case WEIR_FAILED:
+        stats->failed++;
+        break;
+    case WEIR_CANCELLED:
+        stats->cancelled++;
+        break;
+    case WEIR_REJECTED:
+        stats->rejected++;
+        break;
+    case WEIR_TIMED_OUT:
+        stats->timed_out++;
+        break;
+    case WEIR_SKIPPED:
+        stats->skipped++;
+        break;
+    default:
+        stats->ready += !!(word & WR_READY);
+        stats->waiting += wr_word_waits(word);
+        stats->running += !(word & (WR_READY | WR_DECIDING)) && !(word & WR_COUNTER);
+    }
+}
+
+int weir_run_stats_get(weir_run_stats *out, weir_task *task)
+{
+    struct wr_run *run = wr_run_of(task);
+    weir_run_stats stats = { .size = sizeof(stats) };
+
+    if (!out || !run)
+        return WEIR_EINVAL;
+    stats.nodes = run->flow->count;
+    stats.bytes = run->bytes;
+    for (uint32_t n = 0; n < run->flow->count; n++)
+        count_node(&stats, wr_load(&run->plan.node[n].word, relaxed));
+    return wr_options_store(out, &stats, sizeof(stats));
+}

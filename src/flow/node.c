@@ -1,0 +1,206 @@
+/* One node of a run: calling its body, and what follows from its end.
+ * SPDX-License-Identifier: MIT */
+#include "base/assert.h"
+#include "base/os.h"
+#include "flow/run.h"
+
+#include <weir/error.h>
+
+/* ---- results --------------------------------------------------------------------------------------- */
+
+static int error_of(uint64_t word, const struct wr_state *node)
+{
+    switch (wr_word_outcome(word)) {
+    case WEIR_UNSETTLED:
+    case WEIR_DONE:
+        return 0;
+    case WEIR_TIMED_OUT:
+        return word & WR_HAS_SLOT ? node->slot.error : WEIR_ETIMEDOUT;
+    default:
+        return word & WR_HAS_SLOT ? node->slot.error : WEIR_ECANCELED;
+    }
+}
+
+/* How it is read by others: its own value, or what stands in for it. */
+static void *value_of(const struct wr_run *run, uint32_t n, uint64_t word)
+{
+    const weir_node_options *options = wr_run_options(run, n);
+
+    if (wr_word_outcome(word) == WEIR_DONE)
+        return run->plan.node[n].slot.value;
+    return options ? options->fallback : NULL;
+}
+
+void wr_node_result(weir_node_result *out, struct wr_run *run, uint32_t n)
+{
+    struct wr_state *node = &run->plan.node[n];
+    uint64_t word = wr_load(&node->word, acquire); /* pairs with whoever decided it */
+    bool caused =
+        wr_word_outcome(word) > WEIR_DONE && word & WR_HAS_SLOT && node->slot.cause != WR_NODE_NONE;
+
+    *out = (weir_node_result){ .size = sizeof(*out),
+                               .id = wr_flow_node(run->flow, n)->id,
+                               .outcome = wr_word_outcome(word),
+                               .error = error_of(word, node),
+                               .reason =
+                                   wr_word_outcome(word) ? wr_word_reason(word) : WEIR_REASON_NONE,
+                               .value = value_of(run, n, word),
+                               .run = wr_load(&run->task, acquire) };
+    if (caused)
+        out->cause = wr_flow_node(run->flow, node->slot.cause)->id;
+    if (run->times) {
+        out->ready_at = wr_load(&run->times[n].ready_at, relaxed);
+        out->started_at = wr_load(&run->times[n].started_at, relaxed);
+        out->ended_at = wr_load(&run->times[n].ended_at, relaxed);
+    }
+}
+
+void wr_node_drop_value(const struct wr_run *run, uint32_t n, void *value)
+{
+    const weir_node_options *options = wr_run_options(run, n);
+
+    if (value && options && options->drop)
+        options->drop(value);
+}
+
+/* ---- the body -------------------------------------------------------------------------------------- */
+
+void *wr_node_param(const struct wr_run *run, uint32_t n)
+{
+    const struct wr_hot *hot = &run->flow->hot[n];
+    uint32_t up;
+
+    if (run->param && run->given[n / 64] >> n % 64 & 1)
+        return run->param[n];
+    if (!(hot->flags & WR_F_BOUND))
+        return hot->arg;
+    up = run->flow->bound[n];
+    return value_of(run, up, wr_load(&run->plan.node[up].word, acquire));
+}
+
+int wr_node_call(struct weir_step *step, void **value)
+{
+    struct wr_run *run = step->run;
+    const struct wr_hot *hot = &run->flow->hot[step->node];
+    const weir_node_options *options = wr_run_options(run, step->node);
+    bool again = wr_load(&run->plan.node[step->node].word, relaxed) & WR_BEGUN;
+    int error = 0;
+
+    if (run->times)
+        wr_store(&run->times[step->node].started_at, wr_os_now(), relaxed);
+    if (hot->flags & WR_F_BEGIN && !again) {
+        if (!wr_plan_begun(&run->plan, step->node))
+            return WEIR_ECANCELED; /* decided in the meantime */
+        error = options->begin(step, options->callback_arg);
+    }
+    if (error || !hot->fn)
+        return error;
+    step->in_body = true;
+    error = hot->fn(value, wr_node_param(run, step->node), step);
+    step->in_body = false;
+    return error;
+}
+
+/* ---- what follows ---------------------------------------------------------------------------------- */
+
+/* `result` is called; from here on the nodes after it may start. */
+static void tell_result(struct wr_work *work, uint32_t n)
+{
+    struct wr_run *run = work->run;
+    const weir_node_options *options = wr_run_options(run, n);
+    weir_node_result result;
+
+    if (run->times && !wr_load(&run->times[n].ended_at, relaxed))
+        wr_store(&run->times[n].ended_at, wr_os_now(), relaxed);
+    if (run->flow->hot[n].flags & WR_F_RESULT) {
+        wr_node_result(&result, run, n);
+        options->result(&result, options->callback_arg);
+    }
+    work->told++;
+}
+
+/* A node that was decided from outside: what was submitted for it is not needed any more. */
+static void end_parts(struct wr_run *run, uint32_t n)
+{
+    uint64_t word = wr_load(&run->plan.node[n].word, relaxed);
+    struct wr_own *own = NULL;
+
+    if (wr_word_outcome(word) == WEIR_CANCELLED && wr_word_reason(word) == WEIR_REASON_NOT_NEEDED)
+        wr_turn_interrupt(run, n, false);
+    else if (wr_word_outcome(word) != WEIR_SKIPPED)
+        return;
+    if (run->flow->hot[n].flags & WR_F_OWN)
+        own = wr_own_of(run, n);
+    if (own)
+        wr_own_cancel(own);
+}
+
+static void ask_judge(struct wr_work *work, uint32_t n)
+{
+    struct wr_run *run = work->run;
+    const weir_node_options *options = wr_run_options(run, n);
+    struct weir_step step = { .run = run, .node = n };
+    weir_edges edges;
+    weir_verdict verdict;
+
+    do {
+        wr_plan_edges(&run->plan, n, &edges);
+        verdict = options->judge(&edges, &step, options->judge_arg);
+    } while (wr_plan_judged(&run->plan, n, verdict, &edges, &work->moves));
+}
+
+static void take_ready(struct wr_work *work, uint32_t n)
+{
+    struct wr_run *run = work->run;
+
+    if (run->times)
+        wr_store(&run->times[n].ready_at, wr_os_now(), relaxed);
+    if (!wr_plan_is_needed(&run->plan, n, &work->moves))
+        return;
+    if (run->flow->hot[n].flags & WR_F_OWN) {
+        wr_own_start(work, n);
+    } else if (work->turn && work->next == WR_NODE_NONE && !work->locals) {
+        work->next = n;
+    } else {
+        wr_locals_ref(work->locals);
+        wr_plan_put_off(&run->plan, n, work->locals, &work->moves);
+        wr_turn_give(run, work->turn, n);
+    }
+}
+
+void wr_work_ended(struct wr_work *work, uint32_t n)
+{
+    wr_plan_add_ended(&work->run->plan, &work->moves.ended, n);
+}
+
+void wr_work_settle(struct wr_work *work)
+{
+    struct wr_run *run = work->run;
+    struct wr_moves *moves = &work->moves;
+    uint32_t n;
+
+    for (;;) {
+        if ((n = wr_plan_next_ready(&run->plan, &moves->ready)) != WR_NODE_NONE) {
+            take_ready(work, n);
+        } else if ((n = wr_plan_next_ready(&run->plan, &moves->to_judge)) != WR_NODE_NONE) {
+            ask_judge(work, n);
+        } else if ((n = wr_plan_next_ended(&run->plan, &moves->ended)) != WR_NODE_NONE) {
+            tell_result(work, n);
+            end_parts(run, n);
+            if (!wr_load(&run->closed, relaxed)) /* else each is decided by the close */
+                wr_plan_tell(&run->plan, n, moves);
+        } else {
+            return;
+        }
+    }
+}
+
+void wr_node_ended(struct wr_run *run, uint32_t n)
+{
+    struct wr_work work = { .run = run, .moves = WR_NO_MOVES, .next = WR_NODE_NONE };
+
+    wr_work_ended(&work, n);
+    wr_work_settle(&work);
+    wr_turn_ask(run);
+    wr_run_told(run, work.told);
+}

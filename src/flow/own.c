@@ -1,0 +1,329 @@
+/* Nodes that are tasks of their own, and sub-flows.
+ *
+ * The node is READY while its task waits, so that it can be skipped, and RUNNING from when its body begins. The task's
+ * end is the node's; if the node was decided before, the task's end changes nothing.
+ * SPDX-License-Identifier: MIT */
+#include "base/assert.h"
+#include "base/os.h"
+#include "flow/run.h"
+
+#include <weir/error.h>
+
+static void submit_task(struct wr_own *own);
+
+struct wr_own *wr_own_of(struct wr_run *run, uint32_t n)
+{
+    return run->flow->hot[n].flags & WR_F_OWN ? &run->own[run->flow->hot[n].own] : NULL;
+}
+
+/* ---- the task -------------------------------------------------------------------------------------- */
+
+static bool is_decided(const struct wr_own *own)
+{
+    return wr_word_outcome(wr_load(&own->run->plan.node[own->node].word, acquire));
+}
+
+/* Keeps the handle, unless the task has ended already; if the node was decided meanwhile, the task is cancelled. */
+static void keep_task(struct wr_own *own, weir_task *task)
+{
+    bool over;
+
+    wr_lock(&own->run->lock);
+    over = own->task_over;
+    if (!over)
+        own->task = task;
+    wr_unlock(&own->run->lock);
+    if (over)
+        weir_task_unref(task);
+    else if (is_decided(own))
+        wr_own_cancel(own);
+}
+
+/* It has ended; answers the handle, which is to be given back, if there is one yet. */
+static weir_task *drop_task(struct wr_own *own)
+{
+    weir_task *task;
+
+    wr_lock(&own->run->lock);
+    task = own->task;
+    own->task = NULL;
+    own->task_over = true;
+    wr_unlock(&own->run->lock);
+    return task;
+}
+
+void wr_own_cancel(struct wr_own *own)
+{
+    weir_task *task;
+
+    wr_lock(&own->run->lock);
+    task = own->task ? weir_task_ref(own->task) : NULL;
+    wr_unlock(&own->run->lock);
+    if (task)
+        weir_task_cancel(task);
+    weir_task_unref(task);
+}
+
+void wr_own_fini(struct wr_own *own)
+{
+    weir_task_unref(own->task);
+    wr_flow_unref(own->flow);
+}
+
+/* ---- one try --------------------------------------------------------------------------------------- */
+
+static int own_body(void **value, void *own_arg)
+{
+    struct wr_own *own = own_arg;
+    struct weir_step step = { .run = own->run, .node = own->node };
+    void *locals;
+    int error;
+
+    if (!wr_plan_begin(&own->run->plan, own->node, &locals))
+        return WEIR_ECANCELED; /* decided in the meantime */
+    wr_store(&own->began, true, relaxed);
+    error = wr_node_call(&step, value);
+    own->adds = step.added;
+    return error;
+}
+
+bool wr_own_runs(struct wr_own *own)
+{
+    return wr_load(&own->began, relaxed);
+}
+
+static void own_over(void *own_arg)
+{
+    wr_run_unref(((struct wr_own *)own_arg)->run);
+}
+
+static int64_t backoff_of(const weir_node_options *o, uint32_t tries)
+{
+    int64_t most = o->backoff_max_ms ? o->backoff_max_ms : o->backoff_ms * 64, ms = o->backoff_ms;
+
+    while (--tries && ms < most)
+        ms *= 2;
+    return ms < most ? ms : most;
+}
+
+/* The pause before a try is over, or ended from outside. */
+static void nap_ended(struct wr_whole *nap, weir_task *task, weir_outcome outcome,
+                      weir_reason reason)
+{
+    struct wr_own *own = WR_CONTAINER(nap, struct wr_own, nap);
+    struct wr_run *run = own->run;
+
+    (void)reason;
+    wr_run_ref(run);
+    weir_task_unref(drop_task(own));
+    own->task_over = false;
+    wr_whole_over(task);
+    if (outcome == WEIR_TIMED_OUT)
+        submit_task(own);
+    else if (wr_plan_decide(&own->run->plan, own->node, WEIR_FAILED, WEIR_REASON_NONE, own->error,
+                            WR_NODE_NONE))
+        wr_node_ended(own->run, own->node);
+    wr_run_unref(run);
+}
+
+static bool nap_inside(struct wr_whole *nap, const weir_task *task)
+{
+    (void)nap;
+    (void)task;
+    return false;
+}
+
+static void nap_gone(struct wr_whole *nap)
+{
+    wr_run_unref(WR_CONTAINER(nap, struct wr_own, nap)->run);
+}
+
+/* Another try, now or after a pause. False: there is none. */
+static bool try_again(struct wr_own *own, const weir_result *result)
+{
+    struct wr_run *run = own->run;
+    const weir_node_options *o = wr_run_options(run, own->node);
+    struct wr_moves moves = WR_NO_MOVES;
+    int64_t ms = backoff_of(o, own->tries);
+    weir_task *task;
+
+    if (result->outcome != WEIR_FAILED || own->tries > o->retries || is_decided(own))
+        return false;
+    own->error = result->error;
+    own->task_over = false;
+    wr_store(&own->began, false, relaxed);
+    wr_plan_put_off(&run->plan, own->node, NULL, &moves);
+    if (!ms) {
+        submit_task(own);
+        return true;
+    }
+    own->nap = (struct wr_whole){ .ended = nap_ended, .inside = nap_inside, .gone = nap_gone };
+    wr_run_ref(run);
+    if (wr_submit_whole(&task, run->group, &own->nap, WEIR_TASK(.deadlines = { .total_ms = ms }))) {
+        wr_run_unref(run);
+        return false;
+    }
+    keep_task(own, task);
+    return true;
+}
+
+static void own_done(weir_task *task, const weir_result *result, void *own_arg)
+{
+    struct wr_own *own = own_arg;
+    struct wr_run *run = own->run;
+    uint32_t n = own->node;
+    void *value = result->outcome == WEIR_DONE ? weir_task_take(task) : NULL;
+    bool decided;
+
+    weir_task_unref(drop_task(own));
+    if (try_again(own, result))
+        return;
+    if (result->outcome == WEIR_DONE && own->adds) {
+        wr_own_start_added(own->adds, value); /* the node goes on */
+        return;
+    }
+    if (result->outcome == WEIR_DONE)
+        decided = wr_plan_finish(&run->plan, n, 0, value);
+    else
+        decided = wr_plan_decide(&run->plan, n, result->outcome, result->reason, result->error,
+                                 WR_NODE_NONE);
+    if (decided)
+        wr_node_ended(run, n);
+    else
+        wr_node_drop_value(run, n, value);
+}
+
+static void submit_task(struct wr_own *own)
+{
+    struct wr_run *run = own->run;
+    const weir_node_options *o = wr_run_options(run, own->node);
+    const weir_task_options options = { .size = sizeof(options),
+                                        .id = wr_flow_node(run->flow, own->node)->id,
+                                        .cost = o->cost,
+                                        .priority = o->priority,
+                                        .drop = o->drop,
+                                        .deadlines = o->deadlines,
+                                        .on_done = own_done,
+                                        .on_done_arg = own,
+                                        .drop_arg = own_over };
+    weir_task *task = NULL;
+    int rc;
+
+    own->tries++;
+    wr_run_ref(run);
+    wr_run_ref(run); /* until the handle is kept */
+    rc = o->group ? weir_submit_key(&task, run->group->executor, o->group, own_body, own, &options)
+                  : weir_submit(&task, run->group, own_body, own, &options);
+    if (!rc) {
+        keep_task(own, task);
+    } else {
+        wr_run_unref(run);
+        if (wr_plan_decide(&run->plan, own->node, rc == WEIR_ECLOSED ? WEIR_REJECTED : WEIR_FAILED,
+                           rc == WEIR_ECLOSED ? WEIR_REASON_SHUT_DOWN : WEIR_REASON_NONE, rc,
+                           WR_NODE_NONE))
+            wr_node_ended(run, own->node);
+    }
+    wr_run_unref(run);
+}
+
+/* ---- sub-flows --------------------------------------------------------------------------------------- */
+
+/* The value of the only node that has none after it. */
+static void *value_of_run(struct wr_run *run)
+{
+    weir_node_result result;
+
+    if (run->flow->sinks != 1)
+        return NULL;
+    wr_node_result(&result, run, run->flow->sink[0]);
+    return result.value;
+}
+
+static void sub_done(weir_task *task, const weir_result *result, void *own_arg)
+{
+    struct wr_own *own = own_arg;
+    struct wr_run *run = own->run;
+    void *value = own->flow ? own->value : value_of_run(wr_run_of(task));
+    bool decided;
+
+    if (result->outcome == WEIR_DONE)
+        decided = wr_plan_finish(&run->plan, own->node, 0, value);
+    else
+        decided = wr_plan_decide(&run->plan, own->node, result->outcome, result->reason,
+                                 result->error, WR_NODE_NONE);
+    if (own->flow && (!decided || result->outcome != WEIR_DONE))
+        wr_node_drop_value(run, own->node, own->value);
+    if (decided)
+        wr_node_ended(run, own->node);
+    wr_run_unref(run);
+}
+
+/* Under the run's options, as far as they are for all nodes. */
+static void start_sub(struct wr_own *own, struct weir_flow *flow, void *input)
+{
+    struct wr_run *run = own->run;
+    const weir_node_options *o = wr_run_options(run, own->node);
+    weir_group *group = run->group;
+    weir_task *task = NULL;
+    int rc = o && o->group && !own->flow ? weir_group_get(&group, group->executor, o->group) : 0;
+
+    wr_run_ref(run);
+    wr_run_ref(run); /* until the handle is kept */
+    if (!rc)
+        rc =
+            wr_run_start(&task, flow, group,
+                         WEIR_RUN(.id = wr_flow_node(run->flow, own->node)->id, .input = input,
+                                  .deadline_ms = o && !own->flow ? o->deadlines.total_ms : 0,
+                                  .interrupt = run->plan.interrupt, .times = run->times != NULL,
+                                  .skip = run->plan.skip, .on_done = sub_done, .on_done_arg = own));
+    if (!rc) {
+        wr_lock(&run->lock);
+        own->task = task; /* it stays: its values are the run's */
+        wr_unlock(&run->lock);
+        if (is_decided(own))
+            wr_own_cancel(own);
+    } else {
+        wr_run_unref(run);
+        if (own->flow)
+            wr_node_drop_value(run, own->node, own->value);
+        if (wr_plan_decide(&run->plan, own->node, WEIR_FAILED, WEIR_REASON_NONE, rc, WR_NODE_NONE))
+            wr_node_ended(run, own->node);
+    }
+    wr_run_unref(run);
+}
+
+void wr_own_start_added(struct wr_own *own, void *value)
+{
+    own->value = value;
+    start_sub(own, own->flow, own->input);
+}
+
+/* `begin` comes before the sub-flow; there is no body. */
+static void begin_sub(struct wr_own *own)
+{
+    struct wr_run *run = own->run;
+    struct weir_step step = { .run = run, .node = own->node };
+    void *param = wr_node_param(run, own->node);
+    int error = wr_node_call(&step, NULL);
+
+    if (!error)
+        start_sub(own, wr_run_options(run, own->node)->flow, param ? param : run->input);
+    else if (wr_plan_finish(&run->plan, own->node, error, NULL))
+        wr_node_ended(run, own->node);
+}
+
+void wr_own_start(struct wr_work *work, uint32_t n)
+{
+    struct wr_run *run = work->run;
+    struct wr_own *own = wr_own_of(run, n);
+    struct wr_locals *locals = work->locals ? work->locals : run->locals, *former;
+
+    former = wr_locals_install(wr_locals_ref(locals));
+    if (run->flow->hot[n].fn) {
+        wr_plan_put_off(&run->plan, n, NULL, &work->moves);
+        submit_task(own);
+    } else {
+        begin_sub(own);
+    }
+    wr_locals_release(wr_locals_install(former));
+}

@@ -1,0 +1,459 @@
+/* Who is ready, who failed, who is not needed; see plan.h.
+ * SPDX-License-Identifier: MIT */
+#include "flow/plan.h"
+
+#include "base/assert.h"
+
+#include <string.h>
+#include <weir/error.h>
+
+/* ---- lists --------------------------------------------------------------------------------------- */
+
+uint32_t wr_plan_next_ready(struct wr_plan *plan, struct wr_line *line)
+{
+    uint32_t n = line->first;
+
+    if (n != WR_NODE_NONE)
+        line->first = plan->node[n].next;
+    return n;
+}
+
+uint32_t wr_plan_next_ended(struct wr_plan *plan, struct wr_line *line)
+{
+    uint32_t n = line->first;
+
+    if (n != WR_NODE_NONE)
+        line->first = plan->node[n].todo;
+    return n;
+}
+
+void wr_plan_add_ready(struct wr_plan *plan, struct wr_line *line, uint32_t n)
+{
+    plan->node[n].next = WR_NODE_NONE;
+    if (line->first == WR_NODE_NONE)
+        line->first = n;
+    else
+        plan->node[line->last].next = n;
+    line->last = n;
+}
+
+void wr_plan_add_ended(struct wr_plan *plan, struct wr_line *line, uint32_t n)
+{
+    plan->node[n].todo = WR_NODE_NONE;
+    if (line->first == WR_NODE_NONE)
+        line->first = n;
+    else
+        plan->node[line->last].todo = n;
+    line->last = n;
+}
+
+/* ---- one node ------------------------------------------------------------------------------------ */
+
+void wr_plan_init(struct wr_plan *plan)
+{
+    const struct weir_flow *flow = plan->flow;
+
+    for (uint32_t n = 0; n < flow->count; n++) {
+        plan->node[n] = (struct wr_state){ .next = WR_NODE_NONE, .by = WR_NODE_NONE };
+        atomic_init(&plan->node[n].word, flow->word[n]);
+    }
+    if (flow->joins)
+        memcpy(plan->join, flow->join, flow->joins * sizeof(plan->join[0]));
+}
+
+bool wr_plan_begin(struct wr_plan *plan, uint32_t n, void **locals)
+{
+    struct wr_state *node = &plan->node[n];
+    uint64_t word = wr_load(&node->word, relaxed);
+
+    do {
+        if (!(word & WR_READY))
+            return false;
+        *locals = word & WR_HAS_LOCALS ? node->slot.locals : NULL;
+    } while (!wr_cas(&node->word, &word, word & ~(WR_READY | WR_HAS_LOCALS), acquire));
+    return true;
+}
+
+bool wr_plan_begun(struct wr_plan *plan, uint32_t n)
+{
+    uint64_t word = 0;
+
+    return wr_cas(&plan->node[n].word, &word, WR_BEGUN, acquire);
+}
+
+static weir_outcome outcome_of(int error)
+{
+    return error == 0 ? WEIR_DONE : error == WEIR_ECANCELED ? WEIR_CANCELLED : WEIR_FAILED;
+}
+
+/* The slot is its thread's until the word is changed; whatever else decides a running node does not use it. */
+bool wr_plan_finish(struct wr_plan *plan, uint32_t n, int error, void *value)
+{
+    struct wr_state *node = &plan->node[n];
+    uint64_t word = wr_load(&node->word, relaxed) & WR_BEGUN, end;
+    weir_outcome outcome = outcome_of(error);
+
+    end = wr_word_of(outcome, outcome == WEIR_CANCELLED ? WEIR_REASON_GAVE_UP : WEIR_REASON_NONE);
+    if (outcome == WEIR_DONE) {
+        node->slot.value = value;
+    } else {
+        node->slot.error = error;
+        node->slot.cause = WR_NODE_NONE;
+        end |= WR_HAS_SLOT;
+    }
+    return wr_cas(&node->word, &word, word | end, acq_rel);
+}
+
+/* Takes the right to decide a node that is WAITING. */
+static bool claim_waiting(struct wr_state *node)
+{
+    uint64_t word = wr_load(&node->word, relaxed);
+
+    do {
+        if (!wr_word_waits(word))
+            return false;
+    } while (!wr_cas(&node->word, &word, word | WR_DECIDING | WR_NEVER, acquire));
+    return true;
+}
+
+/* The same of one that is READY. */
+static bool claim_ready(struct wr_plan *plan, struct wr_state *node)
+{
+    uint64_t word = wr_load(&node->word, relaxed);
+    void *locals;
+
+    do {
+        if (!(word & WR_READY))
+            return false;
+        locals = word & WR_HAS_LOCALS ? node->slot.locals : NULL;
+    } while (!wr_cas(&node->word, &word, WR_DECIDING, acquire));
+    if (locals)
+        plan->release(locals);
+    return true;
+}
+
+static bool claim(struct wr_plan *plan, struct wr_state *node)
+{
+    return claim_waiting(node) || claim_ready(plan, node);
+}
+
+/* DECIDING gets its outcome. The counter may be falling meanwhile. */
+static void publish(struct wr_state *node, weir_outcome outcome, weir_reason reason, int error,
+                    uint32_t cause)
+{
+    node->slot.error = error;
+    node->slot.cause = cause;
+    wr_add(&node->word, (wr_word_of(outcome, reason) | WR_HAS_SLOT) - WR_DECIDING, release);
+}
+
+bool wr_plan_decide(struct wr_plan *plan, uint32_t n, weir_outcome outcome, weir_reason reason,
+                    int error, uint32_t cause)
+{
+    struct wr_state *node = &plan->node[n];
+    uint64_t word = wr_load(&node->word, relaxed);
+
+    if (claim(plan, node)) {
+        publish(node, outcome, reason, error, cause);
+        return true;
+    }
+    do {
+        if (word & (WR_OUTCOME | WR_DECIDING))
+            return false;
+    } while (!wr_cas(&node->word, &word, word | WR_DECIDING, acquire));
+    publish(node, outcome, reason, error, cause);
+    return true;
+}
+
+/* Without the slot: a body that runs may be writing to it. */
+static bool end_running(struct wr_state *node, weir_outcome outcome, weir_reason reason)
+{
+    uint64_t word = wr_load(&node->word, relaxed);
+
+    do {
+        if (word & (WR_OUTCOME | WR_DECIDING | WR_READY) || word & WR_COUNTER)
+            return false;
+    } while (!wr_cas(&node->word, &word, word | wr_word_of(outcome, reason), acq_rel));
+    return true;
+}
+
+bool wr_plan_close(struct wr_plan *plan, uint32_t n, weir_outcome outcome, weir_reason reason)
+{
+    struct wr_state *node = &plan->node[n];
+    int error = outcome == WEIR_TIMED_OUT ? WEIR_ETIMEDOUT : WEIR_ECANCELED;
+
+    for (;;) { /* a node that is put off, or begins, in between is found at the next look */
+        uint64_t word = wr_load(&node->word, acquire);
+        if (word & (WR_OUTCOME | WR_DECIDING))
+            return false;
+        if (claim(plan, node)) {
+            publish(node, outcome, reason, error, WR_NODE_NONE);
+            return true;
+        }
+        if (end_running(node, outcome, reason))
+            return true;
+    }
+}
+
+/* ---- needless nodes -------------------------------------------------------------------------------- */
+
+static bool may_interrupt(const struct wr_plan *plan, uint32_t n)
+{
+    return plan->interrupt || plan->flow->hot[n].flags & WR_F_INTERRUPT;
+}
+
+/* No node needs p: it is skipped, or cancelled if that is allowed; else it goes on. */
+static void drop_needless(struct wr_plan *plan, uint32_t p, uint32_t cause, struct wr_moves *moves)
+{
+    struct wr_state *node = &plan->node[p];
+
+    if (plan->flow->hot[p].flags & WR_F_KEEP)
+        return;
+    if (claim(plan, node)) {
+        publish(node, WEIR_SKIPPED, WEIR_REASON_NOT_NEEDED, WEIR_ECANCELED, cause);
+        wr_plan_add_ended(plan, &moves->ended, p);
+    } else if (may_interrupt(plan, p) &&
+               end_running(node, WEIR_CANCELLED, WEIR_REASON_NOT_NEEDED)) {
+        wr_plan_add_ended(plan, &moves->ended, p);
+    }
+}
+
+static bool is_needless(const struct wr_plan *plan, uint32_t p, uint32_t lost)
+{
+    uint32_t degree = wr_out_degree(plan->flow, p);
+
+    return plan->skip == WEIR_SKIP_CHAIN ? lost && degree == 1 : lost && lost == degree;
+}
+
+bool wr_plan_is_needed(struct wr_plan *plan, uint32_t n, struct wr_moves *moves)
+{
+    struct wr_state *node = &plan->node[n];
+    uint64_t word = 0;
+
+    if (WR_LIKELY(!is_needless(plan, n, wr_load(&node->lost, relaxed))) ||
+        plan->flow->hot[n].flags & WR_F_KEEP)
+        return true;
+    if (wr_cas(&node->word, &word, WR_DECIDING, acquire)) {
+        publish(node, WEIR_SKIPPED, WEIR_REASON_NOT_NEEDED, WEIR_ECANCELED, WR_NODE_NONE);
+        wr_plan_add_ended(plan, &moves->ended, n);
+    }
+    return false;
+}
+
+void wr_plan_put_off(struct wr_plan *plan, uint32_t n, void *locals, struct wr_moves *moves)
+{
+    struct wr_state *node = &plan->node[n];
+    uint64_t word = wr_load(&node->word, relaxed) & WR_BEGUN; /* of a node that is tried again */
+
+    node->slot.locals = locals;
+    if (!wr_cas(&node->word, &word, word | WR_READY | (locals ? WR_HAS_LOCALS : 0), acq_rel)) {
+        if (locals)
+            plan->release(locals); /* the run was closed, or nothing needs it */
+    } else if (is_needless(plan, n, wr_load(&node->lost, acquire))) {
+        drop_needless(plan, n, WR_NODE_NONE, moves); /* whoever lost it found it RUNNING */
+    }
+}
+
+/* Node n does not need the nodes before it any more, of which some may not have ended. */
+static void lose(struct wr_plan *plan, uint32_t n, struct wr_moves *moves)
+{
+    const struct weir_flow *flow = plan->flow;
+
+    for (uint32_t i = flow->in_at[n]; i < flow->in_at[n + 1]; i++) {
+        uint32_t p = flow->in[i];
+        if (is_needless(plan, p, wr_add(&plan->node[p].lost, 1, acq_rel) + 1))
+            drop_needless(plan, p, n, moves);
+    }
+}
+
+/* Node n has left WAITING before all nodes before it have ended. */
+static void left_early(struct wr_plan *plan, uint32_t n, struct wr_moves *moves)
+{
+    if (plan->skip == WEIR_SKIP_DEMAND || plan->skip == WEIR_SKIP_CHAIN)
+        lose(plan, n, moves); /* else `lost` stays 0, or counts nodes that have ended */
+}
+
+/* ---- edges ----------------------------------------------------------------------------------------- */
+
+static bool has_failed(weir_outcome outcome)
+{
+    return outcome != WEIR_DONE && outcome != WEIR_SKIPPED;
+}
+
+/* All that a join knows of an edge that has ended. */
+static void count_end(struct wr_join *join, uint8_t kind, weir_outcome outcome)
+{
+    join->left[kind]--;
+    join->done[kind] += outcome == WEIR_DONE;
+    join->failed += has_failed(outcome);
+    join->skipped += outcome == WEIR_SKIPPED;
+    if (kind == WEIR_NONE_FAILED) {
+        join->none_failed += has_failed(outcome);
+        join->none_ended++;
+    }
+}
+
+static bool has_kind(const struct wr_join *first, weir_need kind)
+{
+    return first->left[kind] > 0;
+}
+
+/* How a node with several kinds of edges stands; `first` is what it was before any had ended. */
+static weir_verdict judge_kinds(const struct wr_join *now, const struct wr_join *first)
+{
+    bool any = has_kind(first, WEIR_ANY), least = has_kind(first, WEIR_AT_LEAST);
+    uint32_t musts_ended = first->left[WEIR_MUST] - now->left[WEIR_MUST];
+
+    if (now->done[WEIR_MUST] < musts_ended || now->none_failed ||
+        (any && !now->done[WEIR_ANY] && !now->left[WEIR_ANY]) ||
+        (least && now->done[WEIR_AT_LEAST] + now->left[WEIR_AT_LEAST] < now->at_least))
+        return WEIR_VERDICT_FAIL;
+    if (now->left[WEIR_MUST] || (any && !now->done[WEIR_ANY]) ||
+        (least && now->done[WEIR_AT_LEAST] < now->at_least) || now->left[WEIR_AFTER] ||
+        (has_kind(first, WEIR_NONE_FAILED) && !any && !least && !has_kind(first, WEIR_MUST) &&
+         !has_kind(first, WEIR_AFTER) && !now->none_ended))
+        return WEIR_VERDICT_WAIT;
+    return WEIR_VERDICT_START;
+}
+
+/* The node failed because of `by`: it ends as that one did, and for what made that one end. */
+static void fail(struct wr_plan *plan, uint32_t n, uint32_t by, struct wr_moves *moves)
+{
+    struct wr_state *node = &plan->node[n], *before = &plan->node[by];
+    uint64_t word = wr_load(&before->word, relaxed); /* acquired by whoever tells of it */
+    weir_outcome outcome = wr_word_outcome(word);
+    bool has_slot = outcome != WEIR_DONE && word & WR_HAS_SLOT;
+    uint32_t cause = has_slot && before->slot.cause != WR_NODE_NONE ? before->slot.cause : by;
+    int error = has_slot                    ? before->slot.error
+                : outcome == WEIR_TIMED_OUT ? WEIR_ETIMEDOUT
+                                            : WEIR_ECANCELED;
+
+    if (outcome == WEIR_DONE) { /* a judge said so */
+        outcome = WEIR_FAILED;
+        error = WEIR_EREJECTED;
+    }
+    if (!claim_waiting(node))
+        return;
+    publish(node, outcome, WEIR_REASON_DEPENDENCY, error, cause);
+    wr_plan_add_ended(plan, &moves->ended, n);
+}
+
+/* WAITING becomes RUNNING: the join holds. */
+static void start(struct wr_plan *plan, uint32_t n, uint32_t by, struct wr_moves *moves)
+{
+    uint64_t word = 1;
+
+    if (!wr_cas(&plan->node[n].word, &word, 0, acq_rel))
+        return;
+    plan->node[n].by = by;
+    wr_plan_add_ready(plan, &moves->ready, n);
+    left_early(plan, n, moves);
+}
+
+/* A node whose edges are counted in a join. */
+static void tell_slowly(struct wr_plan *plan, uint32_t n, uint8_t kind, uint32_t by,
+                        weir_outcome outcome, struct wr_moves *moves)
+{
+    uint32_t place = plan->flow->hot[n].join;
+    struct wr_join *join = &plan->join[place];
+    bool has_judge = plan->flow->hot[n].flags & WR_F_JUDGE;
+    weir_verdict verdict = WEIR_VERDICT_WAIT;
+    bool asks = false;
+
+    wr_lock(&plan->lock);
+    count_end(join, kind, outcome);
+    if (has_judge)
+        asks = join->triggers++ == 0;
+    else
+        verdict = judge_kinds(join, &plan->flow->join[place]);
+    wr_unlock(&plan->lock);
+    if (asks) {
+        plan->node[n].by = by;
+        wr_plan_add_ready(plan, &moves->to_judge, n);
+    }
+    if (verdict == WEIR_VERDICT_START)
+        start(plan, n, by, moves);
+    else if (verdict == WEIR_VERDICT_FAIL)
+        fail(plan, n, by, moves);
+}
+
+/* A node that only needs WEIR_MUST. */
+static void tell_must(struct wr_plan *plan, uint32_t n, uint32_t by, weir_outcome outcome,
+                      struct wr_moves *moves)
+{
+    if (outcome != WEIR_DONE) {
+        fail(plan, n, by, moves);
+        return;
+    }
+    if (!wr_plan_is_last(&plan->node[n]))
+        return;
+    plan->node[n].by = by;
+    wr_plan_add_ready(plan, &moves->ready, n);
+    if (plan->flow->hot[n].flags & WR_F_EARLY)
+        left_early(plan, n, moves);
+}
+
+void wr_plan_tell(struct wr_plan *plan, uint32_t n, struct wr_moves *moves)
+{
+    const struct weir_flow *flow = plan->flow;
+    uint64_t word = wr_load(&plan->node[n].word, acquire);
+    weir_outcome outcome = wr_word_outcome(word);
+
+    if (word & WR_NEVER)
+        left_early(plan, n, moves);
+    if (plan->skip == WEIR_SKIP_ONE_LEVEL)
+        lose(plan, n, moves);
+    for (uint32_t i = flow->hot[n].out_at; i < flow->hot[n + 1].out_at; i++) {
+        uint32_t out = flow->out[i], target = wr_target(out);
+        if (out & WR_TO_SLOW)
+            tell_slowly(plan, target, flow->out_kind[i], n, outcome, moves);
+        else if (!(out & WR_TO_NONE))
+            tell_must(plan, target, n, outcome, moves);
+    }
+}
+
+/* ---- judges ---------------------------------------------------------------------------------------- */
+
+static uint32_t sum(const uint32_t count[6])
+{
+    uint32_t all = 0;
+
+    for (int kind = 0; kind < 6; kind++)
+        all += count[kind];
+    return all;
+}
+
+void wr_plan_edges(struct wr_plan *plan, uint32_t n, weir_edges *edges)
+{
+    struct wr_join *join = &plan->join[plan->flow->hot[n].join];
+
+    wr_lock(&plan->lock);
+    join->triggers = 1; /* what has ended until now is seen */
+    *edges = (weir_edges){ .total = plan->flow->in_at[n + 1] - plan->flow->in_at[n],
+                           .succeeded = sum(join->done),
+                           .failed = join->failed,
+                           .skipped = join->skipped,
+                           .left = sum(join->left) };
+    wr_unlock(&plan->lock);
+}
+
+bool wr_plan_judged(struct wr_plan *plan, uint32_t n, weir_verdict verdict, const weir_edges *seen,
+                    struct wr_moves *moves)
+{
+    struct wr_join *join = &plan->join[plan->flow->hot[n].join];
+    bool again;
+
+    if (verdict == WEIR_VERDICT_START) {
+        start(plan, n, plan->node[n].by, moves);
+        return false; /* later ends find that it has triggers, and ask no more */
+    }
+    if (verdict == WEIR_VERDICT_FAIL || !seen->left) {
+        fail(plan, n, plan->node[n].by, moves);
+        return false;
+    }
+    wr_lock(&plan->lock);
+    again = join->triggers > 1;
+    if (!again)
+        join->triggers = 0;
+    wr_unlock(&plan->lock);
+    return again;
+}

@@ -1,0 +1,157 @@
+/* The plan of a run: how each node stands, which nodes an end makes ready, which it decides. No threads, no clock, no code
+ * of the user's: run.c drives it, from several threads at a time.
+ *
+ * A node's word says how it stands:
+ *
+ *     bits 0-31   counter: what it waits for. A node that only has WEIR_MUST edges: how many of them have not ended well.
+ *                 One whose edges are counted in a join: 1 until the join says START
+ *     bits 32-34  outcome, WEIR_UNSETTLED until it is decided
+ *     bits 35-41  reason
+ *     bit  42     DECIDING: the thread that set it is about to decide it; nothing else changes it any more
+ *     bit  43     READY: it may start, but has not: it waits for a permit
+ *     bit  44     LOCALS: READY, and slot.locals is what its body sees
+ *     bit  45     BEGUN: `begin` was called, or is about to be
+ *     bit  46     SLOT: decided, and slot.error and slot.cause are in use
+ *     bit  47     NEVER: it was WAITING when it was decided, so it never came to be READY
+ *
+ *     WAITING     counter > 0,  no outcome, not DECIDING
+ *     READY       counter == 0, READY
+ *     RUNNING     counter == 0, no outcome, neither READY nor DECIDING: a thread is about to call its body, or has
+ *     ENDED       an outcome
+ *
+ * A word changes from WAITING to RUNNING or READY once, by the thread that brings the counter to zero; and gets an outcome
+ * once, by compare-and-swap: that thread tells of it. The counter may go on falling after that; no matter.
+ *
+ * A waiting node that no node needs any more is skipped at once. `lost` counts the nodes after it that have left WAITING
+ * before it ended, and so do not need it. For each node p, in mode DEMAND, at rest:
+ *
+ *     lost(p) == number of nodes s after p, s not WAITING, and s was not started by the end of all nodes before it
+ *     WAITING or READY p, not never_skip  implies  lost(p) < out-degree(p), or out-degree(p) == 0
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_FLOW_PLAN_H
+#define WR_FLOW_PLAN_H
+
+#include "flow/graph.h"
+
+#define WR_OUTCOME_AT 32
+#define WR_REASON_AT  35
+#define WR_DECIDING   (UINT64_C(1) << 42)
+#define WR_READY      (UINT64_C(1) << 43)
+#define WR_HAS_LOCALS (UINT64_C(1) << 44)
+#define WR_BEGUN      (UINT64_C(1) << 45)
+#define WR_HAS_SLOT   (UINT64_C(1) << 46)
+#define WR_NEVER      (UINT64_C(1) << 47)
+#define WR_COUNTER    (UINT64_C(0xffffffff))
+#define WR_OUTCOME    (UINT64_C(7) << WR_OUTCOME_AT)
+
+/* A node of a run. */
+struct wr_state {
+    _Atomic uint64_t word;
+    union {
+        void *value; /* WEIR_DONE                                                                */
+        struct {
+            int32_t error;
+            uint32_t cause; /* the node whose end decided this one; WR_NODE_NONE: none           */
+        };
+        void *locals; /* READY, with LOCALS                                                      */
+    } slot;
+    _Atomic uint32_t lost;
+    uint32_t next; /* in a list of ready nodes, or of those to be judged                         */
+    uint32_t todo; /* in a list of nodes that have ended, of the thread that decided them        */
+    uint32_t by;   /* what made it ready; WR_NODE_NONE: the start                                */
+};
+
+static_assert(sizeof(struct wr_state) <= 32, "a plain node of a run is at most 64 bytes");
+
+struct wr_plan {
+    const struct weir_flow *flow;
+    struct wr_state *node;
+    struct wr_join *join; /* under the lock                                                      */
+    struct wr_lock lock;  /* nothing is called under it, and no other lock taken                 */
+    weir_skip skip;
+    bool interrupt; /* of all nodes                                                              */
+    void (*release)(void *locals);
+};
+
+/* What follows from an end. Lists of nodes, each in order, for the caller to deal with: ended ones are told of, and then
+ * passed to wr_plan_tell. */
+struct wr_line {
+    uint32_t first, last; /* WR_NODE_NONE: empty */
+};
+
+struct wr_moves {
+    struct wr_line ready; /* RUNNING: to be begun, or put off by wr_plan_put_off; by `next`      */
+    struct wr_line ended; /* by `todo`                                                         */
+    struct wr_line to_judge; /* by `next`                                                        */
+};
+
+static const struct wr_moves WR_NO_MOVES = { .ready = { WR_NODE_NONE, WR_NODE_NONE },
+                                             .ended = { WR_NODE_NONE, WR_NODE_NONE },
+                                             .to_judge = { WR_NODE_NONE, WR_NODE_NONE } };
+
+/* Takes the first of a list of ready nodes, or of ended ones; WR_NODE_NONE: there is none. */
+uint32_t wr_plan_next_ready(struct wr_plan *plan, struct wr_line *line);
+uint32_t wr_plan_next_ended(struct wr_plan *plan, struct wr_line *line);
+void wr_plan_add_ready(struct wr_plan *plan, struct wr_line *line, uint32_t n);
+void wr_plan_add_ended(struct wr_plan *plan, struct wr_line *line, uint32_t n);
+
+/* Fills in all nodes and joins; roots are READY. */
+void wr_plan_init(struct wr_plan *plan);
+
+/* A node of moves->ready, before it begins: false if no node needs it any more, so that it is skipped. */
+bool wr_plan_is_needed(struct wr_plan *plan, uint32_t n, struct wr_moves *moves);
+
+/* RUNNING becomes READY, unless it is decided; and back: false if it was decided meanwhile. `locals` may be NULL. */
+void wr_plan_put_off(struct wr_plan *plan, uint32_t n, void *locals, struct wr_moves *moves);
+bool wr_plan_begin(struct wr_plan *plan, uint32_t n, void **locals);
+
+/* RUNNING: `begin` is called next. False: it was decided meanwhile. */
+bool wr_plan_begun(struct wr_plan *plan, uint32_t n);
+
+/* A body has returned: RUNNING is decided. False: it was decided before, and the value is dropped. */
+bool wr_plan_finish(struct wr_plan *plan, uint32_t n, int error, void *value);
+
+/* A node that is a task of its own, or a sub-flow, has ended: as wr_plan_finish, also if it never began. */
+bool wr_plan_decide(struct wr_plan *plan, uint32_t n, weir_outcome outcome, weir_reason reason,
+                    int error, uint32_t cause);
+
+/* The run is over: whatever has not ended is decided. False: it has ended, or is about to. */
+bool wr_plan_close(struct wr_plan *plan, uint32_t n, weir_outcome outcome, weir_reason reason);
+
+/* The node has ended and was told of: the nodes after it hear of it. */
+void wr_plan_tell(struct wr_plan *plan, uint32_t n, struct wr_moves *moves);
+
+/* Tells of the end of a plain node that is WEIR_DONE to nodes that only have WEIR_MUST edges. */
+static inline bool wr_plan_is_last(struct wr_state *node)
+{
+    return wr_sub(&node->word, 1, acq_rel) == 1; /* acquires what all the others have released */
+}
+
+/* How the edges stand, for a judge; and what it said. True: it is to be asked again, since more nodes have ended. */
+void wr_plan_edges(struct wr_plan *plan, uint32_t n, weir_edges *edges);
+bool wr_plan_judged(struct wr_plan *plan, uint32_t n, weir_verdict verdict, const weir_edges *seen,
+                    struct wr_moves *moves);
+
+/* ---- words --------------------------------------------------------------------------------------- */
+
+static inline weir_outcome wr_word_outcome(uint64_t word)
+{
+    return (weir_outcome)(word >> WR_OUTCOME_AT & 7);
+}
+
+static inline weir_reason wr_word_reason(uint64_t word)
+{
+    return (weir_reason)(word >> WR_REASON_AT & 127);
+}
+
+static inline uint64_t wr_word_of(weir_outcome outcome, weir_reason reason)
+{
+    return (uint64_t)outcome << WR_OUTCOME_AT | (uint64_t)reason << WR_REASON_AT;
+}
+
+static inline bool wr_word_waits(uint64_t word)
+{
+    return (word & WR_COUNTER) && !(word & (WR_OUTCOME | WR_DECIDING));
+}
+
+#endif

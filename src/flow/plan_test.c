@@ -1,0 +1,434 @@
+/* Random graphs and schedules: after every step the plan stands as a naive evaluator says, which knows the rules as
+ * sentences, counts everything anew each time, and shares no code with plan.c.
+ * SPDX-License-Identifier: MIT */
+#include "flow/plan.h"
+
+#include "support/check.h"
+#include "support/seed.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NODES_MAX = 12, GRAPHS = SANITIZED ? 20000 : 150000 };
+
+/* ---- the graph, as a matrix ---------------------------------------------------------------------- */
+
+struct matrix {
+    uint32_t nodes;
+    bool edge[NODES_MAX][NODES_MAX]; /* from, to */
+    weir_need need[NODES_MAX][NODES_MAX];
+    uint32_t at_least[NODES_MAX];
+    bool keep[NODES_MAX], interrupt[NODES_MAX];
+    uint32_t
+        quota[NODES_MAX]; /* of a judge, which starts it at that many successes; 0: it has none */
+    weir_skip skip;
+};
+
+static int body(void **value, void *arg, weir_step *step)
+{
+    (void)value;
+    (void)arg;
+    (void)step;
+    return 0;
+}
+
+static weir_verdict by_quota(const weir_edges *edges, weir_step *step, void *arg)
+{
+    uint32_t quota = (uint32_t)(uintptr_t)arg;
+
+    (void)step;
+    if (edges->succeeded >= quota)
+        return WEIR_VERDICT_START;
+    return edges->failed > 1 ? WEIR_VERDICT_FAIL : WEIR_VERDICT_WAIT;
+}
+
+static void draw(struct matrix *m, struct luck *luck)
+{
+    uint64_t density = 1 + luck_below(luck, 7);
+    bool plain = luck_below(luck, 3) == 0; /* only musts */
+
+    memset(m, 0, sizeof(*m));
+    m->nodes = 1 + (uint32_t)luck_below(luck, NODES_MAX);
+    m->skip = (weir_skip)luck_below(luck, 4);
+    for (uint32_t to = 0; to < m->nodes; to++) {
+        uint32_t least = 0;
+        for (uint32_t from = 0; from < to; from++) {
+            m->edge[from][to] = luck_below(luck, 8) < density;
+            m->need[from][to] = plain ? WEIR_MUST : (weir_need)luck_below(luck, 6);
+            least += m->edge[from][to] && m->need[from][to] == WEIR_AT_LEAST;
+        }
+        m->at_least[to] = least ? 1 + (uint32_t)luck_below(luck, least) : 0;
+        m->keep[to] = luck_below(luck, 8) == 0;
+        m->interrupt[to] = luck_below(luck, 4) == 0;
+        m->quota[to] = plain || luck_below(luck, 6) ? 0 : 1 + (uint32_t)luck_below(luck, 3);
+    }
+}
+
+static weir_flow *flow_of(const struct matrix *m)
+{
+    weir_flow *flow = NULL;
+    weir_node *node[NODES_MAX];
+    char id[16];
+
+    assert_int_equal(weir_flow_new(&flow, "random"), 0);
+    for (uint32_t n = 0; n < m->nodes; n++) {
+        snprintf(id, sizeof(id), "n%u", n);
+        assert_int_equal(
+            weir_flow_node(&node[n], flow, id, body, NULL,
+                           WEIR_NODE(.at_least = m->at_least[n], .never_skip = m->keep[n],
+                                     .interrupt = m->interrupt[n],
+                                     .judge = m->quota[n] ? by_quota : NULL,
+                                     .judge_arg = (void *)(uintptr_t)m->quota[n])),
+            0);
+    }
+    for (uint32_t to = 0; to < m->nodes; to++)
+        for (uint32_t from = 0; from < to; from++)
+            if (m->edge[from][to])
+                assert_int_equal(weir_node_needs(node[to], node[from], m->need[from][to]), 0);
+    assert_int_equal(wr_flow_freeze(flow, NULL), 0);
+    return flow;
+}
+
+/* ---- the naive evaluator --------------------------------------------------------------------------- */
+
+enum stand { WAITS, IS_READY, RUNS, ENDED };
+
+struct model {
+    const struct matrix *m;
+    enum stand stand[NODES_MAX];
+    bool left[NODES_MAX];  /* WAITS no more: since its start, or since its end was told     */
+    bool fresh[NODES_MAX]; /* started by the end that is being told of                      */
+    weir_outcome outcome[NODES_MAX];
+    bool told[NODES_MAX]; /* the nodes after it have heard of it                           */
+};
+
+static weir_need need_of(const struct model *x, uint32_t from, uint32_t to)
+{
+    bool only_optional = true;
+
+    for (uint32_t n = 0; n < x->m->nodes; n++)
+        if (x->m->edge[n][to] && x->m->need[n][to] != WEIR_OPTIONAL)
+            only_optional = false;
+    return only_optional ? WEIR_ANY : x->m->need[from][to];
+}
+
+static uint32_t count(const struct model *x, uint32_t to, int need, bool (*is)(weir_outcome, bool))
+{
+    uint32_t number = 0;
+
+    for (uint32_t n = 0; n < x->m->nodes; n++)
+        if (x->m->edge[n][to] && (need < 0 || (int)need_of(x, n, to) == need))
+            number += is(x->outcome[n], x->told[n]);
+    return number;
+}
+
+static bool is_any(weir_outcome outcome, bool told)
+{
+    (void)outcome;
+    (void)told;
+    return true;
+}
+static bool is_told(weir_outcome outcome, bool told)
+{
+    (void)outcome;
+    return told;
+}
+static bool is_done(weir_outcome outcome, bool told)
+{
+    return told && outcome == WEIR_DONE;
+}
+static bool is_not_done(weir_outcome outcome, bool told)
+{
+    return told && outcome != WEIR_DONE;
+}
+static bool is_failed(weir_outcome outcome, bool told)
+{
+    return told && outcome != WEIR_DONE && outcome != WEIR_SKIPPED;
+}
+
+/* Every rule of the header as it is written there. */
+static weir_verdict rule(const struct model *x, uint32_t n)
+{
+    uint32_t all = count(x, n, -1, is_any), ended = count(x, n, -1, is_told);
+    bool holds = true;
+
+    if (x->m->quota[n]) {
+        if (count(x, n, -1, is_done) >= x->m->quota[n])
+            return WEIR_VERDICT_START;
+        return count(x, n, -1, is_failed) > 1 || ended == all ? WEIR_VERDICT_FAIL
+                                                              : WEIR_VERDICT_WAIT;
+    }
+    if (count(x, n, WEIR_MUST, is_not_done) || count(x, n, WEIR_NONE_FAILED, is_failed))
+        return WEIR_VERDICT_FAIL;
+    if (count(x, n, WEIR_ANY, is_any)) {
+        if (count(x, n, WEIR_ANY, is_not_done) == count(x, n, WEIR_ANY, is_any))
+            return WEIR_VERDICT_FAIL;
+        holds = holds && count(x, n, WEIR_ANY, is_done);
+    }
+    if (count(x, n, WEIR_AT_LEAST, is_any)) {
+        if (count(x, n, WEIR_AT_LEAST, is_any) - count(x, n, WEIR_AT_LEAST, is_not_done) <
+            x->m->at_least[n])
+            return WEIR_VERDICT_FAIL;
+        holds = holds && count(x, n, WEIR_AT_LEAST, is_done) >= x->m->at_least[n];
+    }
+    holds = holds && count(x, n, WEIR_MUST, is_done) == count(x, n, WEIR_MUST, is_any);
+    holds = holds && count(x, n, WEIR_AFTER, is_told) == count(x, n, WEIR_AFTER, is_any);
+    if (count(x, n, WEIR_NONE_FAILED, is_any) + count(x, n, WEIR_OPTIONAL, is_any) == all)
+        holds = holds && count(x, n, WEIR_NONE_FAILED, is_told) > 0;
+    return holds ? WEIR_VERDICT_START : WEIR_VERDICT_WAIT;
+}
+
+static uint32_t out_degree(const struct model *x, uint32_t n)
+{
+    uint32_t degree = 0;
+
+    for (uint32_t to = 0; to < x->m->nodes; to++)
+        degree += x->m->edge[n][to];
+    return degree;
+}
+
+/* Whether the mode says that n, which has not started, is not needed. */
+static bool needless(const struct model *x, uint32_t n)
+{
+    uint32_t degree = out_degree(x, n), left = 0, ended = 0;
+
+    for (uint32_t to = 0; to < x->m->nodes; to++)
+        if (x->m->edge[n][to]) {
+            left += x->left[to];
+            ended += x->stand[to] == ENDED && x->told[to];
+        }
+    switch (x->m->skip) {
+    case WEIR_SKIP_DEMAND: /* what is not demanded is skipped at once, so one level is enough */
+        return degree && left == degree;
+    case WEIR_SKIP_CHAIN:
+        return degree == 1 && left == 1;
+    case WEIR_SKIP_ONE_LEVEL:
+        return degree && ended == degree;
+    default:
+        return false;
+    }
+}
+
+static void end(struct model *x, uint32_t n, weir_outcome outcome)
+{
+    x->stand[n] = ENDED;
+    x->outcome[n] = outcome;
+}
+
+static void drop_all_needless(struct model *x)
+{
+    for (uint32_t n = 0; n < x->m->nodes; n++) {
+        if (x->m->keep[n] || x->stand[n] == ENDED || !needless(x, n))
+            continue;
+        if (x->stand[n] == WAITS || (x->stand[n] == IS_READY && !x->fresh[n]))
+            end(x, n, WEIR_SKIPPED);
+        else if (x->m->interrupt[n])
+            end(x, n, WEIR_CANCELLED);
+    }
+}
+
+/* One node after n hears of its end. */
+static void hear_one(struct model *x, uint32_t n, uint32_t to)
+{
+    if (!x->m->edge[n][to] || x->stand[to] != WAITS)
+        return;
+    if (!x->m->quota[to] && need_of(x, n, to) == WEIR_OPTIONAL)
+        return; /* does not count */
+    switch (rule(x, to)) {
+    case WEIR_VERDICT_START:
+        x->stand[to] = IS_READY;
+        x->left[to] = true;
+        x->fresh[to] = true;
+        drop_all_needless(x);
+        break;
+    case WEIR_VERDICT_FAIL:
+        end(x, to, x->outcome[n] == WEIR_DONE ? WEIR_FAILED : x->outcome[n]);
+        break;
+    default:
+        break;
+    }
+}
+
+/* The nodes after n hear of its end, in order; those with judges after the others. */
+static void hear(struct model *x, uint32_t n)
+{
+    CHECK(x->stand[n] == ENDED && !x->told[n]);
+    x->told[n] = true;
+    x->left[n] = true;
+    drop_all_needless(x);
+    for (int judges = 0; judges < 2; judges++)
+        for (uint32_t to = 0; to < x->m->nodes; to++)
+            if (!x->m->quota[to] == !judges)
+                hear_one(x, n, to);
+}
+
+/* ---- both, side by side ------------------------------------------------------------------------------ */
+
+struct pair {
+    struct model x;
+    struct wr_plan plan;
+    struct wr_state node[NODES_MAX];
+    struct wr_join join[NODES_MAX];
+    struct luck luck;
+    weir_outcome
+        seen[NODES_MAX]; /* what was once decided stays                                   */
+    uint32_t begun[NODES_MAX];
+};
+
+static enum stand stand_of(uint64_t word)
+{
+    if (word & WR_OUTCOME)
+        return ENDED;
+    if (word & WR_READY)
+        return IS_READY;
+    return word & WR_COUNTER ? WAITS : RUNS;
+}
+
+static bool compare(struct pair *p)
+{
+    for (uint32_t n = 0; n < p->x.m->nodes; n++) {
+        uint64_t word = p->node[n].word;
+        enum stand stand = stand_of(word);
+        if (!CHECK_EQUAL(stand, p->x.stand[n]) ||
+            !CHECK_EQUAL(wr_word_outcome(word), p->x.outcome[n]))
+            return false;
+        if (p->seen[n] && !CHECK_EQUAL(wr_word_outcome(word), p->seen[n]))
+            return false;
+        p->seen[n] = wr_word_outcome(word);
+    }
+    return true;
+}
+
+/* What is ready begins now, or is put off. */
+static void take_ready(struct pair *p, struct wr_moves *moves)
+{
+    uint32_t n;
+
+    while ((n = wr_plan_next_ready(&p->plan, &moves->ready)) != WR_NODE_NONE) {
+        p->x.fresh[n] = false;
+        drop_all_needless(&p->x);
+        if (!wr_plan_is_needed(&p->plan, n, moves))
+            continue;
+        if (wr_word_outcome(p->node[n].word))
+            continue; /* cancelled, since nothing needs it */
+        if (luck_below(&p->luck, 2)) {
+            wr_plan_put_off(&p->plan, n, NULL, moves);
+        } else {
+            p->x.stand[n] = RUNS;
+            p->begun[n]++;
+        }
+    }
+}
+
+static void ask_judges(struct pair *p, struct wr_moves *moves)
+{
+    weir_edges edges;
+    uint32_t n;
+
+    while ((n = wr_plan_next_ready(&p->plan, &moves->to_judge)) != WR_NODE_NONE)
+        do
+            wr_plan_edges(&p->plan, n, &edges);
+        while (wr_plan_judged(&p->plan, n,
+                              by_quota(&edges, NULL, (void *)(uintptr_t)p->x.m->quota[n]), &edges,
+                              moves));
+}
+
+/* Until nothing follows any more. */
+static void settle(struct pair *p, struct wr_moves *moves)
+{
+    uint32_t n;
+
+    while ((n = wr_plan_next_ended(&p->plan, &moves->ended)) != WR_NODE_NONE) {
+        wr_plan_tell(&p->plan, n, moves);
+        ask_judges(p, moves);
+        hear(&p->x, n);
+        if (moves->ready.first != WR_NODE_NONE)
+            take_ready(p, moves);
+        for (uint32_t i = 0; i < p->x.m->nodes; i++)
+            p->x.fresh[i] = false;
+    }
+}
+
+static void end_one(struct pair *p, uint32_t n)
+{
+    int error = luck_below(&p->luck, 4) ? 0 : luck_below(&p->luck, 3) ? -EIO : WEIR_ECANCELED;
+    struct wr_moves moves = WR_NO_MOVES;
+
+    CHECK(wr_plan_finish(&p->plan, n, error, NULL));
+    end(&p->x, n, error == 0 ? WEIR_DONE : error == WEIR_ECANCELED ? WEIR_CANCELLED : WEIR_FAILED);
+    wr_plan_add_ended(&p->plan, &moves.ended, n);
+    settle(p, &moves);
+}
+
+/* One step by chance; false: nothing is left to do. */
+static bool step(struct pair *p)
+{
+    uint32_t able[NODES_MAX], number = 0, n;
+    void *locals;
+
+    for (n = 0; n < p->x.m->nodes; n++)
+        if (p->x.stand[n] == IS_READY || p->x.stand[n] == RUNS)
+            able[number++] = n;
+    if (!number)
+        return false;
+    n = able[luck_below(&p->luck, number)];
+    if (p->x.stand[n] == IS_READY) {
+        CHECK(wr_plan_begin(&p->plan, n, &locals));
+        p->x.stand[n] = RUNS;
+        p->begun[n]++;
+    } else {
+        end_one(p, n);
+    }
+    return true;
+}
+
+static bool life(uint64_t number)
+{
+    struct pair p = { .luck = luck_of(number) };
+    struct matrix m;
+    weir_flow *flow;
+    bool good = true;
+
+    draw(&m, &p.luck);
+    flow = flow_of(&m);
+    p.x.m = &m;
+    p.plan = (struct wr_plan){ .flow = flow, .node = p.node, .join = p.join, .skip = m.skip };
+    wr_plan_init(&p.plan);
+    for (uint32_t n = 0; n < m.nodes; n++)
+        if (count(&p.x, n, -1, is_any) == 0) {
+            p.x.stand[n] = IS_READY;
+            p.x.left[n] = true;
+        }
+    do
+        good = compare(&p);
+    while (good && step(&p));
+    for (uint32_t n = 0; good && n < m.nodes; n++) {
+        good = CHECK_EQUAL(stand_of(p.node[n].word), ENDED); /* whatever happened, all end */
+        CHECK(p.begun[n] <= 1);
+    }
+    if (!good)
+        printf("graph %llu of WEIR_SEED=%llu\n", (unsigned long long)number,
+               (unsigned long long)seed);
+    weir_flow_free(flow);
+    return good;
+}
+
+static void test_every_step_is_as_the_naive_evaluator_says(void)
+{
+    uint64_t graphs = soak_times(GRAPHS);
+
+    for (uint64_t i = 0; i < graphs; i++)
+        if (!life(i))
+            break;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_every_step_is_as_the_naive_evaluator_says),
+    };
+
+    seed_init();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,337 @@
+/* The life of a run: from its start, through the one end it has, to its last reference.
+ * SPDX-License-Identifier: MIT */
+#include "flow/run.h"
+
+#include "base/assert.h"
+#include "base/options.h"
+#include "base/os.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weir/error.h>
+
+/* ---- references -------------------------------------------------------------------------------------- */
+
+void wr_run_ref(struct wr_run *run)
+{
+    wr_add(&run->references, 1, relaxed);
+}
+
+static void drop_values(struct wr_run *run)
+{
+    for (uint32_t n = 0; n < run->flow->count; n++) {
+        struct wr_state *node = &run->plan.node[n];
+        uint64_t word = wr_load(&node->word, relaxed);
+        if (run->flow->hot[n].flags & WR_F_DROP && wr_word_outcome(word) == WEIR_DONE)
+            wr_node_drop_value(run, n, node->slot.value);
+    }
+}
+
+/* Nodes that were added go after the values, which they may have made. */
+static void fini_owns(struct wr_run *run)
+{
+    struct wr_own *own, *more;
+
+    for (uint32_t i = 0; i < run->flow->owns; i++)
+        wr_own_fini(&run->own[i]);
+    for (own = run->added; own; own = more) {
+        more = own->more;
+        wr_own_fini(own);
+        wr_os_free(own);
+    }
+}
+
+void wr_run_unref(struct wr_run *run)
+{
+    if (wr_sub(&run->references, 1, acq_rel) > 1)
+        return;
+    drop_values(run);
+    fini_owns(run);
+    if (run->drop_input)
+        run->drop_input(run->input);
+    wr_locals_release(run->locals);
+    wr_flow_unref(run->flow);
+    wr_os_free(run);
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------- */
+
+/* What became of the run: the error of the first last node that is neither done nor skipped. */
+static int error_of(struct wr_run *run)
+{
+    weir_node_result result;
+
+    for (uint32_t i = 0; i < run->flow->sinks; i++) {
+        wr_node_result(&result, run, run->flow->sink[i]);
+        if (result.outcome != WEIR_DONE && result.outcome != WEIR_SKIPPED)
+            return result.error;
+    }
+    return 0;
+}
+
+void wr_run_told(struct wr_run *run, uint64_t count)
+{
+    uint64_t left;
+
+    if (!count)
+        return;
+    left = wr_sub(&run->left, count, acq_rel) - count;
+    if (left == 1) /* if it was ended from outside before, this changes nothing */
+        wr_whole_settle(wr_load(&run->task, acquire), error_of(run));
+    else if (left == 0)
+        wr_whole_over(wr_load(&run->task, acquire));
+}
+
+/* Decides whatever has not ended. Answers how many there were, told of. */
+static uint64_t sweep(struct wr_run *run, weir_outcome outcome, weir_reason reason)
+{
+    struct wr_work work = { .run = run, .moves = WR_NO_MOVES, .next = WR_NODE_NONE };
+
+    for (uint32_t n = 0; n < run->flow->count; n++)
+        if (wr_plan_close(&run->plan, n, outcome, reason))
+            wr_work_ended(&work, n);
+    wr_work_settle(&work);
+    return work.told;
+}
+
+/* Bodies are asked to end: all of them on a cancel; on a deadline those that may be. What waits is taken back. */
+static void end_parts(struct wr_run *run, bool all)
+{
+    wr_turn_interrupt(run, WR_NODE_NONE, all);
+    for (uint32_t i = 0; i < run->flow->owns; i++) {
+        uint32_t n = run->own[i].node;
+        bool may = all || run->plan.interrupt || run->flow->hot[n].flags & WR_F_INTERRUPT;
+        if (may || !run->flow->hot[n].fn || !wr_own_runs(&run->own[i]))
+            wr_own_cancel(&run->own[i]);
+    }
+    for (struct wr_own *own = wr_run_added(run); own; own = own->more)
+        wr_own_cancel(own);
+}
+
+static void run_ended(struct wr_whole *whole, weir_task *task, weir_outcome outcome,
+                      weir_reason reason)
+{
+    struct wr_run *run = WR_CONTAINER(whole, struct wr_run, whole);
+    bool timed_out = outcome == WEIR_TIMED_OUT;
+    uint64_t told = 0;
+
+    wr_store(&run->task, task, release); /* the start may not have come to it */
+    wr_store(&run->closed, wr_word_of(outcome, reason), seq_cst);
+    if (wr_load(&run->left, acquire) >
+        1) { /* else all have ended, and it was settled from inside */
+        told = sweep(run, timed_out ? WEIR_TIMED_OUT : WEIR_CANCELLED, reason);
+        end_parts(run, !timed_out);
+    }
+    wr_run_told(run, told + 1);
+}
+
+static void run_gone(struct wr_whole *whole)
+{
+    wr_run_unref(WR_CONTAINER(whole, struct wr_run, whole));
+}
+
+/* Whether a task's body is one of the run's, or of a sub-run's. */
+static bool run_inside(struct wr_whole *whole, const weir_task *task)
+{
+    struct wr_run *run = WR_CONTAINER(whole, struct wr_run, whole), *sub;
+    struct wr_own *own = NULL;
+    bool inside = false;
+
+    wr_lock(&run->lock);
+    wr_list_each(link, &run->turns)
+        inside = inside || WR_CONTAINER(link, struct wr_turn, link)->task == task;
+    for (uint32_t i = 0; i < run->flow->owns && !inside; i++) {
+        inside = run->own[i].task == task;
+        sub = run->own[i].task ? wr_run_of(run->own[i].task) : NULL;
+        inside = inside || (sub && run_inside(&sub->whole, task));
+    }
+    for (own = run->added; own && !inside; own = own->more) {
+        sub = own->task ? wr_run_of(own->task) : NULL;
+        inside = sub && run_inside(&sub->whole, task);
+    }
+    wr_unlock(&run->lock);
+    return inside;
+}
+
+struct wr_own *wr_run_added(struct wr_run *run)
+{
+    struct wr_own *added;
+
+    wr_lock(&run->lock);
+    added = run->added;
+    wr_unlock(&run->lock);
+    return added; /* none is ever removed, and new ones are put first */
+}
+
+struct wr_run *wr_run_of(const weir_task *task)
+{
+    struct wr_whole *whole = task ? wr_task_whole(task) : NULL;
+
+    return whole && whole->ended == run_ended ? WR_CONTAINER(whole, struct wr_run, whole) : NULL;
+}
+
+/* ---- the start --------------------------------------------------------------------------------------- */
+
+static void *cut(char **rest, size_t count, size_t size)
+{
+    void *part = *rest;
+
+    *rest += (count * size + 15) / 16 * 16;
+    return part;
+}
+
+/* The same twice: how much it takes, and where each part is. */
+static size_t lay_out(struct wr_run *run, char *memory, const struct weir_flow *flow,
+                      const weir_run_options *o)
+{
+    char *rest = memory + (sizeof(*run) + 63) / 64 * 64;
+    size_t n = flow->count;
+    struct wr_state *node = cut(&rest, n, sizeof(*node));
+    struct wr_join *join = cut(&rest, flow->joins, sizeof(*join));
+    struct wr_own *own = cut(&rest, flow->owns, sizeof(*own));
+    struct wr_times *times = o->times ? cut(&rest, n, sizeof(*times)) : NULL;
+    void **param = o->param_count ? cut(&rest, n, sizeof(*param)) : NULL;
+    uint64_t *given = o->param_count ? cut(&rest, (n + 63) / 64, sizeof(*given)) : NULL;
+
+    if (run) {
+        run->plan.node = node;
+        run->plan.join = join;
+        run->own = own;
+        run->times = times;
+        run->param = param;
+        run->given = given;
+    }
+    return (size_t)(rest - memory);
+}
+
+static int set_params(struct wr_run *run, const weir_run_options *o)
+{
+    for (size_t i = 0; i < o->param_count; i++) {
+        const char *id = o->params[i].id;
+        weir_node *node = id ? wr_flow_find(run->flow, id, strlen(id)) : NULL;
+        if (!node)
+            return WEIR_EINVAL;
+        run->param[node->index] = o->params[i].arg;
+        run->given[node->index / 64] |= UINT64_C(1) << node->index % 64;
+    }
+    return 0;
+}
+
+static void release_locals(void *locals)
+{
+    wr_locals_release(locals);
+}
+
+static struct wr_run *run_new(struct weir_flow *flow, weir_group *group, const weir_run_options *o)
+{
+    size_t bytes = lay_out(NULL, NULL, flow, o);
+    struct wr_run *run = wr_os_alloc(bytes);
+
+    if (!run)
+        return NULL;
+    lay_out(run, (char *)run, flow, o);
+    run->bytes = bytes;
+    run->whole = (struct wr_whole){ .ended = run_ended, .inside = run_inside, .gone = run_gone };
+    run->plan.flow = run->flow = wr_flow_ref(flow);
+    run->plan.skip = o->skip;
+    run->plan.interrupt = o->interrupt;
+    run->plan.release = release_locals;
+    run->group = group;
+    run->locals = wr_locals_capture();
+    run->odd = o->times || o->param_count || o->interrupt || o->skip == WEIR_SKIP_ONE_LEVEL;
+    run->input = o->input;
+    wr_store(&run->references, 1, relaxed);
+    wr_store(&run->left, (uint64_t)flow->count + 1, relaxed);
+    wr_list_init(&run->turns);
+    run->ready = (struct wr_line){ WR_NODE_NONE, WR_NODE_NONE };
+    wr_plan_init(&run->plan);
+    for (uint32_t i = 0; i < flow->owns; i++)
+        run->own[i] = (struct wr_own){ .run = run, .node = flow->own[i] };
+    return run;
+}
+
+/* A run has no deadlines but its own, and those that are forced on every task. */
+static weir_deadlines deadlines_of(const weir_group *group, const weir_run_options *o)
+{
+    bool watched = o->deadline_ms || wr_load(&group->executor->policy.watched, relaxed);
+    int64_t none = watched ? WEIR_NO_LIMIT : 0;
+
+    return (weir_deadlines){ none, none, o->deadline_ms ? o->deadline_ms : none };
+}
+
+/* Nodes that need no other. */
+static void start_roots(struct wr_run *run)
+{
+    struct wr_work work = { .run = run, .moves = WR_NO_MOVES, .next = WR_NODE_NONE };
+    const struct weir_flow *flow = run->flow;
+    void *locals;
+
+    for (uint32_t i = 0; i < flow->roots; i++) {
+        uint32_t n = flow->root[i];
+        if (run->times)
+            wr_store(&run->times[n].ready_at, wr_os_now(), relaxed);
+        if (!(flow->hot[n].flags & WR_F_OWN))
+            wr_turn_give(run, NULL, n);
+        else if (wr_plan_begin(&run->plan, n, &locals))
+            wr_own_start(&work, n);
+    }
+    wr_work_settle(&work);
+    wr_turn_ask(run);
+    wr_run_told(run, work.told);
+    if (!flow->count)
+        wr_whole_settle(wr_load(&run->task, acquire), 0);
+}
+
+int wr_run_start(weir_task **out, struct weir_flow *flow, weir_group *group,
+                 const weir_run_options *o)
+{
+    struct wr_run *run = run_new(flow, group, o);
+    weir_task *task = NULL;
+    int rc = run ? set_params(run, o) : WEIR_ENOMEM;
+
+    if (!rc)
+        rc = wr_submit_whole(&task, group, &run->whole,
+                             WEIR_TASK(.id = o->id, .on_done = o->on_done,
+                                       .on_done_arg = o->on_done_arg,
+                                       .deadlines = deadlines_of(group, o)));
+    if (rc) {
+        if (run)
+            wr_run_unref(run);
+        return rc;
+    }
+    run->drop_input = o->drop_input; /* not before: after an error the input is the caller's */
+    wr_store(&run->task, task, release);
+    if (out)
+        *out = weir_task_ref(task);
+    start_roots(run);
+    weir_task_unref(task);
+    return 0;
+}
+
+static bool options_are_good(const weir_run_options *o)
+{
+    return o->deadline_ms >= 0 && o->deadline_ms <= WEIR_SPAN_MAX_MS &&
+           (unsigned)o->skip <= WEIR_SKIP_ONE_LEVEL && (!o->param_count || o->params);
+}
+
+int weir_flow_start(weir_task **out, weir_flow *flow, weir_group *group,
+                    const weir_run_options *opt, weir_message *message)
+{
+    struct wr_text text = { .text = NULL };
+    weir_run_options options;
+    int rc = wr_options_load(&options, sizeof(options), opt);
+
+    if (out)
+        *out = NULL;
+    if (message)
+        message->text[0] = '\0';
+    if (!rc && (!flow || !group || !options_are_good(&options)))
+        rc = WEIR_EINVAL;
+    if (!rc)
+        rc = wr_flow_freeze(flow, message ? &text : NULL);
+    if (rc == WEIR_EINVAL && text.text)
+        snprintf(message->text, sizeof(message->text), "%s", text.text);
+    free(text.text);
+    return rc ? rc : wr_run_start(out, flow, group, &options);
+}

@@ -1,0 +1,187 @@
+/* A run: one allocation with the state of every node; and who works on it.
+ *
+ * Ready plain nodes are run by turns: tasks of the run's group, each of which runs one node after the other. A node that
+ * becomes ready goes to the turn that made it so, if it is the first one; others go into that turn's deque, where other
+ * turns steal, or, made ready elsewhere, into the run's own list. Whenever a node is left there, and no turn is on its way,
+ * one is submitted: the group's limit decides how many of them run. docs/internals/flow.md.
+ *
+ *     left == nodes that were not told of + 1, until the run has ended      told: `result` has returned
+ *     references == 1 while the run's task has one + turns + tasks of nodes + naps
+ *     coming == turns that were submitted and have not begun <= 1
+ *
+ * Lock order: a run's lock, then that of its sub-runs, then the plan's; the executor's come after ours. None of them is
+ * held while code of the user's runs, nor a task is submitted, cancelled or settled.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_FLOW_RUN_H
+#define WR_FLOW_RUN_H
+
+#include "base/list.h"
+#include "executor/executor.h"
+#include "flow/deque.h"
+#include "flow/plan.h"
+
+struct wr_run;
+
+/* Of one node, if the run keeps them. */
+struct wr_times {
+    _Atomic weir_time ready_at, started_at, ended_at;
+};
+
+/* A node that is a task of its own or has a sub-flow. */
+struct wr_own {
+    struct wr_run *run;
+    uint32_t node;
+    weir_task *task; /* the task or sub-run, or the nap before the next try; under the run's lock */
+    bool task_over;  /* it has ended, and is not stored any more; likewise                    */
+    uint32_t tries;  /* so far                                                                */
+    _Atomic bool began;  /* the body of this try                                                  */
+    struct wr_own *adds; /* what its body has added                                              */
+    int error;           /* of the latest                                                         */
+    struct wr_whole nap;
+    weir_flow *flow; /* of a node that has added nodes; NULL: that of its options             */
+    void *input, *value;
+    struct wr_own *more; /* others that were not known before: run->added                         */
+};
+
+/* A task that runs ready nodes. */
+struct wr_turn {
+    struct wr_run *run;
+    struct wr_list link; /* in run->turns from its submit on, under the run's lock          */
+    weir_task *task;     /* once it has begun; likewise                                     */
+    bool began;
+    _Atomic uint32_t current; /* the node whose body runs; WR_NODE_NONE; CURRENT_ASKED           */
+    struct wr_locals *const *locals; /* where its context stands                                  */
+    uint32_t told;       /* nodes it has told of that are still counted in run->left         */
+    uint32_t until_look; /* nodes until it looks at the clock ...                            */
+    uint32_t look_every;
+    uint32_t grab; /* most nodes it takes from others at once                          */
+    weir_time began_at;
+    struct wr_deque deque;
+};
+
+struct wr_run {
+    struct wr_whole whole;
+    struct wr_plan plan;
+    struct weir_flow *flow;
+    struct weir_group *group;
+    _Atomic(weir_task *) task;
+    _Atomic uint32_t references;
+    _Atomic uint64_t left;
+    _Atomic uint64_t
+        closed; /* 0; else a word with outcome and reason: no node begins any more     */
+    bool odd;   /* its nodes have times, parameters or locals, or can be interrupted  */
+    struct wr_locals *locals;
+    void *input;
+    void (*drop_input)(void *input);
+    void **param; /* by node; NULL: none was given                                                */
+    uint64_t
+        *given; /* a set: nodes that have one                                                 */
+    struct wr_times
+        *times; /* by node; NULL: not kept                                              */
+    struct wr_own *own;
+    size_t bytes;
+
+    char apart[64]; /* what turns write */
+    struct wr_lock lock;
+    _Atomic uint32_t
+        coming;           /* a turn was submitted and has not begun                              */
+    _Atomic bool asking;  /* a thread is submitting one                                          */
+    _Atomic bool refused; /* the group took no more turns; those there are do the rest           */
+    _Atomic uint32_t
+        waiting;          /* nodes in the list below                                            */
+    struct wr_line ready; /* by `next`                                                           */
+    struct wr_list turns;
+    struct wr_own *added;
+};
+
+/* What a body or callback gets. */
+struct weir_step {
+    struct wr_run *run;
+    uint32_t node;
+    bool in_body;
+    struct wr_own *added; /* nodes that the body has added */
+};
+
+/* What follows from the ends of nodes, while a thread deals with it. */
+struct wr_work {
+    struct wr_run *run;
+    struct wr_turn *turn; /* NULL: the caller is none                                          */
+    struct wr_moves moves;
+    uint32_t next; /* ready, for the turn itself                                        */
+    uint32_t told;
+    struct wr_locals
+        *locals; /* of the body that has ended, if they are not the run's             */
+};
+
+static inline const weir_node_options *wr_run_options(const struct wr_run *run, uint32_t n)
+{
+    const struct wr_extra *extra = wr_flow_node(run->flow, n)->extra;
+
+    return extra ? &extra->options : NULL;
+}
+
+/* ---- run.c ---------------------------------------------------------------------------------------- */
+
+void wr_run_ref(struct wr_run *run);
+void wr_run_unref(struct wr_run *run);
+
+/* The run of a task; NULL: it is none. */
+struct wr_run *wr_run_of(const weir_task *task);
+
+/* The nodes that bodies have added so far, by `more`. */
+struct wr_own *wr_run_added(struct wr_run *run);
+
+/* So many nodes more were told of. */
+void wr_run_told(struct wr_run *run, uint64_t count);
+
+/* As weir_flow_start, of a frozen flow. */
+int wr_run_start(weir_task **out, struct weir_flow *flow, weir_group *group,
+                 const weir_run_options *opt);
+
+/* ---- node.c --------------------------------------------------------------------------------------- */
+
+/* Calls the body, with `begin` before it. WEIR_PENDING with step->added: the node goes on. */
+int wr_node_call(struct weir_step *step, void **value);
+
+/* Deals with everything that follows until nothing is left but work->next. */
+void wr_work_settle(struct wr_work *work);
+
+/* A node has ended: joins it to what is to be dealt with. */
+void wr_work_ended(struct wr_work *work, uint32_t n);
+
+/* The same for a thread that has no turn, and all at once. */
+void wr_node_ended(struct wr_run *run, uint32_t n);
+
+/* What its body gets. */
+void *wr_node_param(const struct wr_run *run, uint32_t n);
+void wr_node_drop_value(const struct wr_run *run, uint32_t n, void *value);
+void wr_node_result(weir_node_result *out, struct wr_run *run, uint32_t n);
+
+/* ---- turn.c --------------------------------------------------------------------------------------- */
+
+/* A node is ready and waits for a turn. */
+void wr_turn_give(struct wr_run *run, struct wr_turn *turn, uint32_t n);
+
+/* Sees to it that a turn comes for what waits. */
+void wr_turn_ask(struct wr_run *run);
+
+/* Asks bodies to end: that of one node, or (WR_NODE_NONE) all, or all that may be interrupted. */
+void wr_turn_interrupt(struct wr_run *run, uint32_t n, bool all);
+
+/* ---- own.c ---------------------------------------------------------------------------------------- */
+
+/* A node that is a task of its own, or a sub-flow, is ready: RUNNING. */
+void wr_own_start(struct wr_work *work, uint32_t n);
+
+/* The body of a node has returned, and has added nodes. */
+void wr_own_start_added(struct wr_own *own, void *value);
+
+/* Cancels what was submitted for a node that was decided. */
+void wr_own_cancel(struct wr_own *own);
+struct wr_own *wr_own_of(struct wr_run *run, uint32_t n);
+
+/* Whether its body has begun; it may be over. */
+bool wr_own_runs(struct wr_own *own);
+void wr_own_fini(struct wr_own *own);
+
+#endif

@@ -1,0 +1,69 @@
+/* What a body or callback can do with the step it is given.
+ * SPDX-License-Identifier: MIT */
+#include "base/options.h"
+#include "base/os.h"
+#include "flow/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weir/error.h>
+
+const char *weir_step_id(const weir_step *step)
+{
+    return wr_flow_node(step->run->flow, step->node)->id;
+}
+
+void *weir_step_input(const weir_step *step)
+{
+    return step->run->input;
+}
+
+weir_task *weir_step_run(const weir_step *step)
+{
+    return wr_load(&step->run->task, acquire);
+}
+
+int weir_step_result(weir_node_result *out, const weir_step *step, const char *id)
+{
+    return step ? weir_run_result(out, weir_step_run(step), id) : WEIR_EINVAL;
+}
+
+static int check_added(struct weir_flow *flow, weir_message *message)
+{
+    struct wr_text text = { .text = NULL };
+    int rc = wr_flow_freeze(flow, message ? &text : NULL);
+
+    if (rc == WEIR_EINVAL && text.text)
+        snprintf(message->text, sizeof(message->text), "%s", text.text);
+    free(text.text);
+    return rc;
+}
+
+int weir_step_expand(weir_step *step, weir_flow *flow, void *input, weir_message *message)
+{
+    struct wr_run *run;
+    struct wr_own *own;
+    int rc;
+
+    if (message)
+        message->text[0] = '\0';
+    if (!step || !flow || !step->in_body)
+        return WEIR_EINVAL;
+    if (step->added)
+        return WEIR_EALREADY;
+    rc = check_added(flow, message);
+    if (rc)
+        return rc;
+    own = wr_os_alloc(sizeof(*own));
+    if (!own)
+        return WEIR_ENOMEM;
+    run = step->run;
+    *own = (struct wr_own){ .run = run, .node = step->node, .flow = flow, .input = input };
+    wr_lock(&run->lock);
+    own->more = run->added;
+    run->added = own;
+    wr_unlock(&run->lock);
+    step->added = own;
+    return 0;
+}

@@ -1,0 +1,507 @@
+/* Turns: tasks of the run's group that run ready nodes, one after the other; see run.h.
+ * SPDX-License-Identifier: MIT */
+#include "base/assert.h"
+#include "base/os.h"
+#include "flow/run.h"
+
+#include <weir/error.h>
+
+enum {
+    SLICE_NS =
+        100000, /* how long a turn goes on before others of its worker's go first           */
+    LOOK_EVERY_MAX =
+        32,         /* nodes that may begin between two looks at the clock                     */
+    STEAL_MAX = 32, /* nodes taken at once                                                     */
+    CURRENT_ASKED =
+        UINT32_MAX, /* turn->current: its body was asked to end, alone: the turn ends after it */
+};
+
+static bool is_closed(struct wr_run *run)
+{
+    return wr_load(&run->closed, relaxed);
+}
+
+/* ---- nodes that wait for a turn --------------------------------------------------------------------- */
+
+void wr_turn_give(struct wr_run *run, struct wr_turn *turn, uint32_t n)
+{
+    if (turn && wr_deque_push(&turn->deque, n))
+        return;
+    wr_lock(&run->lock);
+    wr_plan_add_ready(&run->plan, &run->ready, n);
+    wr_add(&run->waiting, 1, seq_cst);
+    wr_unlock(&run->lock);
+}
+
+/* Whether some node waits for a turn; the caller's own do, if it has `turn`. */
+static bool has_waiting(struct wr_run *run, struct wr_turn *turn)
+{
+    return wr_load(&run->waiting, seq_cst) || (turn && wr_deque_length(&turn->deque));
+}
+
+/* Up to half of what waits in the run's own list, in order; few at first, since bodies may be long. Under the lock. */
+static uint32_t take_waiting(struct wr_turn *turn)
+{
+    struct wr_run *run = turn->run;
+    uint32_t most = (wr_load(&run->waiting, relaxed) + 1) / 2, count = 0, node[STEAL_MAX];
+
+    while (count < most && count < turn->grab &&
+           (node[count] = wr_plan_next_ready(&run->plan, &run->ready)) != WR_NODE_NONE)
+        count++;
+    wr_sub(&run->waiting, count, seq_cst);
+    for (uint32_t i = count; i-- > 1;)
+        wr_deque_push(&turn->deque, node[i]); /* which is empty, and has room */
+    return count ? node[0] : WR_NODE_NONE;
+}
+
+/* Up to half of what another turn has in its hands. Under the lock. */
+static uint32_t steal(struct wr_turn *turn, struct wr_turn *from)
+{
+    uint32_t count = (wr_deque_length(&from->deque) + 1) / 2, n;
+    uint32_t first = count ? wr_deque_steal(&from->deque) : WR_NODE_NONE;
+
+    for (uint32_t i = 1; i < count && i < turn->grab && first != WR_NODE_NONE; i++) {
+        n = wr_deque_steal(&from->deque);
+        if (n == WR_NODE_NONE)
+            break;
+        wr_deque_push(&turn->deque, n);
+    }
+    return first;
+}
+
+/* A node for a turn that has none; if there is none, the turn is over: it has left when this returns. */
+static uint32_t find_node(struct wr_turn *turn)
+{
+    struct wr_run *run = turn->run;
+    uint32_t n;
+
+    wr_lock(&run->lock);
+    n = take_waiting(turn);
+    if (n == WR_NODE_NONE)
+        wr_list_each(link, &run->turns) {
+            struct wr_turn *other = WR_CONTAINER(link, struct wr_turn, link);
+            if (other != turn && other->began && (n = steal(turn, other)) != WR_NODE_NONE)
+                break;
+        }
+    if (n == WR_NODE_NONE)
+        wr_list_remove(&turn->link);
+    wr_unlock(&run->lock);
+    if (turn->grab < STEAL_MAX)
+        turn->grab *= 2;
+    return n;
+}
+
+/* ---- bodies ------------------------------------------------------------------------------------------ */
+
+static void flush_told(struct wr_turn *turn)
+{
+    uint32_t told = turn->told;
+
+    turn->told = 0;
+    if (told)
+        wr_run_told(turn->run, told);
+}
+
+/* Nodes that only need WEIR_MUST hear of a node that is WEIR_DONE. Answers one that is ready for this turn. */
+static uint32_t tell_plainly(struct wr_run *run, uint32_t n, struct wr_moves *moves)
+{
+    const struct weir_flow *flow = run->flow;
+    uint32_t next = WR_NODE_NONE, end = flow->hot[n + 1].out_at;
+
+    for (uint32_t i = flow->hot[n].out_at; i < end; i++) {
+        uint32_t target = flow->out[i]; /* no flags: else it TELLS_SLOWLY */
+        struct wr_state *node = &run->plan.node[target];
+        if (!wr_plan_is_last(node))
+            continue;
+        node->by = n;
+        if (next == WR_NODE_NONE && !(flow->hot[target].flags & WR_F_OWN) &&
+            !wr_load(&node->lost, relaxed))
+            next = target;
+        else
+            wr_plan_add_ready(&run->plan, &moves->ready, target);
+    }
+    return next;
+}
+
+/* Everything else that may follow from the end of a node. */
+static __attribute__((noinline)) uint32_t settle(struct wr_turn *turn, uint32_t ended,
+                                                 const struct wr_moves *moves, uint32_t next)
+{
+    struct wr_run *run = turn->run;
+    struct wr_work work = { .run = run, .turn = turn, .moves = *moves, .next = next };
+    bool changed = *turn->locals != run->locals;
+
+    if (changed)
+        work.locals = *turn->locals;
+    if (ended != WR_NODE_NONE)
+        wr_work_ended(&work, ended);
+    wr_work_settle(&work);
+    turn->told += work.told;
+    if (changed)
+        wr_locals_release(wr_locals_install(wr_locals_ref(run->locals)));
+    if (has_waiting(run, turn))
+        wr_turn_ask(run);
+    return work.next;
+}
+
+static bool is_plain(const struct wr_turn *turn, uint32_t n)
+{
+    const struct wr_run *run = turn->run;
+
+    return !(run->flow->hot[n].flags & WR_F_AT_END) && !run->odd && *turn->locals == run->locals;
+}
+
+/* A body has returned. Answers a node that is ready for this turn. */
+static uint32_t end_node(struct wr_turn *turn, struct weir_step *step, int error, void *value)
+{
+    struct wr_run *run = turn->run;
+    struct wr_moves moves = WR_NO_MOVES;
+    uint32_t n = step->node, next;
+
+    if (WR_UNLIKELY(step->added != NULL) && !error) {
+        wr_own_start_added(step->added, value);
+        return WR_NODE_NONE;
+    }
+    if (WR_UNLIKELY(error == WEIR_PENDING))
+        error = WEIR_EINVAL; /* it is no task of its own */
+    if (WR_UNLIKELY(!wr_plan_finish(&run->plan, n, error, value))) {
+        wr_node_drop_value(run, n, value); /* too late */
+        return WR_NODE_NONE;
+    }
+    if (WR_UNLIKELY(error))
+        wr_node_drop_value(run, n, value);
+    if (error || !is_plain(turn, n))
+        return settle(turn, n, &moves, WR_NODE_NONE);
+    turn->told++;
+    next = tell_plainly(run, n, &moves);
+    return moves.ready.first == WR_NODE_NONE ? next : settle(turn, WR_NODE_NONE, &moves, next);
+}
+
+/* A node that has something special about its start, or a run that has. */
+static __attribute__((noinline)) int call_oddly(struct wr_turn *turn, struct weir_step *step,
+                                                void **value, bool *asked)
+{
+    int error = wr_node_call(step, value);
+
+    *asked = wr_swap(&turn->current, WR_NODE_NONE, acq_rel) == CURRENT_ASKED;
+    return error;
+}
+
+/* Runs a node that is RUNNING. *asked: the turn is to end. */
+static uint32_t run_node(struct wr_turn *turn, uint32_t n, bool *asked)
+{
+    struct wr_run *run = turn->run;
+    const struct wr_hot *hot = &run->flow->hot[n];
+    struct weir_step step = { .run = run, .node = n, .in_body = true };
+    void *value = NULL;
+    int error;
+
+    wr_store(&turn->current, n, relaxed);
+    if (WR_UNLIKELY(hot->flags & WR_F_AT_START) || WR_UNLIKELY(run->odd))
+        error = call_oddly(turn, &step, &value, asked);
+    else
+        error = hot->fn(&value, hot->arg, &step);
+    return end_node(turn, &step, error, value);
+}
+
+/* ---- a turn -------------------------------------------------------------------------------------------- */
+
+/* READY becomes RUNNING, with its locals; if it was decided meanwhile, the next one, until there is none. */
+static uint32_t begin_one(struct wr_turn *turn, uint32_t n)
+{
+    void *locals;
+
+    for (; n != WR_NODE_NONE; n = wr_deque_take(&turn->deque)) {
+        if (!wr_plan_begin(&turn->run->plan, n, &locals))
+            continue;
+        if (locals)
+            wr_locals_release(wr_locals_install(locals));
+        return n;
+    }
+    return WR_NODE_NONE;
+}
+
+static uint32_t next_node(struct wr_turn *turn)
+{
+    uint32_t n = begin_one(turn, wr_deque_take(&turn->deque));
+
+    while (n == WR_NODE_NONE) {
+        flush_told(turn);
+        n = find_node(turn);
+        if (n == WR_NODE_NONE)
+            return WR_NODE_NONE;
+        wr_turn_ask(turn->run); /* there may be more */
+        n = begin_one(turn, n);
+    }
+    return n;
+}
+
+/* Whether the turn has lasted long enough for others to go first. */
+static bool is_over(struct wr_turn *turn)
+{
+    if (--turn->until_look)
+        return false;
+    if (turn->look_every < LOOK_EVERY_MAX)
+        turn->look_every *= 2;
+    turn->until_look = turn->look_every;
+    return wr_os_now() - turn->began_at >= SLICE_NS;
+}
+
+static void leave_list(struct wr_turn *turn)
+{
+    wr_lock(&turn->run->lock);
+    wr_list_remove(&turn->link);
+    wr_unlock(&turn->run->lock);
+}
+
+/* What it has in its hands goes to the run's list, for the next turn. */
+static void lay_down(struct wr_turn *turn, uint32_t n)
+{
+    struct wr_run *run = turn->run;
+    struct wr_work work = { .run = run, .moves = WR_NO_MOVES, .next = WR_NODE_NONE };
+
+    if (n != WR_NODE_NONE) {
+        wr_plan_put_off(&run->plan, n, NULL, &work.moves);
+        wr_turn_give(run, NULL, n);
+    }
+    while ((n = wr_deque_take(&turn->deque)) != WR_NODE_NONE)
+        wr_turn_give(run, NULL, n);
+    wr_work_settle(&work);
+    turn->told += work.told;
+}
+
+/* Lets others go first. False: no other turn could be had, and this one goes on. */
+static bool make_way(struct wr_turn *turn, uint32_t n, bool asked)
+{
+    struct wr_run *run = turn->run;
+
+    lay_down(turn, n);
+    wr_store(&run->refused, false, relaxed);
+    if (has_waiting(run, NULL))
+        wr_turn_ask(run);
+    if (wr_load(&run->refused, relaxed) && !asked) {
+        turn->began_at = wr_os_now();
+        return false;
+    }
+    leave_list(turn);
+    flush_told(turn);
+    if (has_waiting(run, NULL))
+        wr_turn_ask(run);
+    return true;
+}
+
+static void begin(struct wr_turn *turn)
+{
+    struct wr_run *run = turn->run;
+
+    turn->until_look = turn->look_every = turn->grab = 1;
+    turn->began_at = wr_os_now();
+    wr_store(&turn->current, WR_NODE_NONE, relaxed);
+    turn->locals = wr_locals_place();
+    wr_locals_release(wr_locals_install(wr_locals_ref(run->locals)));
+    wr_lock(&run->lock);
+    turn->began = true;
+    turn->task = weir_task_self();
+    wr_unlock(&run->lock);
+    wr_store(&run->coming, 0, seq_cst);
+}
+
+static int run_turn(void **value, void *turn_arg)
+{
+    struct wr_turn *turn = turn_arg;
+    struct wr_run *run = turn->run;
+    bool asked = false;
+    uint32_t n;
+
+    (void)value;
+    begin(turn);
+    n = next_node(turn);
+    while (n != WR_NODE_NONE) {
+        if (WR_UNLIKELY(is_closed(run))) {
+            leave_list(turn); /* the close decides what is left */
+            break;
+        }
+        n = run_node(turn, n, &asked);
+        if ((is_over(turn) || WR_UNLIKELY(asked)) && !is_closed(run)) {
+            if (make_way(turn, n, asked))
+                break;
+            n = WR_NODE_NONE;
+        }
+        if (n == WR_NODE_NONE)
+            n = next_node(turn);
+    }
+    flush_told(turn);
+    return 0;
+}
+
+/* ---- asking for one ------------------------------------------------------------------------------------ */
+
+/* No turn can be had: if there is none, what waits is refused. */
+static void refuse(struct wr_run *run, struct wr_turn *turn, const weir_result *result)
+{
+    struct wr_work work = { .run = run, .moves = WR_NO_MOVES, .next = WR_NODE_NONE };
+    struct wr_line waiting = { WR_NODE_NONE, WR_NODE_NONE };
+    uint32_t n;
+
+    wr_lock(&run->lock);
+    wr_list_remove(&turn->link);
+    if (wr_list_empty(&run->turns)) {
+        waiting = run->ready;
+        run->ready.first = WR_NODE_NONE;
+        wr_store(&run->waiting, 0, seq_cst);
+    }
+    wr_store(&run->refused, true, relaxed);
+    wr_unlock(&run->lock);
+    wr_store(&run->coming, 0, seq_cst);
+    while ((n = wr_plan_next_ready(&run->plan, &waiting)) != WR_NODE_NONE)
+        if (wr_plan_decide(&run->plan, n, result->outcome, result->reason, result->error,
+                           WR_NODE_NONE))
+            wr_work_ended(&work, n);
+    wr_work_settle(&work);
+    wr_run_told(run, work.told);
+}
+
+static void turn_done(weir_task *task, const weir_result *result, void *turn_arg)
+{
+    struct wr_turn *turn = turn_arg;
+    bool began;
+
+    (void)task;
+    wr_lock(&turn->run->lock);
+    began = turn->began;
+    wr_unlock(&turn->run->lock);
+    if (began)
+        return;
+    refuse(turn->run, turn, result);
+    wr_turn_ask(turn->run); /* what follows may be ready */
+}
+
+static void turn_over(void *turn_arg)
+{
+    struct wr_turn *turn = turn_arg;
+
+    wr_run_unref(turn->run);
+    wr_os_free(turn);
+}
+
+/* A turn has no deadlines of its own, but for those that are forced on every task. */
+static weir_deadlines no_deadlines(const struct wr_run *run)
+{
+    int64_t none = wr_load(&run->group->executor->policy.watched, relaxed) ? WEIR_NO_LIMIT : 0;
+
+    return (weir_deadlines){ none, none, none };
+}
+
+static int submit_turn(struct wr_run *run, struct wr_turn *turn)
+{
+    struct wr_locals *former;
+    int rc;
+
+    wr_run_ref(run);
+    wr_lock(&run->lock);
+    wr_list_append(&run->turns, &turn->link);
+    wr_unlock(&run->lock);
+    former = wr_locals_install(NULL); /* it installs the run's */
+    rc = weir_submit(NULL, run->group, run_turn, turn,
+                     WEIR_TASK(.on_done = turn_done, .on_done_arg = turn, .drop_arg = turn_over,
+                               .deadlines = no_deadlines(run)));
+    wr_locals_install(former);
+    return rc;
+}
+
+static void ask_once(struct wr_run *run)
+{
+    struct wr_turn *turn = wr_os_alloc(sizeof(*turn)), none;
+    weir_result failed = { .outcome = WEIR_FAILED, .error = WEIR_ENOMEM };
+
+    if (!turn) {
+        wr_list_init(&none.link);
+        refuse(run, &none, &failed);
+        return;
+    }
+    turn->run = run;
+    failed.error = submit_turn(run, turn);
+    if (!failed.error)
+        return;
+    if (failed.error == WEIR_ECLOSED) {
+        failed.outcome = WEIR_REJECTED;
+        failed.reason = WEIR_REASON_SHUT_DOWN;
+    }
+    refuse(run, turn, &failed);
+    turn_over(turn);
+}
+
+static bool wants_turn(struct wr_run *run)
+{
+    bool wants = wr_load(&run->waiting, seq_cst) > 0, others = false;
+
+    if (wr_load(&run->coming, seq_cst) || is_closed(run))
+        return false;
+    wr_lock(&run->lock);
+    wr_list_each(link, &run->turns) {
+        struct wr_turn *turn = WR_CONTAINER(link, struct wr_turn, link);
+        wants = wants || wr_deque_length(&turn->deque);
+        others = true;
+    }
+    wr_unlock(&run->lock);
+    return wants && !(others && wr_load(&run->refused, relaxed));
+}
+
+/* One thread at a time, so that a turn which its submitter runs (WEIR_CALLER_RUNS) submits no further ones inside of it. */
+void wr_turn_ask(struct wr_run *run)
+{
+    bool asking;
+
+    while (wants_turn(run)) {
+        asking = false;
+        if (!wr_cas(&run->asking, &asking, true, seq_cst))
+            return; /* that thread looks again */
+        if (wants_turn(run)) {
+            wr_store(&run->coming, 1, seq_cst);
+            ask_once(run);
+        }
+        wr_store(&run->asking, false, seq_cst);
+    }
+}
+
+/* ---- asking bodies to end -------------------------------------------------------------------------------- */
+
+/* Whether the body that the turn runs is meant; if so, it is asked once. Under the lock. */
+static bool is_meant(struct wr_run *run, struct wr_turn *turn, uint32_t n, bool all)
+{
+    uint32_t current = wr_load(&turn->current, acquire);
+
+    if (!turn->began || current >= WR_NODE_NONE)
+        return false;
+    if (n != WR_NODE_NONE)
+        return current == n && wr_cas(&turn->current, &current, CURRENT_ASKED, acq_rel);
+    return (all || run->plan.interrupt || run->flow->hot[current].flags & WR_F_INTERRUPT) &&
+           wr_cas(&turn->current, &current, CURRENT_ASKED, acq_rel);
+}
+
+/* A reference to a turn whose body is to be asked; NULL: there is none. */
+static weir_task *next_meant(struct wr_run *run, uint32_t n, bool all)
+{
+    weir_task *task = NULL;
+
+    wr_lock(&run->lock);
+    wr_list_each(link, &run->turns) {
+        struct wr_turn *turn = WR_CONTAINER(link, struct wr_turn, link);
+        if (is_meant(run, turn, n, all)) {
+            task = weir_task_ref(turn->task);
+            break;
+        }
+    }
+    wr_unlock(&run->lock);
+    return task;
+}
+
+void wr_turn_interrupt(struct wr_run *run, uint32_t n, bool all)
+{
+    weir_task *task;
+
+    while ((task = next_meant(run, n, all))) {
+        weir_task_cancel(task);
+        weir_task_unref(task);
+    }
+}
