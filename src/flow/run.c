@@ -70,17 +70,32 @@ static int error_of(struct wr_run *run)
     return 0;
 }
 
+/* Once nothing is left, the task may be gone at any time. */
+static void count_down(struct wr_run *run, uint64_t count)
+{
+    weir_task *task = wr_load(&run->task, acquire);
+
+    if (wr_sub(&run->left, count, acq_rel) == count)
+        wr_whole_over(task);
+}
+
+/* The last nodes settle the run before they are counted, so that its task is still there. If it was ended from outside
+ * before, that changes nothing. */
 void wr_run_told(struct wr_run *run, uint64_t count)
 {
-    uint64_t left;
+    uint64_t left = wr_load(&run->left, relaxed);
 
     if (!count)
         return;
-    left = wr_sub(&run->left, count, acq_rel) - count;
-    if (left == 1) /* if it was ended from outside before, this changes nothing */
-        wr_whole_settle(wr_load(&run->task, acquire), error_of(run));
-    else if (left == 0)
-        wr_whole_over(wr_load(&run->task, acquire));
+    while (left - count != 1)
+        if (wr_cas(&run->left, &left, left - count, acq_rel)) {
+            if (left == count)
+                wr_whole_over(wr_load(&run->task, acquire));
+            return;
+        }
+    wr_store(&run->settling, true, relaxed);
+    wr_whole_settle(wr_load(&run->task, acquire), error_of(run));
+    count_down(run, count);
 }
 
 /* Decides whatever has not ended. Answers how many there were, told of. */
@@ -118,12 +133,11 @@ static void run_ended(struct wr_whole *whole, weir_task *task, weir_outcome outc
 
     wr_store(&run->task, task, release); /* the start may not have come to it */
     wr_store(&run->closed, wr_word_of(outcome, reason), seq_cst);
-    if (wr_load(&run->left, acquire) >
-        1) { /* else all have ended, and it was settled from inside */
+    if (!wr_load(&run->settling, relaxed)) { /* else all have ended */
         told = sweep(run, timed_out ? WEIR_TIMED_OUT : WEIR_CANCELLED, reason);
         end_parts(run, !timed_out);
     }
-    wr_run_told(run, told + 1);
+    count_down(run, told + 1);
 }
 
 static void run_gone(struct wr_whole *whole)
@@ -279,8 +293,10 @@ static void start_roots(struct wr_run *run)
     wr_work_settle(&work);
     wr_turn_ask(run);
     wr_run_told(run, work.told);
-    if (!flow->count)
+    if (!flow->count) {
+        wr_store(&run->settling, true, relaxed);
         wr_whole_settle(wr_load(&run->task, acquire), 0);
+    }
 }
 
 int wr_run_start(weir_task **out, struct weir_flow *flow, weir_group *group,

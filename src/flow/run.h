@@ -5,7 +5,8 @@
  * turns steal, or, made ready elsewhere, into the run's own list. Whenever a node is left there, and no turn is on its way,
  * one is submitted: the group's limit decides how many of them run. docs/internals/flow.md.
  *
- *     left == nodes that were not told of + 1, until the run has ended      told: `result` has returned
+ *     left == nodes that were not told of + 1 until the run has heard of its end     told: `result` has returned
+ *     left == 0: the end is published
  *     references == 1 while the run's task has one + turns + tasks of nodes + naps
  *     coming == turns that were submitted and have not begun <= 1
  *
@@ -69,6 +70,7 @@ struct wr_run {
     _Atomic uint64_t left;
     _Atomic uint64_t
         closed; /* 0; else a word with outcome and reason: no node begins any more     */
+    _Atomic bool settling; /* all nodes were told of: it is settled from inside */
     bool odd;   /* its nodes have times, parameters or locals, or can be interrupted  */
     struct wr_locals *locals;
     void *input;

@@ -744,7 +744,7 @@ SIM_TEST(test_ready_nodes_that_wait_for_a_limit_are_skipped, 50)
 
     forget_nodes();
     for (int i = 0; i < 5; i++)
-        b[i] = add(flow, id[i], 10);
+        b[i] = add(flow, id[i], i == 3 ? 15 : 10);
     c1 = add(flow, "C1", 10);
     c2 = add(flow, "C2", 10);
     must(c1, b[0]);
