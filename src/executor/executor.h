@@ -134,9 +134,9 @@ int wr_submit_whole(weir_task **out, struct weir_group *group, struct wr_whole *
 /* What a task is the whole of; NULL: it has a body. */
 struct wr_whole *wr_task_whole(const struct weir_task *task);
 
-/* All parts have ended: settles the whole, as weir_task_settle; and: it is decided, and no part is left, so it may be told
- * of. */
-int wr_whole_settle(struct weir_task *task, int error);
+/* All parts have ended: settles the whole, as weir_task_settle; if that is a cancellation, for that reason, unless
+ * the executor or the domain has asked for it. And: it is decided, and no part is left, so it may be told of. */
+int wr_whole_settle(struct weir_task *task, int error, weir_reason reason);
 void wr_whole_over(struct weir_task *task);
 
 /* Drops a reference; the last one frees the record. Everything else is gone by then. */

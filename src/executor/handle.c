@@ -77,12 +77,11 @@ static bool has_begun(const struct weir_task *task)
     return phase != WR_PHASE_QUEUED && phase != WR_PHASE_NEW && phase != WR_PHASE_REFUSED;
 }
 
-static int settle(struct weir_task *task, int error, void *value)
+static int settle(struct weir_task *task, int error, weir_reason reason, void *value)
 {
     struct wr_end end = { .outcome = wr_outcome_of(error),
                           .error = error,
-                          .reason =
-                              error == WEIR_ECANCELED ? WEIR_REASON_GAVE_UP : WEIR_REASON_NONE,
+                          .reason = error == WEIR_ECANCELED ? reason : WEIR_REASON_NONE,
                           .value = value,
                           .at = wr_os_now() };
     struct weir_group *group = task->group;
@@ -102,12 +101,15 @@ int weir_task_settle(weir_task *task, int error, void *value)
 {
     if (!task || error == WEIR_PENDING || wr_task_whole(task))
         return WEIR_EINVAL;
-    return settle(task, error, value);
+    return settle(task, error, WEIR_REASON_GAVE_UP, value);
 }
 
-int wr_whole_settle(struct weir_task *task, int error)
+int wr_whole_settle(struct weir_task *task, int error, weir_reason reason)
 {
-    return settle(task, error, NULL);
+    struct wr_end end = wr_end_of_body(task, error, NULL, 0); /* knows who has asked it to end */
+    bool asked = end.reason != WEIR_REASON_GAVE_UP && end.reason != WEIR_REASON_NONE;
+
+    return settle(task, error, asked ? end.reason : reason, NULL);
 }
 
 struct wr_whole *wr_task_whole(const struct weir_task *task)

@@ -23,13 +23,24 @@ static bool is_decided(const struct wr_own *own)
     return wr_word_outcome(wr_load(&own->run->plan.node[own->node].word, acquire));
 }
 
-/* Keeps the handle, unless the task has ended already; if the node was decided meanwhile, the task is cancelled. */
-static void keep_task(struct wr_own *own, weir_task *task)
+/* Something is about to be submitted for the node: a try, or the pause before it. */
+static uint32_t next_stage(struct wr_own *own)
+{
+    uint32_t stage;
+
+    wr_lock(&own->run->lock);
+    stage = ++own->stage;
+    wr_unlock(&own->run->lock);
+    return stage;
+}
+
+/* Keeps the handle, unless that has ended already; if the node was decided meanwhile, the task is cancelled. */
+static void keep_task(struct wr_own *own, weir_task *task, uint32_t stage)
 {
     bool over;
 
     wr_lock(&own->run->lock);
-    over = own->task_over;
+    over = own->stage != stage;
     if (!over)
         own->task = task;
     wr_unlock(&own->run->lock);
@@ -39,17 +50,17 @@ static void keep_task(struct wr_own *own, weir_task *task)
         wr_own_cancel(own);
 }
 
-/* It has ended; answers the handle, which is to be given back, if there is one yet. */
-static weir_task *drop_task(struct wr_own *own)
+/* It has ended: its handle is given back, if it was kept. */
+static void drop_task(struct wr_own *own)
 {
     weir_task *task;
 
     wr_lock(&own->run->lock);
     task = own->task;
     own->task = NULL;
-    own->task_over = true;
+    own->stage++;
     wr_unlock(&own->run->lock);
-    return task;
+    weir_task_unref(task);
 }
 
 void wr_own_cancel(struct wr_own *own)
@@ -72,6 +83,13 @@ void wr_own_fini(struct wr_own *own)
 
 /* ---- one try --------------------------------------------------------------------------------------- */
 
+static void set_runner(struct wr_own *own, weir_task *runner)
+{
+    wr_lock(&own->run->lock);
+    own->runner = runner;
+    wr_unlock(&own->run->lock);
+}
+
 static int own_body(void **value, void *own_arg)
 {
     struct wr_own *own = own_arg;
@@ -82,7 +100,9 @@ static int own_body(void **value, void *own_arg)
     if (!wr_plan_begin(&own->run->plan, own->node, &locals))
         return WEIR_ECANCELED; /* decided in the meantime */
     wr_store(&own->began, true, relaxed);
+    set_runner(own, weir_task_self());
     error = wr_node_call(&step, value);
+    set_runner(own, NULL);
     own->adds = step.added;
     return error;
 }
@@ -115,8 +135,7 @@ static void nap_ended(struct wr_whole *nap, weir_task *task, weir_outcome outcom
 
     (void)reason;
     wr_run_ref(run);
-    weir_task_unref(drop_task(own));
-    own->task_over = false;
+    drop_task(own);
     wr_whole_over(task);
     if (outcome == WEIR_TIMED_OUT)
         submit_task(own);
@@ -145,25 +164,30 @@ static bool try_again(struct wr_own *own, const weir_result *result)
     const weir_node_options *o = wr_run_options(run, own->node);
     struct wr_moves moves = WR_NO_MOVES;
     int64_t ms = backoff_of(o, own->tries);
+    uint32_t stage;
     weir_task *task;
 
     if (result->outcome != WEIR_FAILED || own->tries > o->retries || is_decided(own))
         return false;
     own->error = result->error;
-    own->task_over = false;
     wr_store(&own->began, false, relaxed);
     wr_plan_put_off(&run->plan, own->node, NULL, &moves);
+    if (moves.ended.first != WR_NODE_NONE) { /* nothing needs it any more */
+        wr_node_ended(run, own->node);
+        return true;
+    }
     if (!ms) {
         submit_task(own);
         return true;
     }
     own->nap = (struct wr_whole){ .ended = nap_ended, .inside = nap_inside, .gone = nap_gone };
     wr_run_ref(run);
+    stage = next_stage(own);
     if (wr_submit_whole(&task, run->group, &own->nap, WEIR_TASK(.deadlines = { .total_ms = ms }))) {
         wr_run_unref(run);
         return false;
     }
-    keep_task(own, task);
+    keep_task(own, task, stage);
     return true;
 }
 
@@ -175,7 +199,7 @@ static void own_done(weir_task *task, const weir_result *result, void *own_arg)
     void *value = result->outcome == WEIR_DONE ? weir_task_take(task) : NULL;
     bool decided;
 
-    weir_task_unref(drop_task(own));
+    drop_task(own);
     if (try_again(own, result))
         return;
     if (result->outcome == WEIR_DONE && own->adds) {
@@ -206,6 +230,7 @@ static void submit_task(struct wr_own *own)
                                         .on_done = own_done,
                                         .on_done_arg = own,
                                         .drop_arg = own_over };
+    uint32_t stage = next_stage(own);
     weir_task *task = NULL;
     int rc;
 
@@ -215,7 +240,7 @@ static void submit_task(struct wr_own *own)
     rc = o->group ? weir_submit_key(&task, run->group->executor, o->group, own_body, own, &options)
                   : weir_submit(&task, run->group, own_body, own, &options);
     if (!rc) {
-        keep_task(own, task);
+        keep_task(own, task, stage);
     } else {
         wr_run_unref(run);
         if (wr_plan_decide(&run->plan, own->node, rc == WEIR_ECLOSED ? WEIR_REJECTED : WEIR_FAILED,
@@ -258,31 +283,39 @@ static void sub_done(weir_task *task, const weir_result *result, void *own_arg)
     wr_run_unref(run);
 }
 
-/* Under the run's options, as far as they are for all nodes. */
+/* The options of the run, as far as they are for all nodes, and those of the node. */
+static weir_run_options options_of(struct wr_own *own, void *input)
+{
+    struct wr_run *run = own->run;
+    const weir_node_options *o = own->flow ? NULL : wr_run_options(run, own->node);
+    int64_t total_ms = o && o->deadlines.total_ms != WEIR_NO_LIMIT ? o->deadlines.total_ms : 0;
+
+    return (weir_run_options){ .size = sizeof(weir_run_options),
+                               .id = wr_flow_node(run->flow, own->node)->id,
+                               .input = input,
+                               .deadline_ms = total_ms,
+                               .interrupt = run->plan.interrupt,
+                               .times = run->times != NULL,
+                               .skip = run->plan.skip,
+                               .on_done = sub_done,
+                               .on_done_arg = own };
+}
+
 static void start_sub(struct wr_own *own, struct weir_flow *flow, void *input)
 {
     struct wr_run *run = own->run;
-    const weir_node_options *o = wr_run_options(run, own->node);
+    const weir_node_options *o = own->flow ? NULL : wr_run_options(run, own->node);
+    weir_run_options options = options_of(own, input);
     weir_group *group = run->group;
-    weir_task *task = NULL;
-    int rc = o && o->group && !own->flow ? weir_group_get(&group, group->executor, o->group) : 0;
+    int rc = o && o->group ? weir_group_get(&group, group->executor, o->group) : 0;
 
-    wr_run_ref(run);
-    wr_run_ref(run); /* until the handle is kept */
+    wr_run_ref(run); /* for sub_done */
+    wr_run_ref(run); /* ours */
     if (!rc)
-        rc =
-            wr_run_start(&task, flow, group,
-                         WEIR_RUN(.id = wr_flow_node(run->flow, own->node)->id, .input = input,
-                                  .deadline_ms = o && !own->flow ? o->deadlines.total_ms : 0,
-                                  .interrupt = run->plan.interrupt, .times = run->times != NULL,
-                                  .skip = run->plan.skip, .on_done = sub_done, .on_done_arg = own));
-    if (!rc) {
-        wr_lock(&run->lock);
-        own->task = task; /* it stays: its values are the run's */
-        wr_unlock(&run->lock);
-        if (is_decided(own))
-            wr_own_cancel(own);
-    } else {
+        rc = wr_run_start(NULL, flow, group, &options, own);
+    if (!rc && is_decided(own))
+        wr_own_cancel(own);
+    if (rc) {
         wr_run_unref(run);
         if (own->flow)
             wr_node_drop_value(run, own->node, own->value);

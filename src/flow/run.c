@@ -57,17 +57,19 @@ void wr_run_unref(struct wr_run *run)
 
 /* ---- the end ----------------------------------------------------------------------------------------- */
 
-/* What became of the run: the error of the first last node that is neither done nor skipped. */
-static int error_of(struct wr_run *run)
+/* What became of the run: as the first last node that is neither done nor skipped. */
+static void settle(struct wr_run *run)
 {
-    weir_node_result result;
+    weir_node_result result = { .outcome = WEIR_DONE };
 
+    wr_store(&run->settling, true, relaxed);
     for (uint32_t i = 0; i < run->flow->sinks; i++) {
         wr_node_result(&result, run, run->flow->sink[i]);
         if (result.outcome != WEIR_DONE && result.outcome != WEIR_SKIPPED)
-            return result.error;
+            break;
+        result.error = 0;
     }
-    return 0;
+    wr_whole_settle(wr_load(&run->task, acquire), result.error, result.reason);
 }
 
 /* Once nothing is left, the task may be gone at any time. */
@@ -93,8 +95,7 @@ void wr_run_told(struct wr_run *run, uint64_t count)
                 wr_whole_over(wr_load(&run->task, acquire));
             return;
         }
-    wr_store(&run->settling, true, relaxed);
-    wr_whole_settle(wr_load(&run->task, acquire), error_of(run));
+    settle(run);
     count_down(run, count);
 }
 
@@ -156,7 +157,7 @@ static bool run_inside(struct wr_whole *whole, const weir_task *task)
     wr_list_each(link, &run->turns)
         inside = inside || WR_CONTAINER(link, struct wr_turn, link)->task == task;
     for (uint32_t i = 0; i < run->flow->owns && !inside; i++) {
-        inside = run->own[i].task == task;
+        inside = run->own[i].runner == task;
         sub = run->own[i].task ? wr_run_of(run->own[i].task) : NULL;
         inside = inside || (sub && run_inside(&sub->whole, task));
     }
@@ -293,14 +294,20 @@ static void start_roots(struct wr_run *run)
     wr_work_settle(&work);
     wr_turn_ask(run);
     wr_run_told(run, work.told);
-    if (!flow->count) {
-        wr_store(&run->settling, true, relaxed);
-        wr_whole_settle(wr_load(&run->task, acquire), 0);
-    }
+    if (!flow->count)
+        settle(run);
+}
+
+/* A sub-run is known to its node before it does anything; it is kept, since its values are the run's. */
+static void keep_sub_run(struct wr_own *node, weir_task *task)
+{
+    wr_lock(&node->run->lock);
+    node->task = weir_task_ref(task);
+    wr_unlock(&node->run->lock);
 }
 
 int wr_run_start(weir_task **out, struct weir_flow *flow, weir_group *group,
-                 const weir_run_options *o)
+                 const weir_run_options *o, struct wr_own *node)
 {
     struct wr_run *run = run_new(flow, group, o);
     weir_task *task = NULL;
@@ -320,6 +327,8 @@ int wr_run_start(weir_task **out, struct weir_flow *flow, weir_group *group,
     wr_store(&run->task, task, release);
     if (out)
         *out = weir_task_ref(task);
+    if (node)
+        keep_sub_run(node, task);
     start_roots(run);
     weir_task_unref(task);
     return 0;
@@ -349,5 +358,5 @@ int weir_flow_start(weir_task **out, weir_flow *flow, weir_group *group,
     if (rc == WEIR_EINVAL && text.text)
         snprintf(message->text, sizeof(message->text), "%s", text.text);
     free(text.text);
-    return rc ? rc : wr_run_start(out, flow, group, &options);
+    return rc ? rc : wr_run_start(out, flow, group, &options, NULL);
 }

@@ -33,8 +33,9 @@ struct wr_own {
     struct wr_run *run;
     uint32_t node;
     weir_task *task; /* the task or sub-run, or the nap before the next try; under the run's lock */
-    bool task_over;  /* it has ended, and is not stored any more; likewise                    */
-    uint32_t tries;  /* so far                                                                */
+    uint32_t stage;  /* counts what was submitted, and what of that has ended; likewise */
+    weir_task *runner;   /* the task whose body runs; likewise */
+    uint32_t tries;      /* so far                                                                */
     _Atomic bool began;  /* the body of this try                                                  */
     struct wr_own *adds; /* what its body has added                                              */
     int error;           /* of the latest                                                         */
@@ -69,9 +70,9 @@ struct wr_run {
     _Atomic uint32_t references;
     _Atomic uint64_t left;
     _Atomic uint64_t
-        closed; /* 0; else a word with outcome and reason: no node begins any more     */
+        closed;            /* 0; else a word with outcome and reason: no node begins any more     */
     _Atomic bool settling; /* all nodes were told of: it is settled from inside */
-    bool odd;   /* its nodes have times, parameters or locals, or can be interrupted  */
+    bool odd;              /* its nodes have times, parameters or locals, or can be interrupted  */
     struct wr_locals *locals;
     void *input;
     void (*drop_input)(void *input);
@@ -136,9 +137,9 @@ struct wr_own *wr_run_added(struct wr_run *run);
 /* So many nodes more were told of. */
 void wr_run_told(struct wr_run *run, uint64_t count);
 
-/* As weir_flow_start, of a frozen flow. */
+/* As weir_flow_start, of a frozen flow. `node` NULL, or what gets another handle before any node of it starts. */
 int wr_run_start(weir_task **out, struct weir_flow *flow, weir_group *group,
-                 const weir_run_options *opt);
+                 const weir_run_options *opt, struct wr_own *node);
 
 /* ---- node.c --------------------------------------------------------------------------------------- */
 

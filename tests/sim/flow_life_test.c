@@ -1,0 +1,765 @@
+/* Lives of runs: every case of the table of callbacks, tasks of nodes, retries, sub-flows, nodes that are added, what ends a
+ * run from outside, and what happens when memory is short.
+ * SPDX-License-Identifier: MIT */
+#include "support/flow_support.h"
+
+static weir_flow *pair_of(const weir_node_options *first, const weir_node_options *second)
+{
+    weir_flow *flow = new_flow("pair");
+    weir_node *a, *b;
+
+    forget_nodes();
+    a = add_with(flow, "a", 10, first);
+    b = add_with(flow, "b", 10, second);
+    must(b, a);
+    return flow;
+}
+
+/* ---- callbacks --------------------------------------------------------------------------------------- */
+
+static int begin_fails(weir_step *step, void *arg)
+{
+    (void)step;
+    ((struct seen *)arg)->began++;
+    return -EPERM;
+}
+
+SIM_TEST(test_a_begin_that_fails_counts_as_called_and_fails_the_node, 20)
+{
+    weir_flow *flow = new_flow("begin");
+    struct seen *s;
+
+    forget_nodes();
+    s = new_seen("a", 10);
+    CHECK_EQ(
+        weir_flow_node(NULL, flow, "a", node_body, s,
+                       WEIR_NODE(.begin = begin_fails, .result = node_result, .callback_arg = s)),
+        0);
+    CHECK_EQ(run_flow(flow, 2, 4, NULL).outcome, WEIR_FAILED);
+    CHECK(s->began == 1 && s->ran == 0 && s->results == 1 && s->result_error == -EPERM);
+    weir_flow_free(flow);
+}
+
+/* Each row: what `a` does, and the run's deadline; then begin, body and outcome of a and b. */
+static const struct row {
+    int64_t a_ms;
+    int a_error;
+    int64_t deadline_ms;
+    int a_began, a_ran;
+    weir_outcome a;
+    int b_began;
+    weir_outcome b;
+} table[] = {
+    { 10, 0, 0, 1, 1, WEIR_DONE, 1, WEIR_DONE },
+    { 10, -EIO, 0, 1, 1, WEIR_FAILED, 0, WEIR_FAILED },
+    { 10, WEIR_ECANCELED, 0, 1, 1, WEIR_CANCELLED, 0, WEIR_CANCELLED },
+    { 10, 0, 5, 1, 1, WEIR_TIMED_OUT, 0, WEIR_TIMED_OUT },
+    { 10, 0, 15, 1, 1, WEIR_DONE, 1, WEIR_TIMED_OUT },
+};
+
+static void check_row(const struct row *row, bool tasks)
+{
+    weir_flow *flow = pair_of(WEIR_NODE(.task = tasks), WEIR_NODE(.task = tasks));
+
+    seen[0].ms = row->a_ms;
+    seen[0].error = row->a_error;
+    run_flow(flow, 2, 4, WEIR_RUN(.deadline_ms = row->deadline_ms));
+    CHECK_EQ(seen[0].began, row->a_began);
+    CHECK_EQ(seen[0].ran, row->a_ran);
+    CHECK_EQ(seen[0].outcome, row->a);
+    CHECK_EQ(seen[1].began, row->b_began);
+    CHECK_EQ(seen[1].outcome, row->b);
+    weir_flow_free(flow);
+}
+
+SIM_TEST(test_each_case_has_its_callbacks, 40)
+{
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        check_row(&table[i], false);
+        check_row(&table[i], true);
+    }
+}
+
+/* ---- tasks of their own -------------------------------------------------------------------------------- */
+
+SIM_TEST(test_a_node_with_a_group_runs_under_its_limit, 30)
+{
+    static const char *const id[] = { "0", "1", "2", "3" };
+    weir_flow *flow = new_flow("groups");
+
+    forget_nodes();
+    for (int i = 0; i < 4; i++)
+        add_with(flow, id[i], 10, WEIR_NODE(.group = i < 3 ? "one" : NULL));
+    const weir_group_policy one = { .key = "one", .limit = 1 };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .group_limit = 4, .groups = &one, .group_count = 1));
+    weir_task *run = start(flow, group_of(ex, "g"), WEIR_RUN(.times = true));
+    check_done(weir_task_ref(run));
+    check_results(run);
+    CHECK_EQ(result_in(run, "2").ended_at, at(30));
+    CHECK_EQ(result_in(run, "2").ready_at, at(0));
+    CHECK_EQ(result_in(run, "2").started_at, at(20));
+    CHECK_EQ(result_in(run, "3").ended_at, at(10));
+    weir_task_unref(run);
+    weir_executor_free(ex);
+    weir_flow_free(flow);
+}
+
+static struct flaky {
+    int failures, tried;
+    weir_time at[8];
+} flaky;
+
+static int fails_at_first(void **value, void *arg, weir_step *step)
+{
+    (void)arg;
+    (void)step;
+    *value = &flaky;
+    flaky.at[flaky.tried] = weir_now();
+    return flaky.tried++ < flaky.failures ? -EAGAIN : 0;
+}
+
+static weir_flow *flaky_flow(uint32_t retries, int failures)
+{
+    weir_flow *flow = new_flow("flaky");
+    struct seen *s;
+
+    forget_nodes();
+    flaky = (struct flaky){ .failures = failures };
+    s = new_seen("a", 0);
+    CHECK_EQ(weir_flow_node(NULL, flow, "a", fails_at_first, s,
+                            WEIR_NODE(.begin = node_begin, .result = node_result, .callback_arg = s,
+                                      .retries = retries, .backoff_ms = 10, .backoff_max_ms = 25)),
+             0);
+    return flow;
+}
+
+SIM_TEST(test_a_failed_body_is_tried_again_after_a_pause, 30)
+{
+    weir_flow *flow = flaky_flow(4, 3);
+    weir_result result = run_flow(flow, 2, 4, NULL);
+
+    CHECK_EQ(result.outcome, WEIR_DONE);
+    CHECK_EQ(flaky.tried, 4);
+    CHECK(flaky.at[1] == at(10) && flaky.at[2] == at(30) && flaky.at[3] == at(55));
+    CHECK_EQ(seen[0].began, 1);
+    weir_flow_free(flow);
+    flow = flaky_flow(1, 3);
+    CHECK_EQ(run_flow(flow, 2, 4, NULL).error, -EAGAIN);
+    CHECK_EQ(flaky.tried, 2);
+    weir_flow_free(flow);
+}
+
+SIM_TEST(test_a_pause_before_a_retry_ends_with_the_run, 30)
+{
+    weir_flow *flow = flaky_flow(4, 8);
+    weir_result result = run_flow(flow, 2, 4, WEIR_RUN(.deadline_ms = 20));
+
+    CHECK_EQ(result.outcome, WEIR_TIMED_OUT);
+    CHECK_EQ(result.ended_at, at(20));
+    CHECK_EQ(flaky.tried, 2);
+    check_node("a", WEIR_TIMED_OUT);
+    weir_flow_free(flow);
+}
+
+static weir_task *pending_task;
+
+static int pends(void **value, void *arg, weir_step *step)
+{
+    (void)value;
+    (void)arg;
+    (void)step;
+    pending_task = weir_task_ref(weir_task_self());
+    return WEIR_PENDING;
+}
+
+SIM_TEST(test_a_node_that_is_a_task_may_be_settled_later, 20)
+{
+    weir_flow *flow = new_flow("pending");
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2));
+    weir_task *run;
+
+    CHECK_EQ(weir_flow_node(NULL, flow, "a", pends, NULL, WEIR_NODE(.task = true)), 0);
+    run = start(flow, group_of(ex, "g"), NULL);
+    sleep_until(10);
+    CHECK_EQ(weir_task_settle(run, 0, NULL), WEIR_EINVAL); /* the run is not to be settled */
+    CHECK_EQ(weir_task_settle(pending_task, 0, &seen_count), 0);
+    weir_task_unref(pending_task);
+    CHECK_EQ(weir_task_wait(NULL, run, WEIR_FOREVER), 0);
+    CHECK(result_in(run, "a").value == &seen_count);
+    weir_task_unref(run);
+    weir_flow_free(flow);
+    flow = new_flow("plain");
+    CHECK_EQ(weir_flow_node(NULL, flow, "a", pends, NULL, NULL), 0);
+    run = start(flow, group_of(ex, "g"), NULL);
+    CHECK_EQ(result_of(run).error, WEIR_EINVAL); /* a plain node cannot */
+    weir_task_unref(pending_task);
+    weir_flow_free(flow);
+    weir_executor_free(ex);
+}
+
+SIM_TEST(test_losers_are_cancelled_if_they_may_be, 50)
+{
+    weir_flow *flow = new_flow("losers");
+    weir_node *fast, *slow, *task, *kept, *last;
+
+    forget_nodes();
+    fast = add(flow, "fast", 10);
+    slow = add_with(flow, "slow", 100, WEIR_NODE(.interrupt = true));
+    task = add_with(flow, "task", 100, WEIR_NODE(.interrupt = true, .task = true));
+    kept = add(flow, "kept", 50);
+    last = add(flow, "last", 10);
+    needs(last, fast, WEIR_ANY);
+    needs(last, slow, WEIR_ANY);
+    needs(last, task, WEIR_ANY);
+    needs(last, kept, WEIR_ANY);
+    CHECK_EQ(run_flow(flow, 2, 8, NULL).ended_at, at(50));
+    check_told("slow", WEIR_CANCELLED, 10);
+    check_told("task", WEIR_CANCELLED, 10);
+    CHECK_EQ(node_seen("slow")->reason, WEIR_REASON_NOT_NEEDED);
+    CHECK(node_seen("slow")->saw_cancel && node_seen("slow")->ended == at(10));
+    CHECK(node_seen("task")->saw_cancel && node_seen("task")->ended == at(10));
+    check_ran("kept", 0, 50);
+    check_ran("last", 10, 20);
+    weir_flow_free(flow);
+}
+
+/* ---- sub-flows ------------------------------------------------------------------------------------------ */
+
+static int adds_one(void **value, void *arg, weir_step *step)
+{
+    (void)arg;
+    *value = (char *)weir_step_input(step) + 1;
+    return 0;
+}
+
+SIM_TEST(test_a_sub_flow_is_a_node, 30)
+{
+    weir_flow *inner = new_flow("inner"), *outer = new_flow("outer");
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 4));
+    weir_node *x, *y, *sub, *last;
+    static char text[8];
+    weir_task *run;
+
+    forget_nodes();
+    CHECK_EQ(weir_flow_node(&x, inner, "x", adds_one, NULL, NULL), 0);
+    CHECK_EQ(weir_flow_node(&y, inner, "y", adds_one, NULL, NULL), 0);
+    must(y, x);
+    CHECK_EQ(weir_flow_node(&sub, outer, "sub", NULL, NULL, WEIR_NODE(.flow = inner)), 0);
+    CHECK_EQ(weir_flow_node(&last, outer, "last", adds_one, NULL, WEIR_NODE(.param_of = "sub")), 0);
+    must(last, sub);
+    CHECK_EQ(weir_flow_node(NULL, inner, "z", adds_one, NULL, NULL), WEIR_EALREADY);
+    weir_flow_free(inner);
+    run = start(outer, group_of(ex, "g"), WEIR_RUN(.input = text));
+    weir_flow_free(outer);
+    sleep_until(20);
+    CHECK(weir_task_done(run));
+    CHECK(result_in(run, "sub").value == text + 1);
+    CHECK(result_in(run, "sub/x").value == text + 1);
+    CHECK_EQ(result_in(run, "sub/y").outcome, WEIR_DONE);
+    weir_task_unref(run);
+    weir_executor_free(ex);
+}
+
+static int fans_out(void **value, void *count_arg, weir_step *step)
+{
+    weir_flow *flow = new_flow("fan");
+    char id[16];
+
+    for (int i = 0; i < (int)(intptr_t)count_arg; i++) {
+        snprintf(id, sizeof(id), "%d", i);
+        CHECK_EQ(weir_flow_node(NULL, flow, id, node_body, &seen[i + 1], NULL), 0);
+        seen[i + 1].ms = 10 + i;
+    }
+    *value = &seen_count;
+    CHECK_EQ(weir_step_expand(step, flow, NULL, NULL), 0);
+    CHECK_EQ(weir_step_expand(step, flow, NULL, NULL), WEIR_EALREADY);
+    return 0;
+}
+
+static void check_fan_out(bool task)
+{
+    weir_flow *flow = new_flow("fan-out");
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 4));
+    weir_time began = weir_now();
+    weir_node *fan, *last;
+    weir_task *run;
+
+    forget_nodes();
+    last = add(flow, "last", 10);
+    CHECK_EQ(weir_flow_node(&fan, flow, "fan", fans_out, (void *)3, WEIR_NODE(.task = task)), 0);
+    must(last, fan);
+    run = start(flow, group_of(ex, "g"), NULL);
+    weir_flow_free(flow);
+    CHECK_EQ(weir_task_wait(NULL, run, WEIR_FOREVER), 0);
+    CHECK_EQ(node_seen("last")->started - began, 12 * MS); /* after the longest of those added */
+    CHECK(result_in(run, "fan").value == &seen_count);
+    CHECK_EQ(result_in(run, "fan/2").outcome, WEIR_DONE);
+    weir_task_unref(run);
+    weir_executor_free(ex);
+}
+
+SIM_TEST(test_a_body_adds_nodes_that_those_after_it_wait_for, 30)
+{
+    check_fan_out(false);
+    check_fan_out(true);
+}
+
+SIM_TEST(test_the_failure_of_a_sub_flow_is_its_nodes, 20)
+{
+    weir_flow *inner = new_flow("inner"), *outer = new_flow("outer");
+    weir_node *sub, *last;
+
+    forget_nodes();
+    CHECK_EQ(weir_flow_node(NULL, inner, "x", node_body, new_seen("x", 10), NULL), 0);
+    seen[0].error = -EIO;
+    CHECK_EQ(weir_flow_node(&sub, outer, "sub", NULL, NULL, WEIR_NODE(.flow = inner)), 0);
+    last = add(outer, "last", 10);
+    must(last, sub);
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 4));
+    weir_task *run = start(outer, group_of(ex, "g"), NULL);
+    CHECK_EQ(weir_task_wait(NULL, run, WEIR_FOREVER), 0);
+    CHECK_EQ(result_in(run, "sub").error, -EIO);
+    CHECK_EQ(result_in(run, "last").outcome, WEIR_FAILED);
+    weir_task_unref(run);
+    weir_executor_free(ex);
+    weir_flow_free(inner);
+    weir_flow_free(outer);
+}
+
+/* ---- ends from outside ----------------------------------------------------------------------------------- */
+
+static int waits_for_its_run(void **value, void *arg, weir_step *step)
+{
+    weir_message why;
+
+    (void)value;
+    (void)arg;
+    CHECK_EQ(weir_task_wait_or_say(&why, NULL, weir_step_run(step), WEIR_FOREVER), WEIR_EDEADLK);
+    CHECK(strstr(why.text, "run"));
+    return 0;
+}
+
+SIM_TEST(test_a_body_cannot_wait_for_its_own_run, 20)
+{
+    weir_flow *inner = new_flow("inner"), *flow = new_flow("self");
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2));
+
+    CHECK_EQ(weir_flow_node(NULL, inner, "x", waits_for_its_run, NULL, NULL), 0);
+    CHECK_EQ(weir_flow_node(NULL, flow, "a", waits_for_its_run, NULL, NULL), 0);
+    CHECK_EQ(weir_flow_node(NULL, flow, "b", waits_for_its_run, NULL, WEIR_NODE(.task = true)), 0);
+    CHECK_EQ(weir_flow_node(NULL, flow, "sub", NULL, NULL, WEIR_NODE(.flow = inner)), 0);
+    check_done(start(flow, group_of(ex, "g"), NULL));
+    weir_flow_free(inner);
+    weir_flow_free(flow);
+    weir_executor_free(ex);
+}
+
+static void cancels(void *run)
+{
+    weir_task_cancel(run);
+}
+
+static void note_run(weir_task *task, void *place)
+{
+    if (!*(weir_task **)place)
+        *(weir_task **)place = weir_task_ref(task);
+}
+
+/* The listener hears of the run before any node has begun, and has another thread cancel it. */
+SIM_TEST(test_a_cancel_during_the_start, 300)
+{
+    weir_flow *flow = pair_of(WEIR_NODE(), WEIR_NODE(.task = true));
+    weir_task *heard = NULL, *run;
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .group_limit = 4,
+                                 .listener = { .submitted = note_run, .arg = &heard }));
+
+    add(flow, "c", 5);
+    run = start(flow, group_of(ex, "g"), NULL);
+    int64_t thread = weir_sim_thread(cancels, heard, "cancels");
+    weir_result result = WEIR_RESULT;
+    CHECK_EQ(weir_task_wait(&result, run, WEIR_FOREVER), 0);
+    CHECK_EQ(result.outcome, WEIR_CANCELLED);
+    check_results(run);
+    weir_sim_join(thread);
+    weir_task_unref(run);
+    weir_task_unref(heard);
+    weir_executor_free(ex);
+    weir_flow_free(flow);
+}
+
+SIM_TEST(test_freeing_the_flow_and_the_executor_under_a_run, 100)
+{
+    weir_flow *flow = pair_of(WEIR_NODE(), WEIR_NODE(.task = true));
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 4));
+    weir_task *run = start(flow, group_of(ex, "g"), NULL);
+    weir_result result = WEIR_RESULT;
+
+    weir_flow_free(flow);
+    sleep_until(weir_sim_random() % 2 ? 5 : 15);
+    weir_executor_free(ex);
+    CHECK_EQ(weir_task_wait(&result, run, WEIR_NOW_OR_NEVER), 0);
+    CHECK_EQ(result.outcome, WEIR_CANCELLED);
+    CHECK_EQ(result.reason, WEIR_REASON_SHUT_DOWN);
+    check_results(run);
+    weir_task_unref(run);
+}
+
+SIM_TEST(test_a_group_without_room_rejects_what_is_ready, 50)
+{
+    weir_flow *flow = pair_of(WEIR_NODE(), WEIR_NODE());
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .group_limit = 1, .group_queue_max = WEIR_NO_QUEUE));
+    struct body body = { .ms = 50 };
+    weir_task *task = submit(ex, "g", &body), *run;
+    weir_result result = WEIR_RESULT;
+
+    run = start(flow, group_of(ex, "g"), NULL);
+    CHECK_EQ(weir_task_wait(&result, run, WEIR_FOREVER), 0);
+    CHECK_EQ(result.outcome, WEIR_FAILED);
+    CHECK_EQ(result.error, WEIR_EREJECTED);
+    check_node("a", WEIR_REJECTED);
+    CHECK_EQ(seen[0].reason, WEIR_REASON_GROUP_QUEUE_FULL);
+    check_node("b", WEIR_REJECTED);
+    check_results(run);
+    weir_task_unref(run);
+    check_done(task);
+    forget_run();
+    run = start(flow, group_of(ex, "g"), NULL); /* a turn that ends finds no place for the next */
+    check_done(run);
+    weir_executor_free(ex);
+    weir_flow_free(flow);
+}
+
+SIM_TEST(test_an_evicted_group_rejects_what_waits, 50)
+{
+    weir_flow *flow = pair_of(WEIR_NODE(), WEIR_NODE());
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 1));
+    struct body body = { .ms = 50 };
+    weir_task *task = submit(ex, "g", &body), *run;
+
+    sleep_until(1);
+    run = start(flow, group_of(ex, "g"), NULL);
+    CHECK_EQ(weir_group_evict(ex, "g", 0), 0);
+    CHECK_EQ(result_of(run).outcome, WEIR_FAILED);
+    check_node("a", WEIR_REJECTED);
+    CHECK_EQ(seen[0].reason, WEIR_REASON_EVICTED);
+    check_done(task);
+    weir_executor_free(ex);
+    weir_flow_free(flow);
+}
+
+SIM_TEST(test_drain_waits_for_runs, 30)
+{
+    weir_flow *flow = pair_of(WEIR_NODE(), WEIR_NODE());
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 1));
+
+    CHECK_EQ(weir_flow_start(NULL, flow, group_of(ex, "g"), NULL, NULL), 0); /* detached */
+    CHECK_EQ(weir_executor_drain(ex, WEIR_FOREVER), 0);
+    CHECK_EQ(weir_now(), at(20));
+    CHECK_EQ(seen[1].results, 1);
+    check_books(ex);
+    weir_executor_free(ex);
+    weir_flow_free(flow);
+}
+
+static int drops;
+
+static void count_drop(void *value)
+{
+    CHECK(value != NULL);
+    drops++;
+}
+
+SIM_TEST(test_values_and_the_input_live_to_the_last_unref, 30)
+{
+    weir_flow *flow =
+        pair_of(WEIR_NODE(.drop = count_drop), WEIR_NODE(.drop = count_drop, .task = true));
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 1));
+    weir_task *run;
+
+    drops = 0;
+    seen[0].value = seen[1].value = &drops;
+    run = start(flow, group_of(ex, "g"), WEIR_RUN(.input = flow, .drop_input = count_drop));
+    weir_flow_free(flow);
+    CHECK_EQ(weir_task_wait(NULL, run, WEIR_FOREVER), 0);
+    CHECK_EQ(weir_executor_drain(ex, WEIR_FOREVER), 0);
+    CHECK_EQ(drops, 0);
+    CHECK(result_in(run, "b").value == &drops);
+    weir_task_unref(run);
+    CHECK_EQ(drops, 3);
+    weir_executor_free(ex);
+}
+
+/* ---- when memory is short -------------------------------------------------------------------------------- */
+
+static int results_counted;
+
+static void count_result(const weir_node_result *result, void *arg)
+{
+    (void)arg;
+    CHECK(result->outcome != WEIR_UNSETTLED);
+    results_counted++;
+}
+
+static int quick(void **value, void *arg, weir_step *step)
+{
+    (void)arg;
+    (void)step;
+    *value = NULL;
+    return 0;
+}
+
+static bool worked(int rc)
+{
+    CHECK(rc == 0 || rc == WEIR_ENOMEM || rc == WEIR_EAGAIN);
+    return rc == 0;
+}
+
+static void short_of_memory(void *arg)
+{
+    weir_executor *ex = NULL;
+    weir_group *group = NULL;
+    weir_flow *flow = NULL, *inner = NULL;
+    weir_task *run = NULL;
+    bool good = worked(weir_flow_new(&inner, "inner")) && worked(weir_flow_new(&flow, "outer"));
+
+    (void)arg;
+    results_counted = 0;
+    good =
+        good && worked(weir_flow_node(NULL, inner, "x", quick, NULL, NULL)) &&
+        worked(weir_flow_node(NULL, flow, "a", quick, NULL, WEIR_NODE(.result = count_result))) &&
+        worked(weir_flow_node(NULL, flow, "b", quick, NULL,
+                              WEIR_NODE(.task = true, .result = count_result))) &&
+        worked(weir_flow_node(NULL, flow, "c", NULL, NULL,
+                              WEIR_NODE(.flow = inner, .result = count_result))) &&
+        worked(weir_flow_node(NULL, flow, "d", quick, NULL,
+                              WEIR_NODE(.param_of = "a", .result = count_result))) &&
+        worked(weir_flow_edge(flow, "a", "d", WEIR_AFTER)) &&
+        worked(weir_flow_edge(flow, "b", "d", WEIR_AFTER)) &&
+        worked(weir_flow_edge(flow, "c", "d", WEIR_AFTER)) && worked(weir_flow_check(NULL, flow));
+    if (good && worked(weir_executor_new(&ex, WEIR_POLICY(.workers = 1), NULL)) &&
+        worked(weir_group_get(&group, ex, "g")) &&
+        worked(weir_flow_start(&run, flow, group, WEIR_RUN(.deadline_ms = 100), NULL))) {
+        weir_result result = WEIR_RESULT;
+        CHECK_EQ(weir_task_wait(&result, run, WEIR_FOREVER), 0);
+        CHECK(result.outcome == WEIR_DONE || result.error == WEIR_ENOMEM ||
+              result.error == WEIR_EAGAIN);
+        CHECK_EQ(results_counted, 4);
+    }
+    weir_task_unref(run);
+    weir_executor_free(ex);
+    weir_flow_free(flow);
+    weir_flow_free(inner);
+}
+
+static void test_every_allocation_failing_once(void **state)
+{
+    weir_sim_report report = WEIR_SIM_REPORT;
+
+    (void)state;
+    assert_int_equal(weir_sim_run(&report, WEIR_SIM_OPTIONS(.seed = 1), short_of_memory, NULL), 0);
+    for (uint64_t n = 1, count = report.allocs; n <= count; n++)
+        for (int sticky = 0; sticky < 2; sticky++) {
+            weir_sim_report failure = WEIR_SIM_REPORT;
+            if (weir_sim_run(&failure,
+                             WEIR_SIM_OPTIONS(.seed = 1, .fail_alloc = n, .sticky = sticky),
+                             short_of_memory, NULL))
+                fail_msg("allocation %d: %s", (int)n, failure.message);
+        }
+}
+
+/* ---- by chance ---------------------------------------------------------------------------------------------- */
+
+enum { LIFE_NODES = 10, LIFE_RUNS = 4 };
+
+/* A flow by chance, and what its nodes do in each run. */
+struct life {
+    weir_flow *flow;
+    uint32_t nodes;
+    bool edge[LIFE_NODES][LIFE_NODES];
+    bool must_only[LIFE_NODES];
+    struct life_run {
+        struct life *life;
+        weir_task *task;
+        struct {
+            _Atomic int began, ran, results;
+        } node[LIFE_NODES];
+        bool settled;
+    } run[LIFE_RUNS];
+};
+
+static struct life *lives;
+static char life_id[LIFE_NODES][4];
+
+static uint32_t chance(uint32_t below)
+{
+    return (uint32_t)(weir_sim_random() % below);
+}
+
+static int life_begin(weir_step *step, void *n_arg)
+{
+    struct life_run *run = weir_step_input(step);
+    int n = (int)(intptr_t)n_arg;
+
+    CHECK(run->node[n].began++ == 0 && run->node[n].results == 0);
+    CHECK(!run->settled);
+    return chance(20) ? 0 : -EPERM;
+}
+
+/* No body runs before those that it must have are done. */
+static int life_body(void **value, void *n_arg, weir_step *step)
+{
+    struct life_run *run = weir_step_input(step);
+    int n = (int)(intptr_t)n_arg;
+    weir_node_result up = WEIR_NODE_RESULT;
+
+    CHECK(run->node[n].ran++ < 3);
+    *value = NULL;
+    for (int i = 0; i < n && run->life->must_only[n]; i++)
+        if (run->life->edge[i][n]) {
+            CHECK_EQ(weir_step_result(&up, step, life_id[i]), 0);
+            CHECK_EQ(up.outcome, WEIR_DONE);
+            CHECK_EQ(run->node[i].results, 1);
+        }
+    if (chance(2))
+        weir_sleep(weir_now() + chance(4) * MS);
+    return chance(6) ? 0 : chance(2) ? -EIO : WEIR_ECANCELED;
+}
+
+static void life_result(const weir_node_result *result, void *n_arg)
+{
+    weir_run_stats stats = { .size = sizeof(stats) };
+    int n = (int)(intptr_t)n_arg;
+
+    for (int i = 0; i < LIFE_RUNS; i++) {
+        struct life_run *run = &lives->run[i];
+        if (run->task != result->run)
+            continue;
+        CHECK(run->node[n].results++ == 0);
+        CHECK(!run->settled);
+        CHECK_EQ(weir_run_stats_get(&stats, result->run), 0);
+        return;
+    }
+}
+
+static weir_verdict life_judge(const weir_edges *edges, weir_step *step, void *arg)
+{
+    (void)step;
+    (void)arg;
+    return edges->succeeded >= 2 ? WEIR_VERDICT_START : WEIR_VERDICT_WAIT;
+}
+
+static void life_build(struct life *life)
+{
+    weir_node *node[LIFE_NODES];
+
+    life->flow = new_flow("life");
+    life->nodes = 2 + chance(LIFE_NODES - 1);
+    for (uint32_t n = 0; n < life->nodes; n++) {
+        bool own = chance(4) == 0;
+        snprintf(life_id[n], sizeof(life_id[n]), "n%d", (int)n);
+        life->must_only[n] = chance(2);
+        CHECK_EQ(
+            weir_flow_node(&node[n], life->flow, life_id[n], life_body, (void *)(intptr_t)n,
+                           WEIR_NODE(.begin = chance(2) ? life_begin : NULL, .result = life_result,
+                                     .callback_arg = (void *)(intptr_t)n,
+                                     .interrupt = chance(3) == 0, .never_skip = chance(6) == 0,
+                                     .judge = life->must_only[n] || chance(6) ? NULL : life_judge,
+                                     .task = own, .group = own && chance(2) ? "other" : NULL,
+                                     .retries = own ? chance(3) : 0, .backoff_ms = chance(3),
+                                     .deadlines = { .run_ms = own && chance(3) == 0 ? 2 : 0 })),
+            0);
+        for (uint32_t i = 0; i < n; i++) {
+            static const weir_need kind[] = { WEIR_MUST, WEIR_ANY, WEIR_OPTIONAL, WEIR_AFTER,
+                                              WEIR_NONE_FAILED };
+            life->edge[i][n] = chance(3) == 0;
+            if (life->edge[i][n])
+                needs(node[n], node[i], life->must_only[n] ? WEIR_MUST : kind[chance(5)]);
+        }
+    }
+}
+
+static void life_over(struct life *life, struct life_run *run)
+{
+    CHECK_EQ(weir_task_wait(NULL, run->task, WEIR_FOREVER), 0);
+    run->settled = true;
+    for (uint32_t n = 0; n < life->nodes; n++) {
+        CHECK_EQ(run->node[n].results, 1);
+        CHECK(result_in(run->task, life_id[n]).outcome != WEIR_UNSETTLED);
+    }
+}
+
+SIM_TEST(test_lives_by_chance, 1500)
+{
+    static struct life life;
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 1 + chance(3), .group_limit = 1 + chance(3),
+                                 .group_queue_max = chance(4)   ? 0
+                                                    : chance(2) ? WEIR_NO_QUEUE
+                                                                : 2,
+                                 .rejection = chance(2) ? WEIR_ABORT : WEIR_CALLER_RUNS));
+
+    life = (struct life){ .nodes = 0 };
+    lives = &life;
+    life_build(&life);
+    for (int i = 0; i < LIFE_RUNS; i++) {
+        struct life_run *run = &life.run[i];
+        run->life = &life;
+        int rc = weir_flow_start(
+            &run->task, life.flow, group_of(ex, "g"),
+            WEIR_RUN(.input = run, .deadline_ms = chance(3) ? 0 : 1 + chance(6),
+                     .interrupt = chance(3) == 0, .times = chance(2), .skip = (weir_skip)chance(4)),
+            NULL);
+        CHECK_EQ(rc, 0);
+    }
+    for (int i = 0; i < 6; i++) {
+        weir_sleep(weir_now() + chance(3) * MS);
+        if (chance(3) == 0)
+            weir_task_cancel(life.run[chance(LIFE_RUNS)].task);
+        if (chance(4) == 0)
+            weir_group_resize(group_of(ex, "g"), 1 + chance(4), 0, 0);
+        if (chance(12) == 0)
+            weir_group_evict(ex, "g", chance(4));
+    }
+    if (chance(8) == 0)
+        weir_executor_close(ex, (int)chance(4));
+    for (int i = 0; i < LIFE_RUNS; i++)
+        life_over(&life, &life.run[i]);
+    if (chance(2)) {
+        CHECK_EQ(weir_executor_drain(ex, WEIR_FOREVER), 0);
+        check_books(ex);
+    }
+    for (int i = 0; i < LIFE_RUNS; i++)
+        weir_task_unref(life.run[i].task);
+    weir_flow_free(life.flow);
+    weir_executor_free(ex);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_begin_that_fails_counts_as_called_and_fails_the_node),
+        cmocka_unit_test(test_each_case_has_its_callbacks),
+        cmocka_unit_test(test_a_node_with_a_group_runs_under_its_limit),
+        cmocka_unit_test(test_a_failed_body_is_tried_again_after_a_pause),
+        cmocka_unit_test(test_a_pause_before_a_retry_ends_with_the_run),
+        cmocka_unit_test(test_a_node_that_is_a_task_may_be_settled_later),
+        cmocka_unit_test(test_losers_are_cancelled_if_they_may_be),
+        cmocka_unit_test(test_a_sub_flow_is_a_node),
+        cmocka_unit_test(test_a_body_adds_nodes_that_those_after_it_wait_for),
+        cmocka_unit_test(test_the_failure_of_a_sub_flow_is_its_nodes),
+        cmocka_unit_test(test_a_body_cannot_wait_for_its_own_run),
+        cmocka_unit_test(test_a_cancel_during_the_start),
+        cmocka_unit_test(test_freeing_the_flow_and_the_executor_under_a_run),
+        cmocka_unit_test(test_a_group_without_room_rejects_what_is_ready),
+        cmocka_unit_test(test_an_evicted_group_rejects_what_waits),
+        cmocka_unit_test(test_drain_waits_for_runs),
+        cmocka_unit_test(test_values_and_the_input_live_to_the_last_unref),
+        cmocka_unit_test(test_every_allocation_failing_once),
+        cmocka_unit_test(test_lives_by_chance),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
