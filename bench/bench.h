@@ -65,6 +65,7 @@ void bench_w1_floor(struct bench_out *out); /* a part of the former */
 void bench_w2(struct bench_out *out);
 void bench_w3(struct bench_out *out);
 void bench_w3b(struct bench_out *out);
+void bench_w4(struct bench_out *out);
 void bench_w7(struct bench_out *out);
 void bench_w8(struct bench_out *out);
 void bench_recall(struct bench_out *out);

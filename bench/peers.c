@@ -28,7 +28,8 @@ static struct peer peers[] = {
     { "tokio", "w1", .variant = "in" },      { "tokio", "w1", .variant = "back" },
     { "tokio", "w1", .variant = "workers" }, { "tokio", "w2", .variant = NULL },
     { "java", "w1", .variant = NULL },       { "java", "w2", .variant = NULL },
-    { "java", "w3", .variant = NULL },       { .program = NULL },
+    { "java", "w3", .variant = NULL },       { "tbb", "w4", .variant = "flow" },
+    { "go", "w4", .variant = "counter" },    { .program = NULL },
 };
 
 static char directory[PATH_MAX]; /* empty: nobody looked */

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The workloads; as in bench/w1.c, w2.c and w3.c. */
+/* The workloads; as in bench/w1.c, w2.c, w3.c and w4.c. */
 enum {
     TASKS = 1000000,
     GROUPS = 64,
@@ -22,6 +22,11 @@ enum {
     FLOOD_LIMIT = 2,
     TICKS = 1000,
     TICK_NS = 2000000,
+    FLOW_NODES = 100000,
+    FLOW_WIDTH = 100,
+    FLOW_WARM_UPS = 2,
+    FLOW_ROUNDS = 9,
+    FLOW_WORKERS = 2,
 };
 
 static inline uint64_t now_ns(void)
@@ -101,6 +106,25 @@ static inline void print_w2(const char *peer, double rss_kb_before)
 {
     printf("RESULT w2 %s bytes_each=%.1f\n", peer,
            (status_kb("VmRSS") - rss_kb_before) * 1024 / (double)TASKS);
+}
+
+/* The nodes before node i of w4, and how many there are. */
+static inline int flow_edges(int up[2], int i, int layered, uint64_t *luck)
+{
+    int before = (i / FLOW_WIDTH - 1) * FLOW_WIDTH, x;
+
+    if (!layered) {
+        up[0] = i - 1;
+        return i > 0;
+    }
+    if (i < FLOW_WIDTH)
+        return 0;
+    *luck = *luck * 6364136223846793005u + 1442695040888963407u;
+    x = (int)((*luck >> 33) % FLOW_WIDTH);
+    *luck = *luck * 6364136223846793005u + 1442695040888963407u;
+    up[0] = before + x;
+    up[1] = before + (x + 1 + (int)((*luck >> 33) % (FLOW_WIDTH - 1))) % FLOW_WIDTH;
+    return 2;
 }
 
 /* One of the neighbour's tasks. */

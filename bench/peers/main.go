@@ -7,7 +7,9 @@
 //	            (submit blocks when it is full)
 //	workers16k  the same with 16384 slots, so that submit does not block in w1
 //
-// usage: go w1|w2|w3 variant
+// In w4 a node has an atomic counter; whoever brings it to zero runs it, or starts a goroutine for each further one.
+//
+// usage: go w1|w2|w3 variant, go w4 counter
 // SPDX-License-Identifier: MIT
 package main
 
@@ -21,6 +23,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -37,6 +40,12 @@ const (
 	ticks      = 1000
 	tickEvery  = 2 * time.Millisecond
 	settle     = 1500 * time.Millisecond
+
+	flowNodes   = 100000
+	flowWidth   = 100
+	flowWarmUps = 2
+	flowRounds  = 9
+	flowWorkers = 2
 )
 
 func statusKB(key string) float64 {
@@ -250,6 +259,99 @@ func w3(variant string) {
 		percentile(us, 50), percentile(us, 99), percentile(us, 100), percentile(tickUs, 99))
 }
 
+// ---- w4
+
+type node struct {
+	left atomic.Int32
+	ups  int32
+	next []*node
+}
+
+// The nodes before node i.
+func flowEdges(i int, layered bool, luck *uint64) []int {
+	if !layered {
+		if i == 0 {
+			return nil
+		}
+		return []int{i - 1}
+	}
+	if i < flowWidth {
+		return nil
+	}
+	before := (i/flowWidth - 1) * flowWidth
+	*luck = *luck*6364136223846793005 + 1442695040888963407
+	x := int((*luck >> 33) % flowWidth)
+	*luck = *luck*6364136223846793005 + 1442695040888963407
+	y := (x + 1 + int((*luck>>33)%(flowWidth-1))) % flowWidth
+	return []int{before + x, before + y}
+}
+
+func flowRun(all []*node) {
+	var left sync.WaitGroup
+	for _, n := range all {
+		n.left.Store(n.ups)
+	}
+	left.Add(len(all))
+	var run func(n *node)
+	run = func(n *node) {
+		for n != nil {
+			empty()
+			var inline *node
+			for _, next := range n.next {
+				if next.left.Add(-1) != 0 {
+					continue
+				}
+				if inline == nil {
+					inline = next
+				} else {
+					go run(next)
+				}
+			}
+			left.Done()
+			n = inline
+		}
+	}
+	for _, n := range all {
+		if n.ups == 0 {
+			go run(n)
+		}
+	}
+	left.Wait()
+}
+
+// Answers the time for a node, and for an edge while it is built.
+func w4Shape(layered bool) (float64, float64) {
+	begin := time.Now()
+	all := make([]*node, flowNodes)
+	luck, edges := uint64(12345), 0
+	for i := range all {
+		all[i] = &node{}
+		for _, up := range flowEdges(i, layered, &luck) {
+			all[up].next = append(all[up].next, all[i])
+			all[i].ups++
+			edges++
+		}
+	}
+	edgeNs := float64(time.Since(begin).Nanoseconds()) / float64(edges)
+	var ns []float64
+	for round := -flowWarmUps; round < flowRounds; round++ {
+		begin := time.Now()
+		flowRun(all)
+		if round >= 0 {
+			ns = append(ns, float64(time.Since(begin).Nanoseconds())/flowNodes)
+		}
+	}
+	sort.Float64s(ns)
+	return ns[flowRounds/2], edgeNs
+}
+
+func w4() {
+	runtime.GOMAXPROCS(flowWorkers)
+	chain, _ := w4Shape(false)
+	layered, edgeNs := w4Shape(true)
+	fmt.Printf("RESULT w4 go-counter chain_ns=%.1f layered_ns=%.1f build_ns_per_edge=%.1f\n", chain, layered, edgeNs)
+}
+
 func main() {
 	if len(os.Args) != 3 {
 		os.Exit(2)
@@ -261,6 +363,8 @@ func main() {
 		w2()
 	case "w3":
 		w3(os.Args[2])
+	case "w4":
+		w4()
 	default:
 		os.Exit(2)
 	}

@@ -1,5 +1,5 @@
 // oneTBB: a group is a task_arena, or a function_node of a flow graph.
-// usage: tbb w1|w2 flow|arena, tbb w3 arena|prio
+// usage: tbb w1|w2 flow|arena, tbb w3 arena|prio, tbb w4 flow
 // SPDX-License-Identifier: MIT
 #include "common.h"
 
@@ -169,6 +169,50 @@ static void w3(const std::string &variant)
     leave();
 }
 
+// ---- w4 -------------------------------------------------------------------------------------------
+
+// A node per node of the graph, made once and run many times.
+static double w4_run(bool layered, double *edge_ns)
+{
+    using Step = flow::continue_node<flow::continue_msg>;
+    global_control control(global_control::max_allowed_parallelism, FLOW_WORKERS);
+    flow::graph graph;
+    flow::broadcast_node<flow::continue_msg> start(graph);
+    std::vector<std::unique_ptr<Step>> node;
+    double ns[FLOW_ROUNDS];
+    uint64_t begin = now_ns(), luck = 12345, edges = 0;
+
+    for (int i = 0; i < FLOW_NODES; i++) {
+        node.emplace_back(new Step(graph, [](const flow::continue_msg &m) {
+            empty(nullptr);
+            return m;
+        }));
+        int up[2], count = flow_edges(up, i, layered, &luck);
+        for (int k = 0; k < count; k++, edges++)
+            flow::make_edge(*node[up[k]], *node[i]);
+        if (!count)
+            flow::make_edge(start, *node[i]);
+    }
+    *edge_ns = double(now_ns() - begin) / double(edges);
+    for (int round = -FLOW_WARM_UPS; round < FLOW_ROUNDS; round++) {
+        begin = now_ns();
+        start.try_put(flow::continue_msg());
+        graph.wait_for_all();
+        if (round >= 0)
+            ns[round] = double(now_ns() - begin) / FLOW_NODES;
+    }
+    qsort(ns, FLOW_ROUNDS, sizeof(ns[0]), compare_double);
+    return ns[FLOW_ROUNDS / 2];
+}
+
+static void w4()
+{
+    double edge_ns, chain = w4_run(false, &edge_ns), layered = w4_run(true, &edge_ns);
+
+    printf("RESULT w4 tbb-flow chain_ns=%.1f layered_ns=%.1f build_ns_per_edge=%.1f\n", chain,
+           layered, edge_ns);
+}
+
 int main(int argc, char **argv)
 {
     std::string workload = argc > 1 ? argv[1] : "", variant = argc > 2 ? argv[2] : "";
@@ -181,6 +225,8 @@ int main(int argc, char **argv)
         w2_arena();
     else if (workload == "w3")
         w3(variant);
+    else if (workload == "w4")
+        w4();
     else
         return 2;
     leave();
