@@ -67,7 +67,7 @@ enum wr_node_flags {
         1 << 10, /* some node after it is SLOW or EARLY, or does not count it      */
     /* Flags that its start, or its end, has to look at; a node without any of them is plain. */
     WR_F_AT_START = WR_F_OWN | WR_F_BEGIN | WR_F_BOUND | WR_F_INTERRUPT,
-    WR_F_AT_END = WR_F_RESULT | WR_F_INTERRUPT | WR_F_TELLS_SLOWLY,
+    WR_F_AT_END = WR_F_BEGIN | WR_F_RESULT | WR_F_INTERRUPT | WR_F_TELLS_SLOWLY,
 };
 
 /* A target of an edge: the node's number, and how it is told. */

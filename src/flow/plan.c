@@ -14,7 +14,7 @@ uint32_t wr_plan_next_ready(struct wr_plan *plan, struct wr_line *line)
     uint32_t n = line->first;
 
     if (n != WR_NODE_NONE)
-        line->first = plan->node[n].next;
+        line->first = plan->links[n].next;
     return n;
 }
 
@@ -23,27 +23,27 @@ uint32_t wr_plan_next_ended(struct wr_plan *plan, struct wr_line *line)
     uint32_t n = line->first;
 
     if (n != WR_NODE_NONE)
-        line->first = plan->node[n].todo;
+        line->first = plan->links[n].todo;
     return n;
 }
 
 void wr_plan_add_ready(struct wr_plan *plan, struct wr_line *line, uint32_t n)
 {
-    plan->node[n].next = WR_NODE_NONE;
+    plan->links[n].next = WR_NODE_NONE;
     if (line->first == WR_NODE_NONE)
         line->first = n;
     else
-        plan->node[line->last].next = n;
+        plan->links[line->last].next = n;
     line->last = n;
 }
 
 void wr_plan_add_ended(struct wr_plan *plan, struct wr_line *line, uint32_t n)
 {
-    plan->node[n].todo = WR_NODE_NONE;
+    plan->links[n].todo = WR_NODE_NONE;
     if (line->first == WR_NODE_NONE)
         line->first = n;
     else
-        plan->node[line->last].todo = n;
+        plan->links[line->last].todo = n;
     line->last = n;
 }
 
@@ -53,10 +53,9 @@ void wr_plan_init(struct wr_plan *plan)
 {
     const struct weir_flow *flow = plan->flow;
 
-    for (uint32_t n = 0; n < flow->count; n++) {
-        plan->node[n] = (struct wr_state){ .next = WR_NODE_NONE, .by = WR_NODE_NONE };
+    for (uint32_t n = 0; n < flow->count; n++)
         atomic_init(&plan->node[n].word, flow->word[n]);
-    }
+    memset(plan->links, 0, flow->count * sizeof(plan->links[0]));
     if (flow->joins)
         memcpy(plan->join, flow->join, flow->joins * sizeof(plan->join[0]));
 }
@@ -229,7 +228,7 @@ bool wr_plan_is_needed(struct wr_plan *plan, uint32_t n, struct wr_moves *moves)
     struct wr_state *node = &plan->node[n];
     uint64_t word = 0;
 
-    if (WR_LIKELY(!is_needless(plan, n, wr_load(&node->lost, relaxed))) ||
+    if (WR_LIKELY(!is_needless(plan, n, wr_load(&plan->links[n].lost, relaxed))) ||
         plan->flow->hot[n].flags & WR_F_KEEP)
         return true;
     if (wr_cas(&node->word, &word, WR_DECIDING, acquire)) {
@@ -248,7 +247,7 @@ void wr_plan_put_off(struct wr_plan *plan, uint32_t n, void *locals, struct wr_m
     if (!wr_cas(&node->word, &word, word | WR_READY | (locals ? WR_HAS_LOCALS : 0), acq_rel)) {
         if (locals)
             plan->release(locals); /* the run was closed, or nothing needs it */
-    } else if (is_needless(plan, n, wr_load(&node->lost, acquire))) {
+    } else if (is_needless(plan, n, wr_load(&plan->links[n].lost, acquire))) {
         drop_needless(plan, n, WR_NODE_NONE, moves); /* whoever lost it found it RUNNING */
     }
 }
@@ -258,9 +257,10 @@ static void lose(struct wr_plan *plan, uint32_t n, struct wr_moves *moves)
 {
     const struct weir_flow *flow = plan->flow;
 
+    wr_store(&plan->losses, true, seq_cst);
     for (uint32_t i = flow->in_at[n]; i < flow->in_at[n + 1]; i++) {
         uint32_t p = flow->in[i];
-        if (is_needless(plan, p, wr_add(&plan->node[p].lost, 1, acq_rel) + 1))
+        if (is_needless(plan, p, wr_add(&plan->links[p].lost, 1, acq_rel) + 1))
             drop_needless(plan, p, n, moves);
     }
 }
@@ -344,7 +344,7 @@ static void start(struct wr_plan *plan, uint32_t n, uint32_t by, struct wr_moves
 
     if (!wr_cas(&plan->node[n].word, &word, 0, acq_rel))
         return;
-    plan->node[n].by = by;
+    plan->links[n].by = by + 1;
     wr_plan_add_ready(plan, &moves->ready, n);
     left_early(plan, n, moves);
 }
@@ -367,7 +367,7 @@ static void tell_slowly(struct wr_plan *plan, uint32_t n, uint8_t kind, uint32_t
         verdict = judge_kinds(join, &plan->flow->join[place]);
     wr_unlock(&plan->lock);
     if (asks) {
-        plan->node[n].by = by;
+        plan->links[n].by = by + 1;
         wr_plan_add_ready(plan, &moves->to_judge, n);
     }
     if (verdict == WEIR_VERDICT_START)
@@ -386,7 +386,7 @@ static void tell_must(struct wr_plan *plan, uint32_t n, uint32_t by, weir_outcom
     }
     if (!wr_plan_is_last(&plan->node[n]))
         return;
-    plan->node[n].by = by;
+    plan->links[n].by = by + 1;
     wr_plan_add_ready(plan, &moves->ready, n);
     if (plan->flow->hot[n].flags & WR_F_EARLY)
         left_early(plan, n, moves);
@@ -443,11 +443,11 @@ bool wr_plan_judged(struct wr_plan *plan, uint32_t n, weir_verdict verdict, cons
     bool again;
 
     if (verdict == WEIR_VERDICT_START) {
-        start(plan, n, plan->node[n].by, moves);
+        start(plan, n, plan->links[n].by - 1, moves);
         return false; /* later ends find that it has triggers, and ask no more */
     }
     if (verdict == WEIR_VERDICT_FAIL || !seen->left) {
-        fail(plan, n, plan->node[n].by, moves);
+        fail(plan, n, plan->links[n].by - 1, moves);
         return false;
     }
     wr_lock(&plan->lock);

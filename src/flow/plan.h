@@ -44,7 +44,7 @@
 #define WR_COUNTER    (UINT64_C(0xffffffff))
 #define WR_OUTCOME    (UINT64_C(7) << WR_OUTCOME_AT)
 
-/* A node of a run. */
+/* A node of a run: what every node needs, four to a cache line; and what waiting, ended and needless ones need. */
 struct wr_state {
     _Atomic uint64_t word;
     union {
@@ -55,17 +55,23 @@ struct wr_state {
         };
         void *locals; /* READY, with LOCALS                                                      */
     } slot;
+};
+
+struct wr_links {
     _Atomic uint32_t lost;
     uint32_t next; /* in a list of ready nodes, or of those to be judged                         */
     uint32_t todo; /* in a list of nodes that have ended, of the thread that decided them        */
-    uint32_t by;   /* what made it ready; WR_NODE_NONE: the start                                */
+    uint32_t by;   /* 1 + the node that made it ready, or, with a judge, that asked; 0: the start */
 };
 
-static_assert(sizeof(struct wr_state) <= 32, "a plain node of a run is at most 64 bytes");
+static_assert(sizeof(struct wr_state) + sizeof(struct wr_links) <= 64,
+              "a plain node of a run is at most 64 bytes");
 
 struct wr_plan {
     const struct weir_flow *flow;
     struct wr_state *node;
+    struct wr_links *links;
+    _Atomic bool losses; /* some node has lost another                                           */
     struct wr_join *join; /* under the lock                                                      */
     struct wr_lock lock;  /* nothing is called under it, and no other lock taken                 */
     weir_skip skip;
@@ -95,7 +101,7 @@ uint32_t wr_plan_next_ended(struct wr_plan *plan, struct wr_line *line);
 void wr_plan_add_ready(struct wr_plan *plan, struct wr_line *line, uint32_t n);
 void wr_plan_add_ended(struct wr_plan *plan, struct wr_line *line, uint32_t n);
 
-/* Fills in all nodes and joins; roots are READY. */
+/* Fills in all nodes, links and joins; roots are READY. */
 void wr_plan_init(struct wr_plan *plan);
 
 /* A node of moves->ready, before it begins: false if no node needs it any more, so that it is skipped. */
@@ -110,6 +116,15 @@ bool wr_plan_begun(struct wr_plan *plan, uint32_t n);
 
 /* A body has returned: RUNNING is decided. False: it was decided before, and the value is dropped. */
 bool wr_plan_finish(struct wr_plan *plan, uint32_t n, int error, void *value);
+
+/* The same for a plain node that is WEIR_DONE, without `begin`. */
+static inline bool wr_plan_finish_plain(struct wr_state *node, void *value)
+{
+    uint64_t word = 0;
+
+    node->slot.value = value;
+    return wr_cas(&node->word, &word, (uint64_t)WEIR_DONE << WR_OUTCOME_AT, acq_rel);
+}
 
 /* A node that is a task of its own, or a sub-flow, has ended: as wr_plan_finish, also if it never began. */
 bool wr_plan_decide(struct wr_plan *plan, uint32_t n, weir_outcome outcome, weir_reason reason,

@@ -203,6 +203,7 @@ static size_t lay_out(struct wr_run *run, char *memory, const struct weir_flow *
     char *rest = memory + (sizeof(*run) + 63) / 64 * 64;
     size_t n = flow->count;
     struct wr_state *node = cut(&rest, n, sizeof(*node));
+    struct wr_links *links = cut(&rest, n, sizeof(*links));
     struct wr_join *join = cut(&rest, flow->joins, sizeof(*join));
     struct wr_own *own = cut(&rest, flow->owns, sizeof(*own));
     struct wr_times *times = o->times ? cut(&rest, n, sizeof(*times)) : NULL;
@@ -211,6 +212,7 @@ static size_t lay_out(struct wr_run *run, char *memory, const struct weir_flow *
 
     if (run) {
         run->plan.node = node;
+        run->plan.links = links;
         run->plan.join = join;
         run->own = own;
         run->times = times;

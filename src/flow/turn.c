@@ -113,9 +113,8 @@ static uint32_t tell_plainly(struct wr_run *run, uint32_t n, struct wr_moves *mo
         struct wr_state *node = &run->plan.node[target];
         if (!wr_plan_is_last(node))
             continue;
-        node->by = n;
         if (next == WR_NODE_NONE && !(flow->hot[target].flags & WR_F_OWN) &&
-            !wr_load(&node->lost, relaxed))
+            !wr_load(&run->plan.losses, relaxed))
             next = target;
         else
             wr_plan_add_ready(&run->plan, &moves->ready, target);
@@ -151,6 +150,22 @@ static bool is_plain(const struct wr_turn *turn, uint32_t n)
     return !(run->flow->hot[n].flags & WR_F_AT_END) && !run->odd && *turn->locals == run->locals;
 }
 
+static __attribute__((noinline)) uint32_t end_oddly(struct wr_turn *turn, uint32_t n, int error,
+                                                    void *value)
+{
+    struct wr_run *run = turn->run;
+
+    if (error == WEIR_PENDING)
+        error = WEIR_EINVAL; /* it is no task of its own */
+    if (!wr_plan_finish(&run->plan, n, error, value)) {
+        wr_node_drop_value(run, n, value); /* too late */
+        return WR_NODE_NONE;
+    }
+    if (error)
+        wr_node_drop_value(run, n, value);
+    return settle(turn, n, &WR_NO_MOVES, WR_NODE_NONE);
+}
+
 /* A body has returned. Answers a node that is ready for this turn. */
 static uint32_t end_node(struct wr_turn *turn, struct weir_step *step, int error, void *value)
 {
@@ -162,16 +177,12 @@ static uint32_t end_node(struct wr_turn *turn, struct weir_step *step, int error
         wr_own_start_added(step->added, value);
         return WR_NODE_NONE;
     }
-    if (WR_UNLIKELY(error == WEIR_PENDING))
-        error = WEIR_EINVAL; /* it is no task of its own */
-    if (WR_UNLIKELY(!wr_plan_finish(&run->plan, n, error, value))) {
+    if (WR_UNLIKELY(error) || !is_plain(turn, n))
+        return end_oddly(turn, n, error, value);
+    if (WR_UNLIKELY(!wr_plan_finish_plain(&run->plan.node[n], value))) {
         wr_node_drop_value(run, n, value); /* too late */
         return WR_NODE_NONE;
     }
-    if (WR_UNLIKELY(error))
-        wr_node_drop_value(run, n, value);
-    if (error || !is_plain(turn, n))
-        return settle(turn, n, &moves, WR_NODE_NONE);
     turn->told++;
     next = tell_plainly(run, n, &moves);
     return moves.ready.first == WR_NODE_NONE ? next : settle(turn, WR_NODE_NONE, &moves, next);
