@@ -334,6 +334,7 @@ static void count_parts(struct draft *draft)
     for (uint32_t n = 0; n < draft->nodes; n++) {
         uint32_t flags = flags_of(draft, n);
         flow->joins += !!(flags & WR_F_SLOW);
+        flow->has_early |= flags & WR_F_EARLY;
         flow->owns += !!(flags & WR_F_OWN);
         flow->roots += draft->in_at[n] == draft->in_at[n + 1];
         flow->sinks += out_degree[n] == 0;

@@ -107,6 +107,8 @@ struct weir_flow {
     /* Made by the freeze, in one allocation; from then on constant. */
     void *memory;
     uint32_t edges, joins, owns, roots, sinks;
+    bool
+        has_early; /* some node may start before all nodes before it have ended                    */
     struct wr_hot *hot;   /* count + 1                                                            */
     uint32_t *out;        /* targets, by node                                                     */
     uint8_t *out_kind;    /* weir_need; beside WEIR_MUST only of nodes that are told slowly       */

@@ -166,9 +166,10 @@ static void test_a_parameter_comes_from_before(void)
     edge(flow, "first", "second");
     edge(flow, "second", "grandchild");
     edge(flow, "x", "y");
-    check_errors(flow, "the parameter of node \"beside\" is of node \"first\", which is not before it\n"
-                       "the parameter of node \"lost\" is of node \"nothing\", which there is not\n"
-                       "the parameter of node \"x\" is of node \"y\", which is not before it\n");
+    check_errors(flow,
+                 "the parameter of node \"beside\" is of node \"first\", which is not before it\n"
+                 "the parameter of node \"lost\" is of node \"nothing\", which there is not\n"
+                 "the parameter of node \"x\" is of node \"y\", which is not before it\n");
 }
 
 static void test_edges_declared_twice_are_one(void)
@@ -230,16 +231,11 @@ static void test_a_sub_flow_with_errors_is_refused(void)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_arguments_that_are_refused_at_once),
-        TEST(test_empty_and_single),
-        TEST(test_duplicate_and_unknown_ids),
-        TEST(test_a_node_of_another_flow),
-        TEST(test_a_cycle_is_printed_as_a_path),
-        TEST(test_an_at_least_that_is_impossible),
-        TEST(test_a_parameter_comes_from_before),
-        TEST(test_edges_declared_twice_are_one),
-        TEST(test_a_frozen_flow_does_not_change),
-        TEST(test_a_flow_with_errors_is_not_frozen),
+        TEST(test_arguments_that_are_refused_at_once), TEST(test_empty_and_single),
+        TEST(test_duplicate_and_unknown_ids),          TEST(test_a_node_of_another_flow),
+        TEST(test_a_cycle_is_printed_as_a_path),       TEST(test_an_at_least_that_is_impossible),
+        TEST(test_a_parameter_comes_from_before),      TEST(test_edges_declared_twice_are_one),
+        TEST(test_a_frozen_flow_does_not_change),      TEST(test_a_flow_with_errors_is_not_frozen),
         TEST(test_a_sub_flow_with_errors_is_refused),
     };
 

@@ -86,6 +86,7 @@ int weir_run_stats_get(weir_run_stats *out, weir_task *task)
 {
     struct wr_run *run = wr_run_of(task);
     weir_run_stats stats = { .size = sizeof(stats) };
+    uint32_t held;
 
     if (!out || !run)
         return WEIR_EINVAL;
@@ -93,5 +94,9 @@ int weir_run_stats_get(weir_run_stats *out, weir_task *task)
     stats.bytes = run->bytes;
     for (uint32_t n = 0; n < run->flow->count; n++)
         count_node(&stats, wr_load(&run->plan.node[n].word, relaxed));
+    held = wr_turn_holds(run, WR_NODE_NONE);
+    held = held < stats.running ? held : (uint32_t)stats.running;
+    stats.ready += held;
+    stats.running -= held;
     return wr_options_store(out, &stats, sizeof(stats));
 }

@@ -71,7 +71,7 @@ struct wr_plan {
     const struct weir_flow *flow;
     struct wr_state *node;
     struct wr_links *links;
-    _Atomic bool losses; /* some node has lost another                                           */
+    _Atomic bool losses;  /* some node has lost another                                           */
     struct wr_join *join; /* under the lock                                                      */
     struct wr_lock lock;  /* nothing is called under it, and no other lock taken                 */
     weir_skip skip;

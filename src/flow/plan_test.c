@@ -394,7 +394,9 @@ static bool life(uint64_t number)
     draw(&m, &p.luck);
     flow = flow_of(&m);
     p.x.m = &m;
-    p.plan = (struct wr_plan){ .flow = flow, .node = p.node, .links = p.links, .join = p.join, .skip = m.skip };
+    p.plan = (struct wr_plan){
+        .flow = flow, .node = p.node, .links = p.links, .join = p.join, .skip = m.skip
+    };
     wr_plan_init(&p.plan);
     for (uint32_t n = 0; n < m.nodes; n++)
         if (count(&p.x, n, -1, is_any) == 0) {

@@ -45,13 +45,23 @@ struct wr_own {
     struct wr_own *more; /* others that were not known before: run->added                         */
 };
 
+/* What a body or callback gets. */
+struct weir_step {
+    struct wr_run *run;
+    uint32_t node;
+    bool in_body;
+    struct wr_own *added; /* nodes that the body has added */
+};
+
 /* A task that runs ready nodes. */
 struct wr_turn {
     struct wr_run *run;
     struct wr_list link; /* in run->turns from its submit on, under the run's lock          */
     weir_task *task;     /* once it has begun; likewise                                     */
     bool began;
-    _Atomic uint32_t current; /* the node whose body runs; WR_NODE_NONE; CURRENT_ASKED           */
+    _Atomic uint32_t
+        current; /* the node whose body runs, if it may be asked to end alone; WR_NODE_NONE; CURRENT_ASKED */
+    struct weir_step step; /* of the node that it runs                                        */
     struct wr_locals *const *locals; /* where its context stands                                  */
     uint32_t told;       /* nodes it has told of that are still counted in run->left         */
     uint32_t until_look; /* nodes until it looks at the clock ...                            */
@@ -95,14 +105,6 @@ struct wr_run {
     struct wr_line ready; /* by `next`                                                           */
     struct wr_list turns;
     struct wr_own *added;
-};
-
-/* What a body or callback gets. */
-struct weir_step {
-    struct wr_run *run;
-    uint32_t node;
-    bool in_body;
-    struct wr_own *added; /* nodes that the body has added */
 };
 
 /* What follows from the ends of nodes, while a thread deals with it. */
@@ -164,6 +166,9 @@ void wr_node_result(weir_node_result *out, struct wr_run *run, uint32_t n);
 
 /* A node is ready and waits for a turn. */
 void wr_turn_give(struct wr_run *run, struct wr_turn *turn, uint32_t n);
+
+/* How many RUNNING nodes are in the hands of turns and have not begun; `n` not WR_NODE_NONE: whether that one is. */
+uint32_t wr_turn_holds(struct wr_run *run, uint32_t n);
 
 /* Sees to it that a turn comes for what waits. */
 void wr_turn_ask(struct wr_run *run);

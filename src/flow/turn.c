@@ -102,34 +102,45 @@ static void flush_told(struct wr_turn *turn)
         wr_run_told(turn->run, told);
 }
 
-/* Nodes that only need WEIR_MUST hear of a node that is WEIR_DONE. Answers one that is ready for this turn. */
-static uint32_t tell_plainly(struct wr_run *run, uint32_t n, struct wr_moves *moves)
+/* A node that is ready and plain, in a run that has lost none: it may stay RUNNING in the turn's hands; see begin_one. */
+static bool may_stay(const struct wr_run *run, uint32_t n)
 {
+    return !(run->flow->hot[n].flags & WR_F_OWN) && !wr_load(&run->plan.losses, relaxed);
+}
+
+/* Nodes that only need WEIR_MUST hear of a node that is WEIR_DONE. Answers one that is ready for this turn; others go into
+ * its hands, or, if they cannot, into *rest. */
+static inline uint32_t tell_plainly(struct wr_turn *turn, uint32_t n, struct wr_line *rest,
+                                    bool *spare)
+{
+    struct wr_run *run = turn->run;
     const struct weir_flow *flow = run->flow;
     uint32_t next = WR_NODE_NONE, end = flow->hot[n + 1].out_at;
 
     for (uint32_t i = flow->hot[n].out_at; i < end; i++) {
         uint32_t target = flow->out[i]; /* no flags: else it TELLS_SLOWLY */
-        struct wr_state *node = &run->plan.node[target];
-        if (!wr_plan_is_last(node))
+        if (!wr_plan_is_last(&run->plan.node[target]))
             continue;
-        if (next == WR_NODE_NONE && !(flow->hot[target].flags & WR_F_OWN) &&
-            !wr_load(&run->plan.losses, relaxed))
+        if (WR_LIKELY(next == WR_NODE_NONE && may_stay(run, target)))
             next = target;
+        else if (!flow->has_early && may_stay(run, target) && wr_deque_push(&turn->deque, target))
+            *spare = true;
         else
-            wr_plan_add_ready(&run->plan, &moves->ready, target);
+            wr_plan_add_ready(&run->plan, rest, target);
     }
     return next;
 }
 
 /* Everything else that may follow from the end of a node. */
 static __attribute__((noinline)) uint32_t settle(struct wr_turn *turn, uint32_t ended,
-                                                 const struct wr_moves *moves, uint32_t next)
+                                                 const struct wr_line *ready, uint32_t next)
 {
     struct wr_run *run = turn->run;
-    struct wr_work work = { .run = run, .turn = turn, .moves = *moves, .next = next };
+    struct wr_work work = { .run = run, .turn = turn, .moves = WR_NO_MOVES, .next = next };
     bool changed = *turn->locals != run->locals;
 
+    if (ready)
+        work.moves.ready = *ready;
     if (changed)
         work.locals = *turn->locals;
     if (ended != WR_NODE_NONE)
@@ -163,20 +174,28 @@ static __attribute__((noinline)) uint32_t end_oddly(struct wr_turn *turn, uint32
     }
     if (error)
         wr_node_drop_value(run, n, value);
-    return settle(turn, n, &WR_NO_MOVES, WR_NODE_NONE);
+    return settle(turn, n, NULL, WR_NODE_NONE);
+}
+
+static __attribute__((noinline)) uint32_t start_added(struct wr_turn *turn, void *value)
+{
+    struct wr_own *added = turn->step.added;
+
+    turn->step.added = NULL;
+    wr_own_start_added(added, value);
+    return WR_NODE_NONE;
 }
 
 /* A body has returned. Answers a node that is ready for this turn. */
-static uint32_t end_node(struct wr_turn *turn, struct weir_step *step, int error, void *value)
+static inline uint32_t end_node(struct wr_turn *turn, uint32_t n, int error, void *value)
 {
     struct wr_run *run = turn->run;
-    struct wr_moves moves = WR_NO_MOVES;
-    uint32_t n = step->node, next;
+    struct wr_line rest;
+    bool spare = false;
+    uint32_t next;
 
-    if (WR_UNLIKELY(step->added != NULL) && !error) {
-        wr_own_start_added(step->added, value);
-        return WR_NODE_NONE;
-    }
+    if (WR_UNLIKELY(turn->step.added != NULL) && !error)
+        return start_added(turn, value);
     if (WR_UNLIKELY(error) || !is_plain(turn, n))
         return end_oddly(turn, n, error, value);
     if (WR_UNLIKELY(!wr_plan_finish_plain(&run->plan.node[n], value))) {
@@ -184,52 +203,105 @@ static uint32_t end_node(struct wr_turn *turn, struct weir_step *step, int error
         return WR_NODE_NONE;
     }
     turn->told++;
-    next = tell_plainly(run, n, &moves);
-    return moves.ready.first == WR_NODE_NONE ? next : settle(turn, WR_NODE_NONE, &moves, next);
+    rest.first = WR_NODE_NONE;
+    next = tell_plainly(turn, n, &rest, &spare);
+    if (WR_UNLIKELY(spare) && !wr_load(&run->coming, relaxed))
+        wr_turn_ask(run);
+    return WR_LIKELY(rest.first == WR_NODE_NONE) ? next : settle(turn, WR_NODE_NONE, &rest, next);
 }
 
 /* A node that has something special about its start, or a run that has. */
-static __attribute__((noinline)) int call_oddly(struct wr_turn *turn, struct weir_step *step,
-                                                void **value, bool *asked)
+static __attribute__((noinline)) int call_oddly(struct wr_turn *turn, void **value, bool *asked)
 {
-    int error = wr_node_call(step, value);
+    int error;
 
+    wr_store(&turn->current, turn->step.node, relaxed);
+    turn->step.in_body = false; /* until it is */
+    error = wr_node_call(&turn->step, value);
+    turn->step.in_body = true;
     *asked = wr_swap(&turn->current, WR_NODE_NONE, acq_rel) == CURRENT_ASKED;
     return error;
 }
 
 /* Runs a node that is RUNNING. *asked: the turn is to end. */
-static uint32_t run_node(struct wr_turn *turn, uint32_t n, bool *asked)
+static inline uint32_t run_node(struct wr_turn *turn, uint32_t n, bool *asked)
 {
     struct wr_run *run = turn->run;
     const struct wr_hot *hot = &run->flow->hot[n];
-    struct weir_step step = { .run = run, .node = n, .in_body = true };
     void *value = NULL;
     int error;
 
-    wr_store(&turn->current, n, relaxed);
+    turn->step.node = n;
     if (WR_UNLIKELY(hot->flags & WR_F_AT_START) || WR_UNLIKELY(run->odd))
-        error = call_oddly(turn, &step, &value, asked);
+        error = call_oddly(turn, &value, asked);
     else
-        error = hot->fn(&value, hot->arg, &step);
-    return end_node(turn, &step, error, value);
+        error = hot->fn(&value, hot->arg, &turn->step);
+    return end_node(turn, n, error, value);
 }
 
 /* ---- a turn -------------------------------------------------------------------------------------------- */
 
-/* READY becomes RUNNING, with its locals; if it was decided meanwhile, the next one, until there is none. */
+/* Whether a node that stayed RUNNING may begin: no node has ended it, and some node needs it. */
+static bool begins_still(struct wr_turn *turn, uint32_t n)
+{
+    struct wr_run *run = turn->run;
+    struct wr_work work = { .run = run, .turn = turn, .moves = WR_NO_MOVES, .next = WR_NODE_NONE };
+    bool needed = true;
+
+    if (wr_load(&run->plan.node[n].word, acquire))
+        return false;
+    if (wr_load(&run->plan.losses, relaxed))
+        needed = wr_plan_is_needed(&run->plan, n, &work.moves);
+    if (!needed) {
+        wr_work_settle(&work);
+        turn->told += work.told;
+        if (work.next != WR_NODE_NONE) { /* this one goes on with another */
+            wr_plan_put_off(&run->plan, work.next, NULL, &work.moves);
+            wr_turn_give(run, NULL, work.next);
+            wr_work_settle(&work);
+        }
+    }
+    return needed;
+}
+
+/* READY becomes RUNNING, with its locals; if it was decided meanwhile, the next one, until there is none. A node that
+ * stayed RUNNING in the hands of a turn is as one that has begun, but for how it is counted: see wr_turn_holds. */
 static uint32_t begin_one(struct wr_turn *turn, uint32_t n)
 {
+    struct wr_plan *plan = &turn->run->plan;
     void *locals;
 
     for (; n != WR_NODE_NONE; n = wr_deque_take(&turn->deque)) {
-        if (!wr_plan_begin(&turn->run->plan, n, &locals))
+        if (!(wr_load(&plan->node[n].word, relaxed) & WR_READY)) {
+            if (begins_still(turn, n))
+                return n;
+            continue;
+        }
+        if (!wr_plan_begin(plan, n, &locals))
             continue;
         if (locals)
             wr_locals_release(wr_locals_install(locals));
         return n;
     }
     return WR_NODE_NONE;
+}
+
+uint32_t wr_turn_holds(struct wr_run *run, uint32_t n)
+{
+    uint32_t count = 0;
+
+    wr_lock(&run->lock);
+    wr_list_each(link, &run->turns) {
+        struct wr_deque *deque = &WR_CONTAINER(link, struct wr_turn, link)->deque;
+        for (uint32_t i = wr_load(&deque->top, acquire), end = wr_load(&deque->bottom, acquire);
+             (int32_t)(end - i) > 0; i++) {
+            uint32_t held = wr_load(&deque->place[i % WR_DEQUE], relaxed);
+            uint64_t word = wr_load(&run->plan.node[held].word, relaxed);
+            count += !word && (n == WR_NODE_NONE || n == held);
+        }
+    }
+    wr_unlock(&run->lock);
+    return count;
 }
 
 static uint32_t next_node(struct wr_turn *turn)
@@ -275,8 +347,10 @@ static void lay_down(struct wr_turn *turn, uint32_t n)
         wr_plan_put_off(&run->plan, n, NULL, &work.moves);
         wr_turn_give(run, NULL, n);
     }
-    while ((n = wr_deque_take(&turn->deque)) != WR_NODE_NONE)
+    while ((n = wr_deque_take(&turn->deque)) != WR_NODE_NONE) {
+        wr_plan_put_off(&run->plan, n, NULL, &work.moves); /* changes nothing if it is READY */
         wr_turn_give(run, NULL, n);
+    }
     wr_work_settle(&work);
     turn->told += work.told;
 }
@@ -309,6 +383,7 @@ static void begin(struct wr_turn *turn)
     turn->began_at = wr_os_now();
     wr_store(&turn->current, WR_NODE_NONE, relaxed);
     turn->locals = wr_locals_place();
+    turn->step = (struct weir_step){ .run = run, .in_body = true };
     wr_locals_release(wr_locals_install(wr_locals_ref(run->locals)));
     wr_lock(&run->lock);
     turn->began = true;
@@ -482,11 +557,14 @@ static bool is_meant(struct wr_run *run, struct wr_turn *turn, uint32_t n, bool 
 {
     uint32_t current = wr_load(&turn->current, acquire);
 
-    if (!turn->began || current >= WR_NODE_NONE)
+    if (!turn->began || current == CURRENT_ASKED)
         return false;
-    if (n != WR_NODE_NONE)
-        return current == n && wr_cas(&turn->current, &current, CURRENT_ASKED, acq_rel);
-    return (all || run->plan.interrupt || run->flow->hot[current].flags & WR_F_INTERRUPT) &&
+    if (all)
+        return wr_swap(&turn->current, CURRENT_ASKED, acq_rel) != CURRENT_ASKED;
+    if (current == WR_NODE_NONE || (n != WR_NODE_NONE && current != n))
+        return false;
+    return (n == current || run->plan.interrupt ||
+            run->flow->hot[current].flags & WR_F_INTERRUPT) &&
            wr_cas(&turn->current, &current, CURRENT_ASKED, acq_rel);
 }
 
