@@ -26,8 +26,9 @@ unsigned wr_os_cpus(void);
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-void *wr_os_alloc(size_t size); /* zero-filled; NULL if there is none */
-void wr_os_free(void *memory);  /* NULL is fine                       */
+void *wr_os_alloc(size_t size);     /* zero-filled; NULL if there is none */
+void *wr_os_alloc_raw(size_t size); /* the same, filled with anything, for what is large */
+void wr_os_free(void *memory);      /* NULL is fine                       */
 
 /* Address space that costs memory only where it is touched; NULL if there is none. Page-aligned. */
 void *wr_os_map(size_t size);

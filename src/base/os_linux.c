@@ -59,6 +59,11 @@ void *wr_os_alloc(size_t size)
     return calloc(1, size);
 }
 
+void *wr_os_alloc_raw(size_t size)
+{
+    return malloc(size);
+}
+
 void wr_os_free(void *memory)
 {
     free(memory);

@@ -55,7 +55,9 @@ void wr_plan_init(struct wr_plan *plan)
 
     for (uint32_t n = 0; n < flow->count; n++)
         atomic_init(&plan->node[n].word, flow->word[n]);
-    memset(plan->links, 0, flow->count * sizeof(plan->links[0]));
+    memset((void *)plan->lost, 0, flow->count * sizeof(plan->lost[0]));
+    for (uint32_t i = 0; i < flow->roots; i++)
+        plan->links[flow->root[i]].by = WR_NODE_NONE;
     if (flow->joins)
         memcpy(plan->join, flow->join, flow->joins * sizeof(plan->join[0]));
 }
@@ -228,7 +230,7 @@ bool wr_plan_is_needed(struct wr_plan *plan, uint32_t n, struct wr_moves *moves)
     struct wr_state *node = &plan->node[n];
     uint64_t word = 0;
 
-    if (WR_LIKELY(!is_needless(plan, n, wr_load(&plan->links[n].lost, relaxed))) ||
+    if (WR_LIKELY(!is_needless(plan, n, wr_load(&plan->lost[n], relaxed))) ||
         plan->flow->hot[n].flags & WR_F_KEEP)
         return true;
     if (wr_cas(&node->word, &word, WR_DECIDING, acquire)) {
@@ -247,7 +249,7 @@ void wr_plan_put_off(struct wr_plan *plan, uint32_t n, void *locals, struct wr_m
     if (!wr_cas(&node->word, &word, word | WR_READY | (locals ? WR_HAS_LOCALS : 0), acq_rel)) {
         if (locals)
             plan->release(locals); /* the run was closed, or nothing needs it */
-    } else if (is_needless(plan, n, wr_load(&plan->links[n].lost, acquire))) {
+    } else if (is_needless(plan, n, wr_load(&plan->lost[n], acquire))) {
         drop_needless(plan, n, WR_NODE_NONE, moves); /* whoever lost it found it RUNNING */
     }
 }
@@ -260,7 +262,7 @@ static void lose(struct wr_plan *plan, uint32_t n, struct wr_moves *moves)
     wr_store(&plan->losses, true, seq_cst);
     for (uint32_t i = flow->in_at[n]; i < flow->in_at[n + 1]; i++) {
         uint32_t p = flow->in[i];
-        if (is_needless(plan, p, wr_add(&plan->links[p].lost, 1, acq_rel) + 1))
+        if (is_needless(plan, p, wr_add(&plan->lost[p], 1, acq_rel) + 1))
             drop_needless(plan, p, n, moves);
     }
 }
@@ -344,7 +346,7 @@ static void start(struct wr_plan *plan, uint32_t n, uint32_t by, struct wr_moves
 
     if (!wr_cas(&plan->node[n].word, &word, 0, acq_rel))
         return;
-    plan->links[n].by = by + 1;
+    plan->links[n].by = by;
     wr_plan_add_ready(plan, &moves->ready, n);
     left_early(plan, n, moves);
 }
@@ -367,7 +369,7 @@ static void tell_slowly(struct wr_plan *plan, uint32_t n, uint8_t kind, uint32_t
         verdict = judge_kinds(join, &plan->flow->join[place]);
     wr_unlock(&plan->lock);
     if (asks) {
-        plan->links[n].by = by + 1;
+        plan->links[n].by = by;
         wr_plan_add_ready(plan, &moves->to_judge, n);
     }
     if (verdict == WEIR_VERDICT_START)
@@ -386,7 +388,7 @@ static void tell_must(struct wr_plan *plan, uint32_t n, uint32_t by, weir_outcom
     }
     if (!wr_plan_is_last(&plan->node[n]))
         return;
-    plan->links[n].by = by + 1;
+    plan->links[n].by = by;
     wr_plan_add_ready(plan, &moves->ready, n);
     if (plan->flow->hot[n].flags & WR_F_EARLY)
         left_early(plan, n, moves);
@@ -443,11 +445,11 @@ bool wr_plan_judged(struct wr_plan *plan, uint32_t n, weir_verdict verdict, cons
     bool again;
 
     if (verdict == WEIR_VERDICT_START) {
-        start(plan, n, plan->links[n].by - 1, moves);
+        start(plan, n, plan->links[n].by, moves);
         return false; /* later ends find that it has triggers, and ask no more */
     }
     if (verdict == WEIR_VERDICT_FAIL || !seen->left) {
-        fail(plan, n, plan->links[n].by - 1, moves);
+        fail(plan, n, plan->links[n].by, moves);
         return false;
     }
     wr_lock(&plan->lock);

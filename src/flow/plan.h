@@ -58,19 +58,20 @@ struct wr_state {
 };
 
 struct wr_links {
-    _Atomic uint32_t lost;
     uint32_t next; /* in a list of ready nodes, or of those to be judged                         */
     uint32_t todo; /* in a list of nodes that have ended, of the thread that decided them        */
-    uint32_t by;   /* 1 + the node that made it ready, or, with a judge, that asked; 0: the start */
+    uint32_t
+        by; /* the node that made it ready, or, with a judge, that asked; of roots WR_NODE_NONE */
 };
 
-static_assert(sizeof(struct wr_state) + sizeof(struct wr_links) <= 64,
+static_assert(sizeof(struct wr_state) + sizeof(struct wr_links) + sizeof(uint32_t) <= 64,
               "a plain node of a run is at most 64 bytes");
 
 struct wr_plan {
     const struct weir_flow *flow;
     struct wr_state *node;
-    struct wr_links *links;
+    struct wr_links *links; /* as needed: not filled in at first                                 */
+    _Atomic uint32_t *lost;
     _Atomic bool losses;  /* some node has lost another                                           */
     struct wr_join *join; /* under the lock                                                      */
     struct wr_lock lock;  /* nothing is called under it, and no other lock taken                 */
@@ -101,7 +102,7 @@ uint32_t wr_plan_next_ended(struct wr_plan *plan, struct wr_line *line);
 void wr_plan_add_ready(struct wr_plan *plan, struct wr_line *line, uint32_t n);
 void wr_plan_add_ended(struct wr_plan *plan, struct wr_line *line, uint32_t n);
 
-/* Fills in all nodes, links and joins; roots are READY. */
+/* Fills in all nodes and joins, and what was lost; roots are READY. */
 void wr_plan_init(struct wr_plan *plan);
 
 /* A node of moves->ready, before it begins: false if no node needs it any more, so that it is skipped. */

@@ -270,6 +270,7 @@ struct pair {
     struct wr_plan plan;
     struct wr_state node[NODES_MAX];
     struct wr_links links[NODES_MAX];
+    _Atomic uint32_t lost[NODES_MAX];
     struct wr_join join[NODES_MAX];
     struct luck luck;
     weir_outcome
@@ -394,9 +395,12 @@ static bool life(uint64_t number)
     draw(&m, &p.luck);
     flow = flow_of(&m);
     p.x.m = &m;
-    p.plan = (struct wr_plan){
-        .flow = flow, .node = p.node, .links = p.links, .join = p.join, .skip = m.skip
-    };
+    p.plan = (struct wr_plan){ .flow = flow,
+                               .node = p.node,
+                               .links = p.links,
+                               .lost = p.lost,
+                               .join = p.join,
+                               .skip = m.skip };
     wr_plan_init(&p.plan);
     for (uint32_t n = 0; n < m.nodes; n++)
         if (count(&p.x, n, -1, is_any) == 0) {

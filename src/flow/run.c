@@ -204,6 +204,7 @@ static size_t lay_out(struct wr_run *run, char *memory, const struct weir_flow *
     size_t n = flow->count;
     struct wr_state *node = cut(&rest, n, sizeof(*node));
     struct wr_links *links = cut(&rest, n, sizeof(*links));
+    _Atomic uint32_t *lost = cut(&rest, n, sizeof(*lost));
     struct wr_join *join = cut(&rest, flow->joins, sizeof(*join));
     struct wr_own *own = cut(&rest, flow->owns, sizeof(*own));
     struct wr_times *times = o->times ? cut(&rest, n, sizeof(*times)) : NULL;
@@ -213,6 +214,7 @@ static size_t lay_out(struct wr_run *run, char *memory, const struct weir_flow *
     if (run) {
         run->plan.node = node;
         run->plan.links = links;
+        run->plan.lost = lost;
         run->plan.join = join;
         run->own = own;
         run->times = times;
@@ -243,11 +245,16 @@ static void release_locals(void *locals)
 static struct wr_run *run_new(struct weir_flow *flow, weir_group *group, const weir_run_options *o)
 {
     size_t bytes = lay_out(NULL, NULL, flow, o);
-    struct wr_run *run = wr_os_alloc(bytes);
+    struct wr_run *run = wr_os_alloc_raw(bytes);
 
     if (!run)
         return NULL;
+    memset(run, 0, sizeof(*run));
     lay_out(run, (char *)run, flow, o);
+    if (run->times)
+        memset(run->times, 0, flow->count * sizeof(run->times[0]));
+    if (run->given)
+        memset(run->given, 0, (flow->count + 63) / 64 * sizeof(run->given[0]));
     run->bytes = bytes;
     run->whole = (struct wr_whole){ .ended = run_ended, .inside = run_inside, .gone = run_gone };
     run->plan.flow = run->flow = wr_flow_ref(flow);

@@ -110,6 +110,13 @@ static void held_check(unsigned keep)
     }
 }
 
+void *wr_os_alloc_raw(size_t size)
+{
+    void *memory = wr_os_alloc(size);
+
+    return memory ? memset(memory, 0xa5, size) : NULL; /* so that nothing counts on zeros */
+}
+
 void wr_os_free(void *memory)
 {
     struct block *block;
