@@ -6,8 +6,7 @@
 #include <string.h>
 #include <weir/error.h>
 
-/* The sub-run that a node has started; NULL: none yet. */
-static struct wr_run *sub_run(struct wr_run *run, uint32_t n)
+struct wr_run *wr_run_sub(struct wr_run *run, uint32_t n)
 {
     struct wr_own *own = wr_own_of(run, n);
     struct wr_run *sub = NULL;
@@ -18,7 +17,7 @@ static struct wr_run *sub_run(struct wr_run *run, uint32_t n)
     if (!own)
         return NULL;
     wr_lock(&run->lock);
-    sub = own->task ? wr_run_of(own->task) : NULL; /* which is kept as long as the run is */
+    sub = own->task ? wr_run_of(own->task) : NULL;
     wr_unlock(&run->lock);
     return sub;
 }
@@ -36,7 +35,7 @@ bool wr_run_find(struct wr_run **run, uint32_t *n, const char *id)
         while (!node && end > id)
             if (*--end == '/')
                 node = wr_flow_find((*run)->flow, id, (size_t)(end - id));
-        if (!node || !(*run = sub_run(*run, node->index)))
+        if (!node || !(*run = wr_run_sub(*run, node->index)))
             return false;
         id = end + 1;
     }
@@ -99,4 +98,40 @@ int weir_run_stats_get(weir_run_stats *out, weir_task *task)
     stats.ready += held;
     stats.running -= held;
     return wr_options_store(out, &stats, sizeof(stats));
+}
+
+enum wr_standing wr_run_standing(struct wr_run *run, uint32_t n)
+{
+    uint64_t word = wr_load(&run->plan.node[n].word, acquire);
+
+    if (wr_word_outcome(word) || word & WR_DECIDING)
+        return WR_STANDS_ENDED;
+    if (word & WR_COUNTER)
+        return WR_STANDS_WAITING;
+    return word & WR_READY || wr_turn_holds(run, n) ? WR_STANDS_READY : WR_STANDS_RUNNING;
+}
+
+const char *wr_standing_name(struct wr_run *run, uint32_t n)
+{
+    static const char *const outcome[] = { "ended",    "done",      "failed", "cancelled",
+                                           "rejected", "timed out", "skipped" };
+
+    switch (wr_run_standing(run, n)) {
+    case WR_STANDS_WAITING:
+        return "waiting";
+    case WR_STANDS_READY:
+        return "ready";
+    case WR_STANDS_RUNNING:
+        return "running";
+    default:
+        return outcome[wr_word_outcome(wr_load(&run->plan.node[n].word, acquire))];
+    }
+}
+
+const char *wr_need_name(uint8_t kind)
+{
+    static const char *const name[] = { "must",     "optional", "any",
+                                        "at_least", "after",    "none_failed" };
+
+    return name[kind];
 }

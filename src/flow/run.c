@@ -50,6 +50,7 @@ void wr_run_unref(struct wr_run *run)
     fini_owns(run);
     if (run->drop_input)
         run->drop_input(run->input);
+    weir_task_unref(run->latest);
     wr_locals_release(run->locals);
     wr_flow_unref(run->flow);
     wr_os_free(run);

@@ -104,6 +104,8 @@ struct wr_run {
         waiting;          /* nodes in the list below                                            */
     struct wr_line ready; /* by `next`                                                           */
     struct wr_list turns;
+    weir_task
+        *latest; /* the turn that was submitted last; under the lock                           */
     struct wr_own *added;
 };
 

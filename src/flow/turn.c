@@ -478,9 +478,22 @@ static weir_deadlines no_deadlines(const struct wr_run *run)
     return (weir_deadlines){ none, none, none };
 }
 
+/* For weir_run_why. By the time it is kept, the turn may have come, or be over. */
+static void keep_handle(struct wr_run *run, weir_task *handle)
+{
+    weir_task *former;
+
+    wr_lock(&run->lock);
+    former = run->latest;
+    run->latest = handle;
+    wr_unlock(&run->lock);
+    weir_task_unref(former);
+}
+
 static int submit_turn(struct wr_run *run, struct wr_turn *turn)
 {
     struct wr_locals *former;
+    weir_task *handle = NULL;
     int rc;
 
     wr_run_ref(run);
@@ -488,10 +501,12 @@ static int submit_turn(struct wr_run *run, struct wr_turn *turn)
     wr_list_append(&run->turns, &turn->link);
     wr_unlock(&run->lock);
     former = wr_locals_install(NULL); /* it installs the run's */
-    rc = weir_submit(NULL, run->group, run_turn, turn,
+    rc = weir_submit(&handle, run->group, run_turn, turn,
                      WEIR_TASK(.on_done = turn_done, .on_done_arg = turn, .drop_arg = turn_over,
                                .deadlines = no_deadlines(run)));
     wr_locals_install(former);
+    if (!rc)
+        keep_handle(run, handle);
     return rc;
 }
 
