@@ -18,6 +18,12 @@ static int work(void **, void *)
     return 0;
 }
 
+static int node(void **, void *, weir_step *step)
+{
+    ran += weir_step_input(step) == &ran;
+    return 0;
+}
+
 static void body(void *)
 {
     ran++;
@@ -45,6 +51,17 @@ static void use_all(void *)
     CHECK(weir_task_wait(&result, task, WEIR_FOREVER) == 0);
     CHECK(result.outcome == WEIR_DONE);
     weir_task_unref(task);
+
+    weir_flow *flow = nullptr;
+    weir_group *group = nullptr;
+    CHECK(weir_group_get(&group, ex, "a") == 0);
+    CHECK(weir_flow_new(&flow, "flow") == 0);
+    CHECK(weir_flow_node(nullptr, flow, "node", node, nullptr, WEIR_NODE(.cost = 1)) == 0);
+    CHECK(weir_flow_start(&task, flow, group, WEIR_RUN(.input = &ran), &message) == 0);
+    CHECK(weir_task_wait(&result, task, WEIR_FOREVER) == 0);
+    CHECK(result.outcome == WEIR_DONE);
+    weir_task_unref(task);
+    weir_flow_free(flow);
     weir_executor_free(ex);
 
     CHECK(weir_runtime_new(&rt, WEIR_RUNTIME(.workers = 1)) == 0);
@@ -52,7 +69,7 @@ static void use_all(void *)
     CHECK(weir_runtime_drain(rt, WEIR_FOREVER) == 0);
     weir_runtime_free(rt);
 
-    CHECK(ran == 2);
+    CHECK(ran == 3);
 }
 
 #ifdef SIMULATED
