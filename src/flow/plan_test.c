@@ -430,10 +430,88 @@ static void test_every_step_is_as_the_naive_evaluator_says(void)
             break;
 }
 
+/* ---- the table of rules for skipping ----------------------------------------------------------------------- */
+
+/* The node n (0) needs a trigger (1); what comes after n, of nodes 2 to 5, each of which may also be started by a node 6, so
+ * that it works while n waits. */
+static const struct skip_row {
+    const char *edges;  /* pairs of nodes */
+    const char *works;  /* nodes that have started before n is triggered */
+    bool chain, demand; /* whether n is skipped */
+} rows[] = {
+    { "02", "2", true, true },       /* n -> s(working)                            */
+    { "02", "", false, false },      /* n -> s(init, last)                         */
+    { "0223", "2", true, true },     /* n -> s(working) -> t(init)                 */
+    { "0223", "3", true, true },     /* n -> c(init) -> g(working)                 */
+    { "0203", "23", false, true },   /* n -> {s1(working), s2(working)}            */
+    { "0203", "2", false, false },   /* n -> {s1(working), s2(init, last)}         */
+    { "022324", "34", false, true }, /* n -> s(init) -> {t1, t2 both working}      */
+    { "", "", false, false },        /* n last node                                */
+};
+
+static weir_flow *row_flow(const struct skip_row *row)
+{
+    weir_flow *flow = NULL;
+    weir_node *node[7];
+
+    assert_int_equal(weir_flow_new(&flow, "row"), 0);
+    for (int i = 0; i < 7; i++)
+        assert_int_equal(
+            weir_flow_node(&node[i], flow, (char[]){ (char)('0' + i), '\0' }, body, NULL, NULL), 0);
+    assert_int_equal(weir_node_needs(node[0], node[1], WEIR_MUST), 0);
+    for (const char *e = row->edges; *e; e += 2)
+        assert_int_equal(weir_node_needs(node[e[1] - '0'], node[e[0] - '0'], WEIR_ANY), 0);
+    for (const char *w = row->works; *w; w++)
+        assert_int_equal(weir_node_needs(node[*w - '0'], node[6], WEIR_ANY), 0);
+    assert_int_equal(wr_flow_freeze(flow, NULL), 0);
+    return flow;
+}
+
+static void end_in_row(struct wr_plan *plan, uint32_t n)
+{
+    struct wr_moves moves = WR_NO_MOVES;
+
+    CHECK(wr_plan_finish(plan, n, 0, NULL));
+    wr_plan_add_ended(plan, &moves.ended, n);
+    while ((n = wr_plan_next_ended(plan, &moves.ended)) != WR_NODE_NONE)
+        wr_plan_tell(plan, n, &moves);
+}
+
+static void check_skip_row(const struct skip_row *row, weir_skip skip, bool skipped)
+{
+    weir_flow *flow = row_flow(row);
+    struct pair p = { .plan = { .flow = flow, .skip = skip } };
+    void *locals;
+
+    p.plan.node = p.node;
+    p.plan.links = p.links;
+    p.plan.lost = p.lost;
+    p.plan.join = p.join;
+    wr_plan_init(&p.plan);
+    CHECK(wr_plan_begin(&p.plan, 6, &locals));
+    CHECK(wr_plan_begin(&p.plan, 1, &locals)); /* before, or it would be skipped as well */
+    end_in_row(&p.plan, 6);
+    end_in_row(&p.plan, 1);
+    CHECK_EQUAL(wr_word_outcome(p.node[0].word), skipped ? WEIR_SKIPPED : WEIR_UNSETTLED);
+    for (const char *w = row->works; *w; w++)
+        CHECK_EQUAL(stand_of(p.node[*w - '0'].word), RUNS);
+    weir_flow_free(flow);
+}
+
+static void test_each_row_of_the_rules_for_skipping(void)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        check_skip_row(&rows[i], WEIR_SKIP_DEMAND, rows[i].demand);
+        check_skip_row(&rows[i], WEIR_SKIP_CHAIN, rows[i].chain);
+        check_skip_row(&rows[i], WEIR_SKIP_NEVER, false);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_every_step_is_as_the_naive_evaluator_says),
+        TEST(test_each_row_of_the_rules_for_skipping),
     };
 
     seed_init();

@@ -1017,13 +1017,127 @@ SIM_TEST(test_deadlines_of_nodes_and_of_the_run, 50)
     weir_flow_free(flow);
 }
 
+/* any of three lookups lets the next step run; 45 items in five lots, all of which must be done, or at least four. */
+SIM_TEST(test_login_and_batch, 20)
+{
+    static const char *const lot[] = { "lot 0", "lot 1", "lot 2", "lot 3", "lot 4" };
+    weir_flow *flow = new_flow("login");
+    weir_node *next, *node;
+
+    forget_nodes();
+    next = add(flow, "next", 10);
+    for (int i = 0; i < 3; i++) {
+        node = add(flow, lot[i], 10 * (i + 1));
+        seen[seen_count - 1].error = i == 0 ? -EACCES : 0;
+        needs(next, node, WEIR_ANY);
+    }
+    run_for(flow, 0);
+    check_ran("next", 20, 30);
+    weir_flow_free(flow);
+    for (int must_all = 0; must_all < 2; must_all++) {
+        flow = new_flow("batch");
+        forget_nodes();
+        next = add_with(flow, "sum", 5, WEIR_NODE(.at_least = must_all ? 0 : 4));
+        for (int i = 0; i < 5; i++) {
+            node = add(flow, lot[i], 9 * 10);
+            seen[seen_count - 1].error = i == 4 ? -EIO : 0;
+            needs(next, node, must_all ? WEIR_MUST : WEIR_AT_LEAST);
+        }
+        run_for(flow, 0);
+        check_node("sum", must_all ? WEIR_FAILED : WEIR_DONE);
+        weir_flow_free(flow);
+    }
+}
+
+/* A mixed graph: E1 comes after C1, which must have B1 and B2, and C2, for which any of B3 and B4 will do. */
+SIM_TEST(test_all_and_any_in_one_graph, 30)
+{
+    static const char *const id[] = { "A", "B1", "B2", "B3", "B4", "C1", "C2", "E1" };
+    weir_flow *flow = new_flow("mixed");
+    weir_node *n[8];
+
+    forget_nodes();
+    for (int i = 0; i < 8; i++)
+        n[i] = add(flow, id[i], 10 + i);
+    for (int i = 1; i < 5; i++)
+        must(n[i], n[0]);
+    must(n[5], n[1]);
+    must(n[5], n[2]);
+    needs(n[6], n[3], WEIR_ANY);
+    needs(n[6], n[4], WEIR_ANY);
+    must(n[7], n[5]);
+    must(n[7], n[6]);
+    CHECK_EQ(run_for(flow, 0).outcome, WEIR_DONE);
+    check_ran("C1", 22, 37);
+    check_ran("C2", 23, 39);
+    check_ran("E1", 39, 56);
+    weir_flow_free(flow);
+}
+
+static int cancels_its_run(void **value, void *param, weir_step *step)
+{
+    (void)param;
+    *value = NULL;
+    CHECK(weir_task_cancel(weir_step_run(step)));
+    return 0;
+}
+
+/* A node for which there is no going on ends the run itself. */
+SIM_TEST(test_a_body_cancels_its_own_run, 50)
+{
+    weir_flow *flow = new_flow("case15");
+    weir_node *fatal, *h;
+    weir_result result;
+
+    forget_nodes();
+    h = add(flow, "H", 10);
+    add(flow, "beside", 1000);
+    CHECK_EQ(weir_flow_node(&fatal, flow, "fatal", cancels_its_run, NULL, NULL), 0);
+    must(h, fatal);
+    result = run_for(flow, 5000);
+    check_settled(&result, WEIR_CANCELLED, 0);
+    check_node("H", WEIR_CANCELLED);
+    CHECK_EQ(node_seen("H")->ran, 0);
+    weir_flow_free(flow);
+}
+
+/* From rows of an adjacency matrix, by id. */
+SIM_TEST(test_edges_by_id, 10)
+{
+    static const bool edge[3][3] = { { 0, 1, 1 }, { 0, 0, 1 }, { 0, 0, 0 } };
+    static const char *const id[] = { "1", "2", "3" };
+    weir_flow *flow = new_flow("case9");
+
+    forget_nodes();
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < 3; k++)
+            if (edge[i][k])
+                CHECK_EQ(weir_flow_edge(flow, id[i], id[k], WEIR_MUST), 0);
+    for (int i = 0; i < 3; i++)
+        add(flow, id[i], 10);
+    run_for(flow, 0);
+    check_ran("1", 0, 10);
+    check_ran("2", 10, 20);
+    check_ran("3", 20, 30);
+    weir_flow_free(flow);
+}
+
+static int endless(void **value, void *param, weir_step *step)
+{
+    (void)param;
+    (void)step;
+    *value = NULL;
+    return weir_sleep(WEIR_FOREVER);
+}
+
 /* 40 runs of 23 nodes with one that never ends, a small queue, and overflow that the caller runs: all runs end. */
 SIM_TEST(test_many_runs_in_a_crowded_group_all_end, 3)
 {
+    const weir_group_policy apart = { .key = "endless", .limit = WEIR_NO_LIMIT };
     weir_flow *flow = new_flow("crowd");
-    weir_executor *ex =
-        new_executor(WEIR_POLICY(.workers = 2, .group_limit = 20, .group_queue_max = 10,
-                                 .rejection = WEIR_CALLER_RUNS));
+    weir_executor *ex = new_executor(
+        WEIR_POLICY(.workers = 2, .group_limit = 20, .group_queue_max = 10,
+                    .rejection = WEIR_CALLER_RUNS, .groups = &apart, .group_count = 1));
     weir_task *run[40];
     weir_node *node[23];
     char id[16];
@@ -1034,10 +1148,15 @@ SIM_TEST(test_many_runs_in_a_crowded_group_all_end, 3)
         if (i > 1)
             must(node[i], node[i / 2]);
     }
+    CHECK_EQ(weir_flow_node(NULL, flow, "endless", endless, NULL,
+                            WEIR_NODE(.interrupt = true, .task = true, .group = "endless")),
+             0);
     for (int i = 0; i < 40; i++)
         run[i] = start(flow, group_of(ex, "g"), WEIR_RUN(.deadline_ms = 10000));
+    CHECK_EQ(weir_now(), at(0)); /* what the caller ran did not keep it */
     for (int i = 0; i < 40; i++)
-        CHECK_EQ(result_of(run[i]).outcome, WEIR_DONE);
+        CHECK_EQ(result_of(run[i]).outcome, WEIR_TIMED_OUT);
+    CHECK(weir_now() == at(10000));
     CHECK_EQ(weir_executor_drain(ex, WEIR_FOREVER), 0);
     check_books(ex);
     weir_flow_free(flow);
@@ -1088,6 +1207,10 @@ int main(void)
         cmocka_unit_test(test_a_thousand_independent_nodes),
         cmocka_unit_test(test_a_pool_that_is_as_small_as_the_fork_is_enough),
         cmocka_unit_test(test_deadlines_of_nodes_and_of_the_run),
+        cmocka_unit_test(test_login_and_batch),
+        cmocka_unit_test(test_all_and_any_in_one_graph),
+        cmocka_unit_test(test_a_body_cancels_its_own_run),
+        cmocka_unit_test(test_edges_by_id),
         cmocka_unit_test(test_many_runs_in_a_crowded_group_all_end),
     };
 

@@ -11,6 +11,7 @@ enum {
     CHAIN = SANITIZED ? 100000 : 1000000,
     SIDE = SANITIZED ? 200 : 1000, /* layers, and nodes of a layer */
     RUNS = SANITIZED ? 2000 : 10000,
+    ROUNDS = SANITIZED ? 10000 : 100000,
     SMALL = 12, /* nodes of the flow that runs many times */
 };
 
@@ -254,6 +255,51 @@ static void test_ten_thousand_runs_of_one_flow(void)
     free(small_runs);
 }
 
+/* ---- a join ------------------------------------------------------------------------------------------------ */
+
+static int gives(void **value, void *arg, weir_step *step)
+{
+    (void)step;
+    *value = arg;
+    return 0;
+}
+
+static int reads_both(void **value, void *arg, weir_step *step)
+{
+    weir_node_result a = WEIR_NODE_RESULT, b = WEIR_NODE_RESULT;
+
+    (void)arg;
+    *value = NULL;
+    CHECK_EQUAL(weir_step_result(&a, step, "a"), 0);
+    CHECK_EQUAL(weir_step_result(&b, step, "b"), 0);
+    CHECK(a.value == &ran && b.value == &ran);
+    return 0;
+}
+
+static void test_a_join_always_reads_both_values(void)
+{
+    weir_executor *ex = new_executor(2, 4);
+    weir_flow *flow = NULL;
+    weir_node *a, *b, *c;
+
+    assert_int_equal(weir_flow_new(&flow, "join"), 0);
+    assert_int_equal(weir_flow_node(&a, flow, "a", gives, &ran, NULL), 0);
+    assert_int_equal(weir_flow_node(&b, flow, "b", gives, &ran, NULL), 0);
+    assert_int_equal(weir_flow_node(&c, flow, "c", reads_both, NULL, NULL), 0);
+    assert_int_equal(weir_node_needs(c, a, WEIR_MUST), 0);
+    assert_int_equal(weir_node_needs(c, b, WEIR_MUST), 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        weir_task *run;
+        CHECK_EQUAL(weir_flow_start(&run, flow, group_of(ex), NULL, NULL), 0);
+        if (i % 100 == 99)
+            CHECK_EQUAL(weir_task_wait(NULL, run, patience()), 0);
+        weir_task_unref(run);
+    }
+    CHECK_EQUAL(weir_executor_drain(ex, patience()), 0);
+    weir_flow_free(flow);
+    weir_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +307,7 @@ int main(void)
         TEST(test_a_thousand_layers_of_a_thousand),
         TEST(test_a_large_run_is_cancelled_in_the_middle),
         TEST(test_ten_thousand_runs_of_one_flow),
+        TEST(test_a_join_always_reads_both_values),
     };
 
     seed_init();
