@@ -26,10 +26,9 @@
 
 WEIR_BEGIN_DECLS
 
-typedef struct weir_flow weir_flow; /* owned: _new / _free                                    */
-typedef struct weir_node weir_node; /* borrowed: lives as long as its flow                    */
-typedef struct weir_step
-    weir_step; /* borrowed: one node of one run, during the call that gets it */
+typedef struct weir_flow weir_flow; /* owned: _new / _free */
+typedef struct weir_node weir_node; /* borrowed: lives as long as its flow */
+typedef struct weir_step weir_step; /* borrowed: a node of a run, during the call that gets it */
 
 /* The body of a node. `arg` is the node's parameter. It may store a value, which then belongs to the run. Returns 0, or an
  * error as a task's body does; WEIR_PENDING only if the node is a task of its own. */
@@ -38,13 +37,13 @@ typedef int weir_node_fn(void **value, void *arg, weir_step *step);
 /* What a node needs of a node before it. Edges are judged by kind: a node starts when every kind that it has holds, and
  * fails as soon as one of them can no longer hold. */
 typedef enum weir_need {
-    WEIR_MUST = 0,    /* all of these succeed                                                    */
-    WEIR_OPTIONAL,    /* does not count; but if a node has no other kind, it counts as WEIR_ANY  */
-    WEIR_ANY,         /* one of these succeeds                                                   */
-    WEIR_AT_LEAST,    /* as many of these succeed as the node's `at_least` says                  */
-    WEIR_AFTER,       /* all of these end, whatever the outcome                                  */
+    WEIR_MUST = 0,    /* all of these succeed */
+    WEIR_OPTIONAL,    /* does not count; but if a node has no other kind, it counts as WEIR_ANY */
+    WEIR_ANY,         /* one of these succeeds */
+    WEIR_AT_LEAST,    /* as many of these succeed as the node's `at_least` says */
+    WEIR_AFTER,       /* all of these end, whatever the outcome */
     WEIR_NONE_FAILED, /* none of these has failed; a skipped one has not. Does not wait for all:
-                         a node that has only such edges starts when the first one ends          */
+                         a node that has only such edges starts when the first one ends */
 } weir_need;
 
 /* How the edges of a node stand: for its `judge`. Skipped nodes count as `skipped`, not as `failed`. */
@@ -52,10 +51,11 @@ typedef struct weir_edges {
     uint32_t total, succeeded, failed, skipped, left;
 } weir_edges;
 
+/* What a judge says. */
 typedef enum weir_verdict {
-    WEIR_VERDICT_WAIT = 0,
+    WEIR_VERDICT_WAIT = 0, /* until more nodes have ended */
     WEIR_VERDICT_START,
-    WEIR_VERDICT_FAIL
+    WEIR_VERDICT_FAIL,
 } weir_verdict;
 
 /* Decides in place of the kinds of edges. Called each time nodes before this one have ended, with no lock held, one call
@@ -67,15 +67,14 @@ typedef weir_verdict weir_judge_fn(const weir_edges *edges, weir_step *step, voi
 typedef struct weir_node_result {
     size_t size;
     const char *id;
-    weir_outcome outcome; /* WEIR_UNSETTLED: it has not ended                                    */
+    weir_outcome outcome; /* WEIR_UNSETTLED: it has not ended */
     int error;
-    weir_reason reason; /* WEIR_REASON_DEPENDENCY, WEIR_REASON_NOT_NEEDED, or as of a task       */
-    void *value;        /* of its body; if it did not succeed, the node's `fallback`             */
+    weir_reason reason; /* WEIR_REASON_DEPENDENCY, WEIR_REASON_NOT_NEEDED, or as of a task */
+    void *value;        /* of its body; if it did not succeed, the node's `fallback` */
     const char *cause;  /* the id of the node whose end decided this one, where it all began; NULL:
-                           none did                                                              */
-    weir_time ready_at, started_at,
-        ended_at; /* with weir_run_options.times only, else 0; also 0 if it
-                                                 has not come to that                            */
+                           none did */
+    /* Only with weir_run_options.times; 0: it has not come to that. */
+    weir_time ready_at, started_at, ended_at;
     weir_task *run;
 } weir_node_result;
 #define WEIR_NODE_RESULT                 \
@@ -85,12 +84,12 @@ typedef struct weir_node_result {
 
 typedef struct weir_node_options { /* zero in any field asks for its default; all of it is copied */
     size_t size;
-    void *fallback; /* the value others read if the node does not succeed; belongs to the flow    */
-    void (*drop)(void *value); /* called for each value of its body, after the run's last unref  */
+    void *fallback; /* the value others read if the node does not succeed; belongs to the flow */
+    void (*drop)(void *value); /* called for each value of its body, after the run's last unref */
     const char *param_of;      /* its parameter is the value of the node with this id, which must
-                                   be before it on some path                                      */
-    uint32_t at_least;         /* how many of its WEIR_AT_LEAST edges                            */
-    weir_judge_fn *judge;      /* decides in place of the kinds of edges                         */
+                                   be before it on some path */
+    uint32_t at_least;         /* how many of its WEIR_AT_LEAST edges */
+    weir_judge_fn *judge;      /* decides in place of the kinds of edges */
     void *judge_arg;
     /* `begin` is called right before the body, in the same thread; if it answers an error, the node fails with that and
      * the body does not run. `result` is called exactly once for each run, when the node has ended, whatever the
@@ -98,25 +97,23 @@ typedef struct weir_node_options { /* zero in any field asks for its default; al
     int (*begin)(weir_step *step, void *arg);
     void (*result)(const weir_node_result *result, void *arg);
     void *callback_arg;
-    bool
-        never_skip; /* it runs even if nothing needs it                                           */
-    bool interrupt; /* while its body runs, it may be cancelled: when nothing needs it any more, or
-                        when the run's deadline passes. The body is asked to end                  */
-    weir_flow *
-        flow; /* a sub-flow in place of the body, frozen by this call, whose input is the node's parameter (or, if
-                        that is NULL, the run's input). The node ends as that run does; its value is that
-                        of the sub-flow's last node, if there is only one. Of the options below only
-                        `group` and deadlines.total_ms are for sub-flows, and there is no `drop`   */
+    bool never_skip; /* it runs even if nothing needs it */
+    bool interrupt;  /* while its body runs, it may be cancelled: when nothing needs it any more, or
+                        when the run's deadline passes. The body is asked to end */
+    /* A sub-flow in place of the body, frozen by this call. Its input is the node's parameter or, if that is NULL, the
+     * run's input. The node ends as that run does; its value is that of the sub-flow's last node, if there is only one.
+     * Of the options below only `group` and deadlines.total_ms are for sub-flows, and there is no `drop`. */
+    weir_flow *flow;
 
     /* Any of these makes the node a task of its own. */
     bool task;
-    const char *group; /* the key of its group; default: the run's group                          */
+    const char *group; /* the key of its group; default: the run's group */
     uint8_t priority;
     uint32_t cost;
-    weir_deadlines deadlines; /* counted from when the node is ready                              */
-    uint32_t retries;         /* how often a body that failed is tried again                      */
-    int64_t backoff_ms;       /* how long before the first retry; each next time twice as long    */
-    int64_t backoff_max_ms;   /* but at most this; default: 64 times backoff_ms                   */
+    weir_deadlines deadlines; /* counted from when the node is ready */
+    uint32_t retries;         /* how often a body that failed is tried again */
+    int64_t backoff_ms;       /* how long before the first retry; each next time twice as long */
+    int64_t backoff_max_ms;   /* but at most this; default: 64 times backoff_ms */
 } weir_node_options;
 #define WEIR_NODE(...) WEIR_SIZED(weir_node_options, __VA_ARGS__)
 
@@ -157,10 +154,10 @@ const char *weir_node_id(const weir_node *node);
 
 /* What becomes of a node that has not started when other nodes make it needless, say the losers of WEIR_ANY. */
 typedef enum weir_skip {
-    WEIR_SKIP_DEMAND = 0, /* skipped if no path leads from it to a node that could still start   */
+    WEIR_SKIP_DEMAND = 0, /* skipped if no path leads from it to a node that could still start */
     WEIR_SKIP_NEVER,
-    WEIR_SKIP_CHAIN,     /* skipped only along nodes that are needed by one node alone            */
-    WEIR_SKIP_ONE_LEVEL, /* skipped if all nodes right after it have ended                        */
+    WEIR_SKIP_CHAIN,     /* skipped only along nodes that are needed by one node alone */
+    WEIR_SKIP_ONE_LEVEL, /* skipped if all nodes right after it have ended */
 } weir_skip;
 
 /* The parameter of a node in one run, in place of its `arg`. */
@@ -171,26 +168,27 @@ typedef struct weir_param {
 
 typedef struct weir_run_options { /* zero in any field asks for its default */
     size_t size;
-    const char *id; /* as of a task                                                    */
-    void *input;    /* weir_step_input answers it                                      */
-    void (*drop_input)(
-        void *input);         /* called when the run's last reference is gone and no body runs */
-    const weir_param *params; /* copied                                                          */
+    const char *id;                  /* as of a task */
+    void *input;                     /* weir_step_input answers it */
+    void (*drop_input)(void *input); /* called when no reference and no body is left */
+    const weir_param *params;        /* copied */
     size_t param_count;
-    int64_t deadline_ms; /* of the whole run, from its start; default: none. When it passes, nodes
-                                  that have not ended become WEIR_TIMED_OUT, and so does the run  */
-    bool interrupt;      /* as if every node had it                                         */
-    bool times;          /* keep the times of every node                                    */
+    /* Of the whole run, from its start; default: none. When it passes, nodes that have not ended become WEIR_TIMED_OUT,
+     * and so does the run. */
+    int64_t deadline_ms;
+    bool interrupt; /* as if every node had it */
+    bool times;     /* keep the times of every node */
     weir_skip skip;
-    void (*on_done)(weir_task *run, const weir_result *result,
-                    void *arg); /* as weir_task_on_done */
+    /* As weir_task_on_done. */
+    void (*on_done)(weir_task *run, const weir_result *result, void *arg);
     void *on_done_arg;
 } weir_run_options;
 #define WEIR_RUN(...) WEIR_SIZED(weir_run_options, __VA_ARGS__)
 
 /* Starts a run under the limits of `group`. *out gets a handle; if `out` is NULL, the run is detached. `opt` and `message`
  * may be NULL. The run becomes WEIR_DONE when every node without nodes after it is WEIR_DONE or WEIR_SKIPPED; else
- * WEIR_FAILED, with the error of the first of them that is not. Failures that other nodes make up for do not count.
+ * WEIR_FAILED (or, if it was cancelled, WEIR_CANCELLED), with the error of the first of them that is not. Failures that
+ * other nodes make up for do not count.
  *
  * weir_task_cancel cancels every node that has not ended, and asks running bodies to end. The callbacks of nodes are called
  * by the thread that cancels; on a deadline, by a thread of the executor's. The run settles after them.
@@ -202,9 +200,14 @@ int weir_flow_start(weir_task **out, weir_flow *flow, weir_group *group,
 
 /* ---- inside of a body or callback ---------------------------------------------------------------- */
 
+/* The id of the node. */
 const char *weir_step_id(const weir_step *step);
+
+/* The input that the run was started with. */
 void *weir_step_input(const weir_step *step);
-weir_task *weir_step_run(const weir_step *step); /* no reference is taken */
+
+/* The run. No reference is taken. */
+weir_task *weir_step_run(const weir_step *step);
 
 /* How another node of the same run stands. WEIR_EINVAL: NULL, no size, or no such node. */
 int weir_step_result(weir_node_result *out, const weir_step *step, const char *id);
@@ -223,11 +226,9 @@ int weir_run_result(weir_node_result *out, weir_task *run, const char *id);
 
 typedef struct weir_run_stats { /* a snapshot; figures may be a moment apart */
     size_t size;
-    uint64_t nodes, waiting, ready,
-        running; /* `ready`: nothing but limits holds it back          */
+    uint64_t nodes, waiting, ready, running; /* `ready`: nothing but limits holds it back */
     uint64_t succeeded, failed, timed_out, cancelled, rejected, skipped;
-    uint64_t
-        bytes; /* of memory, sub-flows left out                                                */
+    uint64_t bytes; /* of memory, sub-flows left out */
 } weir_run_stats;
 
 /* Counts the nodes of a run. WEIR_EINVAL: NULL, no size, or not a run. */
@@ -242,9 +243,8 @@ int weir_run_why(char **text, weir_task *run, const char *id);
 typedef struct weir_critical_path {
     size_t size;
     size_t count;
-    const char **id; /* of the nodes, in order; freed with the struct's `memory` by free(3)      */
-    int64_t
-        waited_ns; /* for limits: ready, but not started                                       */
+    const char **id;   /* of the nodes, in order; freed with the struct's `memory` by free(3) */
+    int64_t waited_ns; /* for limits: ready, but not started */
     int64_t ran_ns;
     void *memory;
 } weir_critical_path;
@@ -253,10 +253,9 @@ typedef struct weir_critical_path {
 int weir_run_critical_path(weir_critical_path *out, weir_task *run);
 
 typedef enum weir_picture {
-    WEIR_PICTURE_DOT =
-        1, /* for Graphviz                                                           */
-    WEIR_PICTURE_MERMAID, /* for Markdown                                                           */
-    WEIR_PICTURE_TRACE, /* JSON for the viewers of Chrome and Perfetto; of runs with `times` only   */
+    WEIR_PICTURE_DOT = 1, /* for Graphviz */
+    WEIR_PICTURE_MERMAID, /* for Markdown */
+    WEIR_PICTURE_TRACE, /* JSON for the viewers of Chrome and Perfetto; of runs with `times` only */
 } weir_picture;
 
 /* Draws a flow; or a run, with the states of its nodes and, if it has them, times. *text is to be freed with free(3).

@@ -17,13 +17,13 @@ struct draft {
     uint32_t nodes;
     size_t edges;
     void *memory;
-    uint32_t *in_at, *in; /* by target; nodes + 1                                              */
+    uint32_t *in_at, *in; /* by target; nodes + 1 */
     uint8_t *in_kind;
-    uint32_t *up, *down; /* as declared                                                          */
+    uint32_t *up, *down; /* as declared */
     uint8_t *kind;
-    uint32_t *seen;  /* by node: marks                                                           */
-    uint32_t *order; /* of nodes, each after all before it; at first: how many edges are left     */
-    uint32_t *rank;  /* by node: its place in that                                               */
+    uint32_t *seen;  /* by node: marks */
+    uint32_t *order; /* of nodes, each after all before it; at first: how many edges are left */
+    uint32_t *rank;  /* by node: its place in that */
 };
 
 #define WRONG(draft, ...)                            \
@@ -334,7 +334,8 @@ static void count_parts(struct draft *draft)
     for (uint32_t n = 0; n < draft->nodes; n++) {
         uint32_t flags = flags_of(draft, n);
         flow->joins += !!(flags & WR_F_SLOW);
-        flow->has_early |= flags & WR_F_EARLY;
+        flow->has_early = flow->has_early || flags & WR_F_EARLY;
+        flow->has_drops = flow->has_drops || flags & WR_F_DROP;
         flow->owns += !!(flags & WR_F_OWN);
         flow->roots += draft->in_at[n] == draft->in_at[n + 1];
         flow->sinks += out_degree[n] == 0;

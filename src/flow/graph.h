@@ -14,14 +14,14 @@
 #include <weir/flow.h>
 
 enum {
-    WR_CHUNK = 256,               /* nodes of a chunk                                       */
-    WR_NODES_MAX = (1 << 30) - 1, /* so that a target has two bits left                     */
-    WR_NODE_NONE = WR_NODES_MAX,  /* no node                                                */
+    WR_CHUNK = 256,               /* nodes of a chunk */
+    WR_NODES_MAX = (1 << 30) - 1, /* so that a target has two bits left */
+    WR_NODE_NONE = WR_NODES_MAX,  /* no node */
 };
 
 /* What rarely used options need. */
 struct wr_extra {
-    weir_node_options options; /* strings in it are copies, in the same allocation           */
+    weir_node_options options; /* strings in it are copies, in the same allocation */
 };
 
 struct weir_node {
@@ -30,13 +30,13 @@ struct weir_node {
     weir_node_fn *fn;
     void *arg;
     char *id;
-    struct wr_extra *extra; /* NULL: all options have their defaults                         */
-    weir_node *same_hash;   /* while errors are looked for, and after: nodes by id           */
+    struct wr_extra *extra; /* NULL: all options have their defaults */
+    weir_node *same_hash;   /* while errors are looked for, and after: nodes by id */
 };
 
 /* An edge as it was declared: either end by handle, or by id. */
 struct wr_declared {
-    weir_node *up, *down; /* NULL: by id                                                      */
+    weir_node *up, *down; /* NULL: by id */
     char *up_id, *down_id;
     weir_need need;
 };
@@ -48,23 +48,22 @@ struct wr_hot {
     void *arg;
     uint32_t flags;
     uint32_t out_at;
-    uint32_t join; /* WR_F_SLOW: its place among the joins                                    */
-    uint32_t own;  /* WR_F_OWN: its place among the nodes that are tasks of their own         */
+    uint32_t join; /* WR_F_SLOW: its place among the joins */
+    uint32_t own;  /* WR_F_OWN: its place among the nodes that are tasks of their own */
 };
 
 enum wr_node_flags {
-    WR_F_OWN = 1 << 0,    /* a task of its own, or a sub-flow                                  */
-    WR_F_BEGIN = 1 << 1,  /* `begin` is called                                                 */
-    WR_F_RESULT = 1 << 2, /* `result` is called                                                */
-    WR_F_BOUND = 1 << 3,  /* param_of                                                          */
-    WR_F_SLOW = 1 << 4,   /* not only WR_MUST: its edges are counted by kind, in a join        */
-    WR_F_EARLY = 1 << 5,  /* may start before all nodes before it have ended                   */
+    WR_F_OWN = 1 << 0,    /* a task of its own, or a sub-flow */
+    WR_F_BEGIN = 1 << 1,  /* `begin` is called */
+    WR_F_RESULT = 1 << 2, /* `result` is called */
+    WR_F_BOUND = 1 << 3,  /* param_of */
+    WR_F_SLOW = 1 << 4,   /* not only WR_MUST: its edges are counted by kind, in a join */
+    WR_F_EARLY = 1 << 5,  /* may start before all nodes before it have ended */
     WR_F_JUDGE = 1 << 6,
-    WR_F_KEEP = 1 << 7, /* never_skip                                                          */
+    WR_F_KEEP = 1 << 7, /* never_skip */
     WR_F_INTERRUPT = 1 << 8,
     WR_F_DROP = 1 << 9,
-    WR_F_TELLS_SLOWLY =
-        1 << 10, /* some node after it is SLOW or EARLY, or does not count it      */
+    WR_F_TELLS_SLOWLY = 1 << 10, /* some node after it is SLOW or EARLY, or does not count it */
     /* Flags that its start, or its end, has to look at; a node without any of them is plain. */
     WR_F_AT_START = WR_F_OWN | WR_F_BEGIN | WR_F_BOUND | WR_F_INTERRUPT,
     WR_F_AT_END = WR_F_BEGIN | WR_F_RESULT | WR_F_INTERRUPT | WR_F_TELLS_SLOWLY,
@@ -80,45 +79,40 @@ static inline uint32_t wr_target(uint32_t out)
 
 /* How the edges of a node with several kinds stand; see plan.h. In the graph: before any has ended. */
 struct wr_join {
-    uint32_t left[6], done[6]; /* by kind: nodes that have not ended; that succeeded         */
-    uint32_t failed, skipped;  /* of all kinds                                              */
-    uint32_t none_failed,
-        none_ended; /* of WEIR_NONE_FAILED: failed; ended otherwise              */
+    uint32_t left[6], done[6];        /* by kind: nodes that have not ended; that succeeded */
+    uint32_t failed, skipped;         /* of all kinds */
+    uint32_t none_failed, none_ended; /* of WEIR_NONE_FAILED: failed; ended otherwise */
     uint32_t at_least;
-    uint32_t
-        triggers; /* of a judge: ends that it has not seen                                     */
+    uint32_t triggers; /* of a judge: ends that it has not seen */
 };
 
 struct weir_flow {
-    _Atomic uint32_t
-        references;      /* the owner's, and one per run or node that has it as sub-flow   */
-    struct wr_lock lock; /* for the freeze: everything above the line below                */
+    _Atomic uint32_t references; /* the owner's, and one per run or node that has it as sub-flow */
+    struct wr_lock lock;         /* for the freeze: everything above the line below */
     _Atomic bool frozen;
     char *name;
     weir_node **chunk;
     uint32_t count, chunks;
     struct wr_declared *declared;
     size_t declared_count, declared_room;
-    weir_node *
-        *by_id; /* a table by hash, of by_id_size, a power of two                            */
+    weir_node **by_id; /* a table by hash, of by_id_size, a power of two */
     uint32_t by_id_size;
     uint64_t seed; /* of the hash */
 
     /* Made by the freeze, in one allocation; from then on constant. */
     void *memory;
     uint32_t edges, joins, owns, roots, sinks;
-    bool
-        has_early; /* some node may start before all nodes before it have ended                    */
-    struct wr_hot *hot;   /* count + 1                                                            */
-    uint32_t *out;        /* targets, by node                                                     */
-    uint8_t *out_kind;    /* weir_need; beside WEIR_MUST only of nodes that are told slowly       */
-    uint32_t *in_at, *in; /* the same backwards                                                   */
+    bool has_early;       /* some node may start before all nodes before it have ended */
+    bool has_drops;       /* some node has a `drop` */
+    struct wr_hot *hot;   /* count + 1 */
+    uint32_t *out;        /* targets, by node */
+    uint8_t *out_kind;    /* weir_need; beside WEIR_MUST only of nodes that are told slowly */
+    uint32_t *in_at, *in; /* the same backwards */
     uint8_t *in_kind;
-    uint64_t *word; /* what each node's word is at first; see plan.h                        */
+    uint64_t *word; /* what each node's word is at first; see plan.h */
     struct wr_join *join;
-    uint32_t *own, *root,
-        *sink;       /* their nodes                                                     */
-    uint32_t *bound; /* by node: whose value is its parameter; NULL: no node has one         */
+    uint32_t *own, *root, *sink; /* their nodes */
+    uint32_t *bound;             /* by node: whose value is its parameter; NULL: no node has one */
 };
 
 static inline weir_node *wr_flow_node(const struct weir_flow *flow, uint32_t index)

@@ -48,20 +48,19 @@
 struct wr_state {
     _Atomic uint64_t word;
     union {
-        void *value; /* WEIR_DONE                                                                */
+        void *value; /* WEIR_DONE */
         struct {
             int32_t error;
-            uint32_t cause; /* the node whose end decided this one; WR_NODE_NONE: none           */
+            uint32_t cause; /* the node whose end decided this one; WR_NODE_NONE: none */
         };
-        void *locals; /* READY, with LOCALS                                                      */
+        void *locals; /* READY, with LOCALS */
     } slot;
 };
 
 struct wr_links {
-    uint32_t next; /* in a list of ready nodes, or of those to be judged                         */
-    uint32_t todo; /* in a list of nodes that have ended, of the thread that decided them        */
-    uint32_t
-        by; /* the node that made it ready, or, with a judge, that asked; of roots WR_NODE_NONE */
+    uint32_t next; /* in a list of ready nodes, or of those to be judged */
+    uint32_t todo; /* in a list of nodes that have ended, of the thread that decided them */
+    uint32_t by;   /* what made it ready, or, with a judge, asked; of roots WR_NODE_NONE */
 };
 
 static_assert(sizeof(struct wr_state) + sizeof(struct wr_links) + sizeof(uint32_t) <= 64,
@@ -70,13 +69,13 @@ static_assert(sizeof(struct wr_state) + sizeof(struct wr_links) + sizeof(uint32_
 struct wr_plan {
     const struct weir_flow *flow;
     struct wr_state *node;
-    struct wr_links *links; /* as needed: not filled in at first                                 */
+    struct wr_links *links; /* as needed: not filled in at first */
     _Atomic uint32_t *lost;
-    _Atomic bool losses;  /* some node has lost another                                           */
-    struct wr_join *join; /* under the lock                                                      */
-    struct wr_lock lock;  /* nothing is called under it, and no other lock taken                 */
+    _Atomic bool losses;  /* some node has lost another */
+    struct wr_join *join; /* under the lock */
+    struct wr_lock lock;  /* nothing is called under it, and no other lock taken */
     weir_skip skip;
-    bool interrupt; /* of all nodes                                                              */
+    bool interrupt; /* of all nodes */
     void (*release)(void *locals);
 };
 
@@ -87,9 +86,9 @@ struct wr_line {
 };
 
 struct wr_moves {
-    struct wr_line ready; /* RUNNING: to be begun, or put off by wr_plan_put_off; by `next`      */
-    struct wr_line ended; /* by `todo`                                                         */
-    struct wr_line to_judge; /* by `next`                                                        */
+    struct wr_line ready;    /* RUNNING: to be begun, or put off by wr_plan_put_off; by `next` */
+    struct wr_line ended;    /* by `todo` */
+    struct wr_line to_judge; /* by `next` */
 };
 
 static const struct wr_moves WR_NO_MOVES = { .ready = { WR_NODE_NONE, WR_NODE_NONE },

@@ -97,10 +97,10 @@ enum stand { WAITS, IS_READY, RUNS, ENDED };
 struct model {
     const struct matrix *m;
     enum stand stand[NODES_MAX];
-    bool left[NODES_MAX];  /* WAITS no more: since its start, or since its end was told     */
-    bool fresh[NODES_MAX]; /* started by the end that is being told of                      */
+    bool left[NODES_MAX];  /* WAITS no more: since its start, or since its end was told */
+    bool fresh[NODES_MAX]; /* started by the end that is being told of */
     weir_outcome outcome[NODES_MAX];
-    bool told[NODES_MAX]; /* the nodes after it have heard of it                           */
+    bool told[NODES_MAX]; /* the nodes after it have heard of it */
 };
 
 static weir_need need_of(const struct model *x, uint32_t from, uint32_t to)
@@ -273,8 +273,7 @@ struct pair {
     _Atomic uint32_t lost[NODES_MAX];
     struct wr_join join[NODES_MAX];
     struct luck luck;
-    weir_outcome
-        seen[NODES_MAX]; /* what was once decided stays                                   */
+    weir_outcome seen[NODES_MAX]; /* what was once decided stays */
     uint32_t begun[NODES_MAX];
 };
 
@@ -439,14 +438,14 @@ static const struct skip_row {
     const char *works;  /* nodes that have started before n is triggered */
     bool chain, demand; /* whether n is skipped */
 } rows[] = {
-    { "02", "2", true, true },       /* n -> s(working)                            */
-    { "02", "", false, false },      /* n -> s(init, last)                         */
-    { "0223", "2", true, true },     /* n -> s(working) -> t(init)                 */
-    { "0223", "3", true, true },     /* n -> c(init) -> g(working)                 */
-    { "0203", "23", false, true },   /* n -> {s1(working), s2(working)}            */
-    { "0203", "2", false, false },   /* n -> {s1(working), s2(init, last)}         */
-    { "022324", "34", false, true }, /* n -> s(init) -> {t1, t2 both working}      */
-    { "", "", false, false },        /* n last node                                */
+    { "02", "2", true, true },       /* n -> s(working) */
+    { "02", "", false, false },      /* n -> s(init, last) */
+    { "0223", "2", true, true },     /* n -> s(working) -> t(init) */
+    { "0223", "3", true, true },     /* n -> c(init) -> g(working) */
+    { "0203", "23", false, true },   /* n -> {s1(working), s2(working)} */
+    { "0203", "2", false, false },   /* n -> {s1(working), s2(init, last)} */
+    { "022324", "34", false, true }, /* n -> s(init) -> {t1, t2 both working} */
+    { "", "", false, false },        /* n last node */
 };
 
 static weir_flow *row_flow(const struct skip_row *row)

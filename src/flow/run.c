@@ -46,7 +46,8 @@ void wr_run_unref(struct wr_run *run)
 {
     if (wr_sub(&run->references, 1, acq_rel) > 1)
         return;
-    drop_values(run);
+    if (run->flow->has_drops)
+        drop_values(run);
     fini_owns(run);
     if (run->drop_input)
         run->drop_input(run->input);
@@ -58,18 +59,27 @@ void wr_run_unref(struct wr_run *run)
 
 /* ---- the end ----------------------------------------------------------------------------------------- */
 
-/* What became of the run: as the first last node that is neither done nor skipped. */
+/* The first last node that is neither done nor skipped; WR_NODE_NONE: there is none. */
+static uint32_t first_failed(const struct wr_run *run)
+{
+    for (uint32_t i = 0; i < run->flow->sinks; i++) {
+        uint32_t n = run->flow->sink[i];
+        weir_outcome outcome = wr_word_outcome(wr_load(&run->plan.node[n].word, acquire));
+        if (outcome != WEIR_DONE && outcome != WEIR_SKIPPED)
+            return n;
+    }
+    return WR_NODE_NONE;
+}
+
+/* All nodes were told of: the run is what that node is. */
 static void settle(struct wr_run *run)
 {
-    weir_node_result result = { .outcome = WEIR_DONE };
+    weir_node_result result = { .error = 0 };
+    uint32_t n = first_failed(run);
 
     wr_store(&run->settling, true, relaxed);
-    for (uint32_t i = 0; i < run->flow->sinks; i++) {
-        wr_node_result(&result, run, run->flow->sink[i]);
-        if (result.outcome != WEIR_DONE && result.outcome != WEIR_SKIPPED)
-            break;
-        result.error = 0;
-    }
+    if (n != WR_NODE_NONE)
+        wr_node_result(&result, run, n);
     wr_whole_settle(wr_load(&run->task, acquire), result.error, result.reason);
 }
 
@@ -225,17 +235,14 @@ static size_t lay_out(struct wr_run *run, char *memory, const struct weir_flow *
     return (size_t)(rest - memory);
 }
 
-static int set_params(struct wr_run *run, const weir_run_options *o)
+/* They were checked. */
+static void set_params(struct wr_run *run, const weir_run_options *o)
 {
     for (size_t i = 0; i < o->param_count; i++) {
-        const char *id = o->params[i].id;
-        weir_node *node = id ? wr_flow_find(run->flow, id, strlen(id)) : NULL;
-        if (!node)
-            return WEIR_EINVAL;
-        run->param[node->index] = o->params[i].arg;
-        run->given[node->index / 64] |= UINT64_C(1) << node->index % 64;
+        uint32_t n = wr_flow_find(run->flow, o->params[i].id, strlen(o->params[i].id))->index;
+        run->param[n] = o->params[i].arg;
+        run->given[n / 64] |= UINT64_C(1) << n % 64;
     }
-    return 0;
 }
 
 static void release_locals(void *locals)
@@ -321,16 +328,17 @@ int wr_run_start(weir_task **out, struct weir_flow *flow, weir_group *group,
 {
     struct wr_run *run = run_new(flow, group, o);
     weir_task *task = NULL;
-    int rc = run ? set_params(run, o) : WEIR_ENOMEM;
+    int rc;
 
-    if (!rc)
-        rc = wr_submit_whole(&task, group, &run->whole,
-                             WEIR_TASK(.id = o->id, .on_done = o->on_done,
-                                       .on_done_arg = o->on_done_arg,
-                                       .deadlines = deadlines_of(group, o)));
+    if (!run)
+        return WEIR_ENOMEM;
+    set_params(run, o);
+    rc =
+        wr_submit_whole(&task, group, &run->whole,
+                        WEIR_TASK(.id = o->id, .on_done = o->on_done, .on_done_arg = o->on_done_arg,
+                                  .deadlines = deadlines_of(group, o)));
     if (rc) {
-        if (run)
-            wr_run_unref(run);
+        wr_run_unref(run);
         return rc;
     }
     run->drop_input = o->drop_input; /* not before: after an error the input is the caller's */
@@ -348,6 +356,21 @@ static bool options_are_good(const weir_run_options *o)
 {
     return o->deadline_ms >= 0 && o->deadline_ms <= WEIR_SPAN_MAX_MS &&
            (unsigned)o->skip <= WEIR_SKIP_ONE_LEVEL && (!o->param_count || o->params);
+}
+
+static int check_params(const struct weir_flow *flow, const weir_run_options *o,
+                        weir_message *message)
+{
+    for (size_t i = 0; i < o->param_count; i++) {
+        const char *id = o->params[i].id;
+        if (id && wr_flow_find(flow, id, strlen(id)))
+            continue;
+        if (message)
+            snprintf(message->text, sizeof(message->text),
+                     "there is no node \"%.400s\" for a parameter\n", id ? id : "");
+        return WEIR_EINVAL;
+    }
+    return 0;
 }
 
 int weir_flow_start(weir_task **out, weir_flow *flow, weir_group *group,
@@ -368,5 +391,7 @@ int weir_flow_start(weir_task **out, weir_flow *flow, weir_group *group,
     if (rc == WEIR_EINVAL && text.text)
         snprintf(message->text, sizeof(message->text), "%s", text.text);
     free(text.text);
+    if (!rc)
+        rc = check_params(flow, &options, message);
     return rc ? rc : wr_run_start(out, flow, group, &options, NULL);
 }

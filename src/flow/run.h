@@ -35,14 +35,14 @@ struct wr_own {
     weir_task *task; /* the task or sub-run, or the nap before the next try; under the run's lock */
     uint32_t stage;  /* counts what was submitted, and what of that has ended; likewise */
     weir_task *runner;   /* the task whose body runs; likewise */
-    uint32_t tries;      /* so far                                                                */
-    _Atomic bool began;  /* the body of this try                                                  */
-    struct wr_own *adds; /* what its body has added                                              */
-    int error;           /* of the latest                                                         */
+    uint32_t tries;      /* so far */
+    _Atomic bool began;  /* the body of this try */
+    struct wr_own *adds; /* what its body has added */
+    int error;           /* of the latest */
     struct wr_whole nap;
-    weir_flow *flow; /* of a node that has added nodes; NULL: that of its options             */
+    weir_flow *flow; /* of a node that has added nodes; NULL: that of its options */
     void *input, *value;
-    struct wr_own *more; /* others that were not known before: run->added                         */
+    struct wr_own *more; /* others that were not known before: run->added */
 };
 
 /* What a body or callback gets. */
@@ -56,17 +56,17 @@ struct weir_step {
 /* A task that runs ready nodes. */
 struct wr_turn {
     struct wr_run *run;
-    struct wr_list link; /* in run->turns from its submit on, under the run's lock          */
-    weir_task *task;     /* once it has begun; likewise                                     */
+    struct wr_list link; /* in run->turns from its submit on, under the run's lock */
+    weir_task *task;     /* once it has begun; likewise */
     bool began;
-    _Atomic uint32_t
-        current; /* the node whose body runs, if it may be asked to end alone; WR_NODE_NONE; CURRENT_ASKED */
-    struct weir_step step; /* of the node that it runs                                        */
-    struct wr_locals *const *locals; /* where its context stands                                  */
-    uint32_t told;       /* nodes it has told of that are still counted in run->left         */
-    uint32_t until_look; /* nodes until it looks at the clock ...                            */
+    _Atomic uint32_t current; /* the node whose body runs, if it may be interrupted; WR_NODE_NONE;
+                                 CURRENT_ASKED */
+    struct weir_step step;    /* of the node that it runs */
+    struct wr_locals *const *locals; /* where its context stands */
+    uint32_t told;                   /* nodes it has told of that are still counted in run->left */
+    uint32_t until_look;             /* nodes until it looks at the clock ... */
     uint32_t look_every;
-    uint32_t grab; /* most nodes it takes from others at once                          */
+    uint32_t grab; /* most nodes it takes from others at once */
     weir_time began_at;
     struct wr_deque deque;
 };
@@ -79,45 +79,38 @@ struct wr_run {
     _Atomic(weir_task *) task;
     _Atomic uint32_t references;
     _Atomic uint64_t left;
-    _Atomic uint64_t
-        closed;            /* 0; else a word with outcome and reason: no node begins any more     */
-    _Atomic bool settling; /* all nodes were told of: it is settled from inside */
-    bool odd;              /* its nodes have times, parameters or locals, or can be interrupted  */
+    _Atomic uint64_t closed; /* 0; else a word with outcome and reason: no node begins any more */
+    _Atomic bool settling;   /* all nodes were told of: it is settled from inside */
+    bool odd;                /* its nodes have times, parameters or locals, or can be interrupted */
     struct wr_locals *locals;
     void *input;
     void (*drop_input)(void *input);
-    void **param; /* by node; NULL: none was given                                                */
-    uint64_t
-        *given; /* a set: nodes that have one                                                 */
-    struct wr_times
-        *times; /* by node; NULL: not kept                                              */
+    void **param;           /* by node; NULL: none was given */
+    uint64_t *given;        /* a set: nodes that have one */
+    struct wr_times *times; /* by node; NULL: not kept */
     struct wr_own *own;
     size_t bytes;
 
     char apart[64]; /* what turns write */
     struct wr_lock lock;
-    _Atomic uint32_t
-        coming;           /* a turn was submitted and has not begun                              */
-    _Atomic bool asking;  /* a thread is submitting one                                          */
-    _Atomic bool refused; /* the group took no more turns; those there are do the rest           */
-    _Atomic uint32_t
-        waiting;          /* nodes in the list below                                            */
-    struct wr_line ready; /* by `next`                                                           */
+    _Atomic uint32_t coming;  /* a turn was submitted and has not begun */
+    _Atomic bool asking;      /* a thread is submitting one */
+    _Atomic bool refused;     /* the group took no more turns; those there are do the rest */
+    _Atomic uint32_t waiting; /* nodes in the list below */
+    struct wr_line ready;     /* by `next` */
     struct wr_list turns;
-    weir_task
-        *latest; /* the turn that was submitted last; under the lock                           */
+    weir_task *latest; /* the turn that was submitted last; under the lock */
     struct wr_own *added;
 };
 
 /* What follows from the ends of nodes, while a thread deals with it. */
 struct wr_work {
     struct wr_run *run;
-    struct wr_turn *turn; /* NULL: the caller is none                                          */
+    struct wr_turn *turn; /* NULL: the caller is none */
     struct wr_moves moves;
-    uint32_t next; /* ready, for the turn itself                                        */
+    uint32_t next; /* ready, for the turn itself */
     uint32_t told;
-    struct wr_locals
-        *locals; /* of the body that has ended, if they are not the run's             */
+    struct wr_locals *locals; /* of the body that has ended, if they are not the run's */
 };
 
 static inline const weir_node_options *wr_run_options(const struct wr_run *run, uint32_t n)

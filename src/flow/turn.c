@@ -7,11 +7,9 @@
 #include <weir/error.h>
 
 enum {
-    SLICE_NS =
-        100000, /* how long a turn goes on before others of its worker's go first           */
-    LOOK_EVERY_MAX =
-        32,         /* nodes that may begin between two looks at the clock                     */
-    STEAL_MAX = 32, /* nodes taken at once                                                     */
+    SLICE_NS = 100000,   /* how long a turn goes on before others of its worker's go first */
+    LOOK_EVERY_MAX = 32, /* nodes that may begin between two looks at the clock */
+    STEAL_MAX = 32,      /* nodes taken at once */
     CURRENT_ASKED =
         UINT32_MAX, /* turn->current: its body was asked to end, alone: the turn ends after it */
 };

@@ -492,6 +492,37 @@ SIM_TEST(test_values_and_the_input_live_to_the_last_unref, 30)
     weir_executor_free(ex);
 }
 
+SIM_TEST(test_a_start_that_is_refused, 5)
+{
+    weir_flow *flow = pair_of(WEIR_NODE(), WEIR_NODE()), *wrong = new_flow("wrong");
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1));
+    weir_group *group = group_of(ex, "g");
+    weir_message message;
+    weir_task *run = NULL;
+
+    CHECK_EQ(weir_flow_edge(wrong, "a", "b", WEIR_MUST), 0);
+    CHECK_EQ(weir_flow_start(&run, wrong, group, NULL, &message), WEIR_EINVAL);
+    CHECK(strcmp(message.text, "there is no node \"a\" for an edge with \"b\"\n"
+                               "there is no node \"b\" for an edge with \"a\"\n") == 0);
+    CHECK_EQ(weir_flow_start(&run, flow, group,
+                             WEIR_RUN(.params = (weir_param[]){ { "x", NULL } }, .param_count = 1,
+                                      .input = flow, .drop_input = count_drop),
+                             &message),
+             WEIR_EINVAL);
+    CHECK(strcmp(message.text, "there is no node \"x\" for a parameter\n") == 0);
+    CHECK_EQ(weir_flow_start(&run, NULL, group, NULL, NULL), WEIR_EINVAL);
+    CHECK_EQ(weir_flow_start(&run, flow, NULL, NULL, NULL), WEIR_EINVAL);
+    CHECK_EQ(weir_flow_start(&run, flow, group, WEIR_RUN(.deadline_ms = -1), NULL), WEIR_EINVAL);
+    CHECK_EQ(weir_flow_start(&run, flow, group, WEIR_RUN(.skip = (weir_skip)9), NULL), WEIR_EINVAL);
+    CHECK_EQ(weir_flow_start(&run, flow, group, WEIR_RUN(.param_count = 1), NULL), WEIR_EINVAL);
+    CHECK(run == NULL);
+    weir_executor_close(ex, 0);
+    CHECK_EQ(weir_flow_start(&run, flow, group, NULL, NULL), WEIR_ECLOSED);
+    weir_executor_free(ex);
+    weir_flow_free(flow);
+    weir_flow_free(wrong);
+}
+
 /* ---- when memory is short -------------------------------------------------------------------------------- */
 
 static int results_counted;
@@ -757,6 +788,7 @@ int main(void)
         cmocka_unit_test(test_an_evicted_group_rejects_what_waits),
         cmocka_unit_test(test_drain_waits_for_runs),
         cmocka_unit_test(test_values_and_the_input_live_to_the_last_unref),
+        cmocka_unit_test(test_a_start_that_is_refused),
         cmocka_unit_test(test_every_allocation_failing_once),
         cmocka_unit_test(test_lives_by_chance),
     };

@@ -16,9 +16,9 @@ struct seen {
     int64_t ms;
     int error;
     void *value;
-    bool busy; /* blocks its worker instead of sleeping                                      */
+    bool busy; /* blocks its worker instead of sleeping */
     int began, ran, results;
-    int order; /* ended as the n-th, from 1                                                  */
+    int order; /* ended as the n-th, from 1 */
     weir_outcome outcome;
     int result_error;
     weir_reason reason;
@@ -27,7 +27,7 @@ struct seen {
     weir_time started, ended, told;
     bool saw_cancel;
     void *param;
-    uintptr_t stack; /* where its body ran                                                        */
+    uintptr_t stack; /* where its body ran */
 };
 
 static struct seen seen[SEEN_MAX];
