@@ -10,6 +10,7 @@
 #include <weir/executor.h>
 #include <weir/flow.h>
 #include <weir/group.h>
+#include <weir/guard.h>
 #include <weir/io.h>
 #include <weir/local.h>
 #include <weir/reason.h>

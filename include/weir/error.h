@@ -29,7 +29,14 @@ WEIR_BEGIN_DECLS
     X(REJECTED, -4103, "the task was rejected; its result has the reason")                \
     X(ALREADY, -EALREADY, "not possible in the present state of the task or domain")      \
     X(NOGROUP, -4104, "unknown group")                                                    \
-    X(NODOMAIN, -4105, "unknown domain")
+    X(NODOMAIN, -4105, "unknown domain")                                                  \
+    X(FULL, -4106, "the guard has no free permit")                                        \
+    X(TOOFAST, -4107, "the guard allows no more calls yet")                               \
+    X(BROKEN, -4108, "the circuit breaker is open")                                       \
+    X(LOCKED, -4109, "the mutex is held")                                                 \
+    X(FOREIGN, -4110, "not a guard, damaged, or of another version of weir")              \
+    X(EXIST, -EEXIST, "it exists with other settings")                                    \
+    X(NOENT, -ENOENT, "there is nothing of that name")
 
 enum {
 #define WEIR_ERROR_ENUM_(name, number, text) WEIR_E##name = (number),

@@ -1,0 +1,90 @@
+/* Stores, for those who write one: where guards keep their counts.
+ *
+ * A store keeps cells by name. A cell is a few bytes of state that change in steps, permits that end with the process
+ * that took them, and a line of waiters. It knows nothing of limits: what the bytes mean is the guard's business.
+ *
+ * A guard does all its work on a cell between lock and unlock. Whatever it wrote in between becomes visible as one step,
+ * or not at all if the process dies before unlock. This interface may change sooner than others.
+ * SPDX-License-Identifier: MIT */
+#ifndef WEIR_SYS_STORE_H
+#define WEIR_SYS_STORE_H
+
+#include <stdbool.h>
+#include <weir/guard.h>
+
+WEIR_BEGIN_DECLS
+
+typedef struct weir_cell weir_cell;
+
+/* What a cell is made of. */
+typedef struct weir_cell_spec {
+    size_t size;
+    const char *name;
+    uint32_t kind;     /* the guard's, and the version of the layout of its state: two that differ in either */
+    uint32_t version;  /* do not share a cell                                                        */
+    size_t state_size; /* of a new cell; one that exists keeps its own                               */
+    bool create;       /* make it if there is none                                                   */
+    void (*init)(void *state, const void *arg); /* fills the zeroed state of a new cell               */
+    const void *arg;
+    bool (*is_sound)(const void *state, size_t state_size); /* whether a state that was found can be one  */
+    bool (*is_whole)(const void *state, weir_time now); /* whether it is as good as new, if no permit is out */
+} weir_cell_spec;
+
+/* A place in a cell's line. The waiter's, from join to part. */
+typedef struct weir_place {
+    void *link[2];     /* the store's */
+    void *who;         /* the store's */
+    uint64_t ticket;   /* the store's */
+} weir_place;
+
+typedef struct weir_store_ops {
+    size_t size;
+    void (*free_store)(weir_store *store);
+
+    /* Opens the cell, or makes it. WEIR_ENOENT, WEIR_EFOREIGN, WEIR_ENOMEM, -errno. */
+    int (*open)(weir_cell **out, weir_store *store, const weir_cell_spec *spec, weir_message *message);
+    void (*close)(weir_cell *cell);
+
+    /* Locks are held for some dozen instructions, never across a wait or a call of the user's. Several cells are locked
+     * in the order that docs/internals/guards.md gives. WEIR_ECLOSED: the store is of another process (fork). */
+    int (*lock)(weir_cell *cell);
+    void (*unlock)(weir_cell *cell);
+
+    /* Under the lock. The state to read; and the same to change, which is another address maybe. */
+    const void *(*read)(weir_cell *cell);
+    void *(*write)(weir_cell *cell);
+
+    /* Under the lock. Permits held by all processes; and more or fewer held by this one. */
+    int64_t (*used)(weir_cell *cell);
+    void (*take)(weir_cell *cell, int64_t permits);
+    void (*give)(weir_cell *cell, int64_t permits);
+
+    /* The line. Under the lock: join at its end (WEIR_EAGAIN: there are as many as may be), whether a place is the first (NULL: whether
+     * there is no line), leave, how long it is. Without it: wait until told, or for no reason, or until the deadline; and look
+     * for permits of processes that ended, true if there were any. */
+    int (*join)(weir_cell *cell, weir_place *place);
+    bool (*is_first)(weir_cell *cell, const weir_place *place);
+    void (*part)(weir_cell *cell, weir_place *place);
+    int64_t (*waiting)(weir_cell *cell);
+    void (*tell)(weir_cell *cell); /* under the lock: the first in line may look again */
+    void (*wait)(weir_cell *cell, weir_place *place, weir_time deadline) WEIR_PARKS;
+    bool (*sweep)(weir_cell *cell);
+
+    /* A word beside the state that may be read without the lock, and written under it. */
+    uint64_t *(*word)(weir_cell *cell);
+
+    /* Under the lock: processes that hold permits, one after the other; `at` counts them from 0. False: no more. */
+    bool (*holder)(weir_cell *cell, size_t at, int64_t *pid, int64_t *permits);
+} weir_store_ops;
+
+/* The first member of each store's and each cell's own struct. */
+struct weir_store {
+    const weir_store_ops *ops;
+};
+struct weir_cell {
+    const weir_store_ops *ops;
+};
+
+WEIR_END_DECLS
+
+#endif
