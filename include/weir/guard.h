@@ -153,8 +153,9 @@ int weir_guard_new(weir_guard **out, weir_store *store, const char *name,
 /* One more reference; answers `guard`. */
 weir_guard *weir_guard_ref(weir_guard *guard);
 
-/* Gives a reference back; NULL is fine. Without references a guard is forgotten as soon as that makes no difference: no
- * permit is out, no window or debt is left, a breaker is closed and has counted nothing. Permits keep their guard. */
+/* Gives a reference back; NULL is fine. Leave all permits before the last one goes. Without references a guard is
+ * forgotten as soon as that makes no difference: no permit is out, no window or debt is left, a breaker is closed and its
+ * window has no failure and no slow call. */
 void weir_guard_unref(weir_guard *guard);
 
 /* Its name; good as long as the reference. */
@@ -203,7 +204,7 @@ int weir_guard_enter_n(weir_permit *out, weir_guard *guard, int64_t permits,
  * the permits are taken. Negative: refused, or errors as weir_guard_enter_n. Only a rate says more than 0. */
 int64_t weir_guard_reserve(weir_permit *out, weir_guard *guard, int64_t permits, int64_t patience_ns);
 
-/* Leaves. `error` is how the call ended, 0 or negative; breakers and adaptive guards learn from it. Empties the permit.
+/* Leaves. A rate's or frequency's permit may simply be forgotten instead. `error` is how the call ended, 0 or negative; breakers and adaptive guards learn from it. Empties the permit.
  * WEIR_EALREADY: the permit is empty; it was left before, or never given. WEIR_EINVAL: NULL, or not a permit. */
 int weir_guard_leave(weir_permit *permit, int error);
 
@@ -249,7 +250,8 @@ typedef struct weir_guard_stats { /* a snapshot, of one moment */
     int64_t waiting;        /* callers that wait                                                */
     weir_time retry_at;     /* from when on one more call could enter: now, or as in a permit   */
     int64_t cycle;          /* rate: number of the present one                                  */
-    /* calls through this process's handle, since it was opened */
+    /* calls through this process's handle, since it was opened. A breaker counts a call as entered when it ends; rates
+     * and frequencies do not count those that leave */
     uint64_t entered, refused, left, released, cancelled;
     uint64_t succeeded, failed, ignored, slow; /* of those that left: breaker, adaptive         */
     /* breaker: the present window */

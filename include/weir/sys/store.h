@@ -32,10 +32,18 @@ typedef struct weir_cell_spec {
 
 /* A place in a cell's line. The waiter's, from join to part. */
 typedef struct weir_place {
-    void *link[2];     /* the store's */
-    void *who;         /* the store's */
-    uint64_t ticket;   /* the store's */
+    void *link[2]; /* all of it the store's */
+    void *who;
+    void *room[4];
+    uint64_t ticket;
+    weir_cell *cell;
 } weir_place;
+
+/* Stores of process memory keep permits in use in one word, which guards may change without the lock while SLOW is clear:
+ *     entered << 32 | SLOW | used */
+#define WEIR_WORD_USED    UINT64_C(0x7fffffff)
+#define WEIR_WORD_SLOW    UINT64_C(0x80000000)
+#define WEIR_WORD_ENTERED UINT64_C(0x100000000)
 
 typedef struct weir_store_ops {
     size_t size;
@@ -54,7 +62,8 @@ typedef struct weir_store_ops {
     const void *(*read)(weir_cell *cell);
     void *(*write)(weir_cell *cell);
 
-    /* Under the lock. Permits held by all processes; and more or fewer held by this one. */
+    /* Under the lock. Permits held by all processes, which from here to unlock change only by leaves; and more or fewer
+     * held by this one. */
     int64_t (*used)(weir_cell *cell);
     void (*take)(weir_cell *cell, int64_t permits);
     void (*give)(weir_cell *cell, int64_t permits);
@@ -70,8 +79,10 @@ typedef struct weir_store_ops {
     void (*wait)(weir_cell *cell, weir_place *place, weir_time deadline) WEIR_PARKS;
     bool (*sweep)(weir_cell *cell);
 
-    /* A word beside the state that may be read without the lock, and written under it. */
+    /* The word of permits in use, see above; NULL: they change under the lock only. And a word beside the state that is
+     * written under the lock and may be read without it. Both to be used atomically; good as long as the cell is open. */
     uint64_t *(*word)(weir_cell *cell);
+    uint64_t *(*hint)(weir_cell *cell);
 
     /* Under the lock: processes that hold permits, one after the other; `at` counts them from 0. False: no more. */
     bool (*holder)(weir_cell *cell, size_t at, int64_t *pid, int64_t *permits);

@@ -1,0 +1,140 @@
+/* Adaptive limits on a model of a server, backoff and budgets.
+ * SPDX-License-Identifier: MIT */
+#include "guard/adaptive.h"
+#include "guard/backoff.h"
+#include "support/luck.h"
+
+/* A server that runs `capacity` calls at a time, each 10 ms: beyond that, calls queue and latency grows. The guard is
+ * always full. */
+static double settle(weir_guard_mode mode, int64_t capacity, int64_t from)
+{
+    struct wr_adaptive a;
+    double sum = 0;
+
+    wr_adaptive_init(&a, mode, from, 1, 1000, 15000000);
+    for (int i = 0; i < 40000; i++) {
+        int64_t used = wr_adaptive_limit(&a);
+        int64_t ns = used <= capacity ? 10000000 : 10000000 * used / capacity;
+        wr_adaptive_end(&a, false, ns, used);
+        sum += i >= 20000 ? (double)used : 0;
+    }
+    return sum / 20000;
+}
+
+/* Whatever they begin with, limits come to stand between what the server can do and twice that: below, it idles; above,
+ * calls only wait in another place. */
+static void test_limits_find_what_the_server_can_do(void **state)
+{
+    (void)state;
+    for (int64_t capacity = 8; capacity <= 128; capacity *= 4)
+        for (int64_t from = 1; from <= 1000; from += 333) {
+            double aimd = settle(WEIR_AIMD, capacity, from);
+            if (aimd < (double)capacity || aimd > 2 * (double)capacity)
+                fail_msg("aimd from %d: %f for %d", (int)from, aimd, (int)capacity);
+        }
+}
+
+static void test_the_gradient_grows_while_latency_is_flat_and_falls_when_it_is_not(void **state)
+{
+    struct wr_adaptive a;
+
+    (void)state;
+    wr_adaptive_init(&a, WEIR_GRADIENT, 10, 1, 100, 0);
+    for (int i = 0; i < 2000; i++)
+        wr_adaptive_end(&a, false, 1000000, wr_adaptive_limit(&a));
+    assert_int_equal(wr_adaptive_limit(&a), 100);
+    for (int i = 0; i < 60; i++)
+        wr_adaptive_end(&a, false, 4000000, wr_adaptive_limit(&a));
+    assert_true(wr_adaptive_limit(&a) < 60);
+    for (int i = 0; i < 200; i++)
+        wr_adaptive_end(&a, true, 1000000, wr_adaptive_limit(&a));
+    assert_int_equal(wr_adaptive_limit(&a), 1);
+}
+
+static void test_a_limit_that_is_not_used_does_not_grow(void **state)
+{
+    struct wr_adaptive a;
+
+    (void)state;
+    for (int mode = WEIR_GRADIENT; mode <= WEIR_AIMD; mode++) {
+        wr_adaptive_init(&a, (weir_guard_mode)mode, 20, 1, 100, 1000000000);
+        for (int i = 0; i < 1000; i++)
+            wr_adaptive_end(&a, false, 1000000, 2);
+        assert_int_equal(wr_adaptive_limit(&a), 20);
+    }
+}
+
+static void life_of_bounds(void)
+{
+    struct wr_adaptive a;
+    int64_t low = between(1, 20), high = low + between(0, 100);
+
+    wr_adaptive_init(&a, chance(50) ? WEIR_GRADIENT : WEIR_AIMD, between(1, 200), low, high,
+                     between(1, 1000000));
+    for (int i = 0; i < 30; i++) {
+        wr_adaptive_end(&a, chance(20), chance(90) ? between(0, 2000000) : INT64_MAX,
+                        between(0, 200));
+        MUST(wr_adaptive_limit(&a) >= low && wr_adaptive_limit(&a) <= high);
+    }
+}
+
+static void test_limits_stay_between_their_bounds(void **state)
+{
+    (void)state;
+    live(life_of_bounds);
+}
+
+static void test_pauses_grow_up_to_a_cap(void **state)
+{
+    struct wr_backoff b = { .first_ns = 100, .max_ns = 1000, .growth = 2 };
+
+    (void)state;
+    assert_int_equal(wr_backoff_ns(&b, 1, 5), 100);
+    assert_int_equal(wr_backoff_ns(&b, 2, 5), 200);
+    assert_int_equal(wr_backoff_ns(&b, 4, 5), 800);
+    assert_int_equal(wr_backoff_ns(&b, 5, 5), 1000);
+    assert_int_equal(wr_backoff_ns(&b, UINT32_MAX, 5), 1000);
+    b.jitter = 1;
+    assert_int_equal(wr_backoff_ns(&b, 1, 0), 100);
+    assert_true(wr_backoff_ns(&b, 1, UINT64_MAX) < 2);
+}
+
+/* Retries never exceed the share of first calls, plus what the budget began with. */
+static void life_of_a_budget(void)
+{
+    struct wr_budget budget = { 0 };
+    int64_t limit = between(1, 20), percent = between(1, 100), first = 0, again = 0;
+
+    wr_budget_init(&budget, limit, (double)percent);
+    for (int i = 0; i < 60; i++) {
+        if (chance(50)) {
+            wr_budget_earn(&budget);
+            first++;
+        } else if (wr_budget_can(&budget)) {
+            wr_budget_spend(&budget);
+            again++;
+        }
+        MUST(again * 100 <= limit * 100 + first * percent);
+        MUST(budget.tokens >= 0 && budget.tokens <= limit * WR_TOKEN);
+    }
+}
+
+static void test_retries_stay_within_their_budget(void **state)
+{
+    (void)state;
+    live(life_of_a_budget);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_limits_find_what_the_server_can_do),
+        cmocka_unit_test(test_the_gradient_grows_while_latency_is_flat_and_falls_when_it_is_not),
+        cmocka_unit_test(test_a_limit_that_is_not_used_does_not_grow),
+        cmocka_unit_test(test_limits_stay_between_their_bounds),
+        cmocka_unit_test(test_pauses_grow_up_to_a_cap),
+        cmocka_unit_test(test_retries_stay_within_their_budget),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,237 @@
+/* A store in the memory of this process: cells that only their guard knows.
+ *
+ * Names are the guard room's business here, so that a store is nothing but a place: each open makes a new cell.
+ * SPDX-License-Identifier: MIT */
+#include "base/assert.h"
+#include "base/list.h"
+#include "base/os.h"
+#include "runtime/runtime.h"
+#include "store/spin.h"
+#include "store/store.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Under the lock, except `word`:
+ *     word & SLOW   <=>  the line is not empty, or `frozen`
+ *     waiting       ==   length of the line                                                    */
+struct local_cell {
+    struct weir_cell base; /* first */
+    struct wr_spin lock;
+    bool frozen; /* the owner of the lock has looked at what is used                             */
+    int64_t waiting;
+    _Atomic uint64_t word;
+    _Atomic uint64_t hint;
+    struct wr_list line;
+    _Alignas(16) unsigned char state[];
+};
+
+struct local_place {
+    struct wr_list link;
+    struct wr_parker *who;
+    struct wr_parker storage;
+};
+static_assert(sizeof(struct local_place) <= sizeof(weir_place), "a place has room for ours");
+
+static const weir_store_ops local_ops;
+static weir_store default_store = { &local_ops };
+
+weir_store *wr_store_default(void)
+{
+    return &default_store;
+}
+
+static struct local_cell *of(weir_cell *cell)
+{
+    return (struct local_cell *)cell;
+}
+
+static int local_open(weir_cell **out, weir_store *store, const weir_cell_spec *spec,
+                      weir_message *message)
+{
+    struct local_cell *cell;
+
+    (void)store;
+    (void)message;
+    if (!spec->create)
+        return WEIR_ENOENT;
+    cell = wr_os_alloc(sizeof(*cell) + spec->state_size);
+    if (!cell)
+        return WEIR_ENOMEM;
+    cell->base.ops = &local_ops;
+    wr_list_init(&cell->line);
+    spec->init(cell->state, spec->arg);
+    *out = &cell->base;
+    return 0;
+}
+
+static void local_close(weir_cell *cell)
+{
+    wr_os_free(cell);
+}
+
+static int local_lock(weir_cell *cell)
+{
+    wr_spin_lock(&of(cell)->lock, 1);
+    return 0;
+}
+
+static void local_unlock(weir_cell *cell)
+{
+    struct local_cell *c = of(cell);
+
+    if (c->frozen) {
+        c->frozen = false;
+        if (c->waiting == 0)
+            wr_sub(&c->word, WEIR_WORD_SLOW, release);
+    }
+    wr_spin_unlock(&c->lock);
+}
+
+static const void *local_read(weir_cell *cell)
+{
+    return of(cell)->state;
+}
+
+static void *local_write(weir_cell *cell)
+{
+    return of(cell)->state;
+}
+
+static int64_t local_used(weir_cell *cell)
+{
+    struct local_cell *c = of(cell);
+    uint64_t word = wr_load(&c->word, acquire);
+
+    if (!c->frozen && c->waiting == 0)
+        word = wr_add(&c->word, WEIR_WORD_SLOW, acq_rel);
+    c->frozen = true;
+    return (int64_t)(word & WEIR_WORD_USED);
+}
+
+static void local_take(weir_cell *cell, int64_t permits)
+{
+    wr_add(&of(cell)->word, WEIR_WORD_ENTERED + (uint64_t)permits, acq_rel);
+}
+
+static void local_give(weir_cell *cell, int64_t permits)
+{
+    wr_sub(&of(cell)->word, (uint64_t)permits, acq_rel);
+}
+
+/* ---- the line -------------------------------------------------------------------------------- */
+
+static int local_join(weir_cell *cell, weir_place *place)
+{
+    struct local_cell *c = of(cell);
+    struct local_place *p = (struct local_place *)place;
+
+    local_used(cell); /* no more fast enters */
+    p->who = wr_parker_self(&p->storage);
+    wr_list_append(&c->line, &p->link);
+    c->waiting++;
+    return 0;
+}
+
+static bool local_is_first(weir_cell *cell, const weir_place *place)
+{
+    const struct wr_list *line = &of(cell)->line;
+
+    return line->next == (place ? &((const struct local_place *)place)->link : line);
+}
+
+static void local_part(weir_cell *cell, weir_place *place)
+{
+    local_used(cell); /* if this was the last one, unlock thaws the word */
+    wr_list_remove(&((struct local_place *)place)->link);
+    of(cell)->waiting--;
+}
+
+static int64_t local_waiting(weir_cell *cell)
+{
+    return of(cell)->waiting;
+}
+
+/* Under the lock, as part is: so the waiter cannot be gone. */
+static void local_tell(weir_cell *cell)
+{
+    struct wr_list *first = of(cell)->line.next;
+
+    if (first != &of(cell)->line)
+        wr_unpark(WR_CONTAINER(first, struct local_place, link)->who);
+}
+
+static void local_wait(weir_cell *cell, weir_place *place, weir_time deadline)
+{
+    (void)cell;
+    wr_park(((struct local_place *)place)->who, deadline);
+}
+
+static bool local_sweep(weir_cell *cell)
+{
+    (void)cell;
+    return false; /* all holders end together */
+}
+
+/* ---- words, holders -------------------------------------------------------------------------- */
+
+static uint64_t *local_word(weir_cell *cell)
+{
+    return (uint64_t *)&of(cell)->word;
+}
+
+static uint64_t *local_hint(weir_cell *cell)
+{
+    return (uint64_t *)&of(cell)->hint;
+}
+
+static bool local_holder(weir_cell *cell, size_t at, int64_t *pid, int64_t *permits)
+{
+    *pid = 0;
+    *permits = (int64_t)(wr_load(&of(cell)->word, relaxed) & WEIR_WORD_USED);
+    return at == 0 && *permits > 0;
+}
+
+static void local_free(weir_store *store)
+{
+    if (store != &default_store)
+        wr_os_free(store);
+}
+
+static const weir_store_ops local_ops = {
+    .size = sizeof(local_ops),
+    .free_store = local_free,
+    .open = local_open,
+    .close = local_close,
+    .lock = local_lock,
+    .unlock = local_unlock,
+    .read = local_read,
+    .write = local_write,
+    .used = local_used,
+    .take = local_take,
+    .give = local_give,
+    .join = local_join,
+    .is_first = local_is_first,
+    .part = local_part,
+    .waiting = local_waiting,
+    .tell = local_tell,
+    .wait = local_wait,
+    .sweep = local_sweep,
+    .word = local_word,
+    .hint = local_hint,
+    .holder = local_holder,
+};
+
+int weir_store_local(weir_store **out)
+{
+    weir_store *store;
+
+    if (!out)
+        return WEIR_EINVAL;
+    store = wr_os_alloc(sizeof(*store));
+    if (!store)
+        return WEIR_ENOMEM;
+    store->ops = &local_ops;
+    *out = store;
+    return 0;
+}
