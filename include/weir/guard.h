@@ -25,8 +25,10 @@
 
 WEIR_BEGIN_DECLS
 
-typedef struct weir_guard weir_guard; /* shared: one reference per weir_guard_new, given back by _unref */
-typedef struct weir_store weir_store; /* owned: where guards keep their counts; see below               */
+typedef struct weir_guard
+    weir_guard; /* shared: one reference per weir_guard_new, given back by _unref */
+typedef struct weir_store
+    weir_store; /* owned: where guards keep their counts; see below               */
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
@@ -35,30 +37,31 @@ typedef enum weir_guard_kind {
     WEIR_GUARD_BULKHEAD,    /* at most `limit` calls at a time                                  */
     WEIR_GUARD_CONCURRENCY, /* the same; `limit` has no default, and by default enter waits     */
     WEIR_GUARD_FREQUENCY,   /* at most `limit` calls per window of `period_ns`                  */
-    WEIR_GUARD_RATE,        /* at most `limit` calls per cycle of `period_ns`; callers reserve ahead */
-    WEIR_GUARD_BREAKER,     /* no calls while too many of the latest ones failed or were slow   */
-    WEIR_GUARD_MUTEX,       /* one holder at a time, with a fencing token                       */
-    WEIR_GUARD_ADAPTIVE,    /* at most as many at a time as latency shows to be good            */
-    WEIR_GUARD_BUDGET,      /* retries: a share of first calls; see weir_retry                  */
+    WEIR_GUARD_RATE,     /* at most `limit` calls per cycle of `period_ns`; callers reserve ahead */
+    WEIR_GUARD_BREAKER,  /* no calls while too many of the latest ones failed or were slow   */
+    WEIR_GUARD_MUTEX,    /* one holder at a time, with a fencing token                       */
+    WEIR_GUARD_ADAPTIVE, /* at most as many at a time as latency shows to be good            */
+    WEIR_GUARD_BUDGET,   /* retries: a share of first calls; see weir_retry                  */
 } weir_guard_kind;
 
 typedef enum weir_guard_mode { /* 0: the first one of its kind */
-    WEIR_WEIGHTED = 1,         /* frequency: this window, and the last one by its share         */
-    WEIR_FIXED,                /* frequency: windows that begin at multiples of the period      */
-    WEIR_EXACT,                /* frequency: any window of that length; `limit` times 8 bytes   */
-    WEIR_CYCLES,               /* rate: `limit` per cycle, whenever in it                       */
-    WEIR_SMOOTH,               /* rate: one every period_ns / limit, after a burst              */
-    WEIR_BY_COUNT,             /* breaker: the latest `window` calls                            */
-    WEIR_BY_TIME,              /* breaker: the latest `window` seconds                          */
-    WEIR_GRADIENT,             /* adaptive: follows the trend of latency                        */
-    WEIR_AIMD,                 /* adaptive: +1 while calls are fast, x 0.9 when one is slow or fails */
+                               WEIR_WEIGHTED =
+                                   1, /* frequency: this window, and the last one by its share         */
+                               WEIR_FIXED, /* frequency: windows that begin at multiples of the period      */
+                               WEIR_EXACT, /* frequency: any window of that length; `limit` times 8 bytes   */
+                               WEIR_CYCLES, /* rate: `limit` per cycle, whenever in it                       */
+                               WEIR_SMOOTH, /* rate: one every period_ns / limit, after a burst              */
+                               WEIR_BY_COUNT, /* breaker: the latest `window` calls                            */
+                               WEIR_BY_TIME, /* breaker: the latest `window` seconds                          */
+                               WEIR_GRADIENT, /* adaptive: follows the trend of latency                        */
+                               WEIR_AIMD, /* adaptive: +1 while calls are fast, x 0.9 when one is slow or fails */
 } weir_guard_mode;
 
 typedef enum weir_breaker_state {
-    WEIR_CLOSED = 1, /* calls pass and are counted                                              */
-    WEIR_OPEN,       /* none pass until the wait is over                                        */
-    WEIR_HALF_OPEN,  /* `probes` calls pass; their outcomes decide                              */
-    WEIR_DISABLED,   /* all pass, nothing is counted                                            */
+    WEIR_CLOSED = 1,   /* calls pass and are counted                                              */
+    WEIR_OPEN,         /* none pass until the wait is over                                        */
+    WEIR_HALF_OPEN,    /* `probes` calls pass; their outcomes decide                              */
+    WEIR_DISABLED,     /* all pass, nothing is counted                                            */
     WEIR_METRICS_ONLY, /* all pass and are counted; it never opens                              */
     WEIR_FORCED_OPEN,  /* none pass                                                             */
 } weir_breaker_state;
@@ -66,11 +69,11 @@ typedef enum weir_breaker_state {
 /* What a breaker (and an adaptive guard) makes of a call that ended. */
 typedef enum weir_verdict { WEIR_SUCCESS = 1, WEIR_FAILURE, WEIR_IGNORE } weir_verdict;
 
-#define WEIR_NO_CALLS      INT64_MIN        /* in `limit`: none may enter                       */
-#define WEIR_NO_WAIT       INT64_C(-1)      /* in `wait_ns`: look once                          */
-#define WEIR_NO_WAITERS    INT64_C(-1)      /* in `waiters_max`: refuse instead of waiting      */
-#define WEIR_GUARD_WAIT    ((weir_time)-2)  /* as a deadline: wait as long as `wait_ns` says    */
-#define WEIR_PERMITS_MAX   INT64_C(2147483647) /* the highest limit                             */
+#define WEIR_NO_CALLS    INT64_MIN           /* in `limit`: none may enter                       */
+#define WEIR_NO_WAIT     INT64_C(-1)         /* in `wait_ns`: look once                          */
+#define WEIR_NO_WAITERS  INT64_C(-1)         /* in `waiters_max`: refuse instead of waiting      */
+#define WEIR_GUARD_WAIT  ((weir_time)-2)     /* as a deadline: wait as long as `wait_ns` says    */
+#define WEIR_PERMITS_MAX INT64_C(2147483647) /* the highest limit                             */
 
 typedef struct weir_guard_event weir_guard_event;
 
@@ -78,49 +81,80 @@ typedef struct weir_guard_options { /* zero in any field asks for its default */
     size_t size;
     weir_guard_kind kind;
     weir_guard_mode mode;
-    int64_t limit;       /* bulkhead 50, rate 100, adaptive 20 to begin with, budget 10 tokens; concurrency and
+    int64_t
+        limit; /* bulkhead 50, rate 100, adaptive 20 to begin with, budget 10 tokens; concurrency and
                             frequency: to be given. 1 to WEIR_PERMITS_MAX (WEIR_EXACT: 1000000), WEIR_NO_CALLS  */
-    int64_t period_ns;   /* rate 500 ms, frequency 1 h                                                         */
-    int64_t burst;       /* WEIR_SMOOTH: calls that may come at once; default 1                                */
-    int64_t initial_ns;  /* WEIR_SMOOTH: the first call comes not before that; default 0                       */
-    int64_t wait_ns;     /* how long WEIR_GUARD_WAIT waits: default rate 5 s, concurrency for ever, others
+    int64_t
+        period_ns; /* rate 500 ms, frequency 1 h                                                         */
+    int64_t
+        burst; /* WEIR_SMOOTH: calls that may come at once; default 1                                */
+    int64_t
+        initial_ns; /* WEIR_SMOOTH: the first call comes not before that; default 0                       */
+    int64_t
+        wait_ns; /* how long WEIR_GUARD_WAIT waits: default rate 5 s, concurrency for ever, others
                             WEIR_NO_WAIT                                                                       */
-    int64_t waiters_max; /* most waiters at a time, beyond which callers are refused; default no limit         */
+    int64_t
+        waiters_max; /* most waiters at a time, beyond which callers are refused; default no limit         */
 
     /* breaker */
-    double failure_percent; /* opens at this share of failures, above 0 up to 100; default 95                  */
-    double slow_percent;    /* or at this share of slow calls; default 100                                     */
-    int64_t slow_ns;        /* a call that takes longer is slow; default 60 s                                  */
-    int64_t window;         /* calls or seconds, 1 to 1000000 (by time: 86400); default 100                    */
-    int64_t minimum;        /* calls before a share means anything; default 100, by count at most `window`     */
-    int64_t probes;         /* calls that pass while half open; default 10                                     */
-    int64_t open_ns;        /* stays open for so long; at least 1 ms, default 60 s                             */
-    double open_growth;     /* each further opening in a row lasts so many times longer, 1 to 1000; default 1  */
-    int64_t open_max_ns;    /* but not longer than that; default one day                                       */
-    double open_jitter;     /* 0 to 1: by chance that share shorter or longer; default 0                       */
-    int64_t half_open_ns;   /* stays half open for so long, then becomes half_open_then; default open_ns,
+    double
+        failure_percent; /* opens at this share of failures, above 0 up to 100; default 95                  */
+    double
+        slow_percent; /* or at this share of slow calls; default 100                                     */
+    int64_t
+        slow_ns; /* a call that takes longer is slow; default 60 s                                  */
+    int64_t
+        window; /* calls or seconds, 1 to 1000000 (by time: 86400); default 100                    */
+    int64_t
+        minimum; /* calls before a share means anything; default 100, by count at most `window`     */
+    int64_t
+        probes; /* calls that pass while half open; default 10                                     */
+    int64_t
+        open_ns; /* stays open for so long; at least 1 ms, default 60 s                             */
+    double
+        open_growth; /* each further opening in a row lasts so many times longer, 1 to 1000; default 1  */
+    int64_t
+        open_max_ns; /* but not longer than that; default one day                                       */
+    double
+        open_jitter; /* 0 to 1: by chance that share shorter or longer; default 0                       */
+    int64_t
+        half_open_ns; /* stays half open for so long, then becomes half_open_then; default open_ns,
                                WEIR_FOREVER: without end                                                       */
-    weir_breaker_state half_open_then; /* WEIR_OPEN (default) or WEIR_CLOSED                                   */
-    weir_breaker_state initial;        /* default WEIR_CLOSED                                                  */
-    bool auto_half_open;               /* the state reads half open once the wait is over; else a call must come */
-    weir_verdict other_errors;         /* of errors that are not failures; default WEIR_IGNORE                 */
+    weir_breaker_state
+        half_open_then; /* WEIR_OPEN (default) or WEIR_CLOSED                                   */
+    weir_breaker_state
+        initial; /* default WEIR_CLOSED                                                  */
+    bool
+        auto_half_open; /* the state reads half open once the wait is over; else a call must come */
+    weir_verdict
+        other_errors; /* of errors that are not failures; default WEIR_IGNORE                 */
 
     /* adaptive */
-    int64_t limit_min, limit_max; /* bounds of the limit; default 1 and 1000                                   */
-    int64_t latency_ns;           /* WEIR_AIMD: a call that takes longer is slow; default 1 s                  */
+    int64_t limit_min,
+        limit_max; /* bounds of the limit; default 1 and 1000                                   */
+    int64_t
+        latency_ns; /* WEIR_AIMD: a call that takes longer is slow; default 1 s                  */
 
-    double budget_percent; /* budget: so many retries per hundred first calls; default 20                      */
+    double
+        budget_percent; /* budget: so many retries per hundred first calls; default 20                      */
 
     /* Functions, of this handle's process only. They are called with no lock held. */
-    const int *failures;  /* breaker: only these errors are failures; default: all. Copied            */
-    size_t failure_count; /* at most 32                                                               */
-    const int *ignored;   /* breaker: these never are; beats `failures`. Copied                       */
-    size_t ignored_count; /* at most 32                                                               */
-    weir_verdict (*judge)(int error, const void *result, void *arg); /* breaker, adaptive: decides instead; 0: as usual */
+    const int
+        *failures; /* breaker: only these errors are failures; default: all. Copied            */
+    size_t
+        failure_count; /* at most 32                                                               */
+    const int
+        *ignored; /* breaker: these never are; beats `failures`. Copied                       */
+    size_t
+        ignored_count; /* at most 32                                                               */
+    weir_verdict (*judge)(int error, const void *result,
+                          void *arg); /* breaker, adaptive: decides instead; 0: as usual */
     void *judge_arg;
-    bool (*drain_on)(int error, const void *result, void *arg); /* rate: drains when a call ends so   */
+    bool (*drain_on)(int error, const void *result,
+                     void *arg); /* rate: drains when a call ends so   */
     void *drain_arg;
-    int64_t (*open_for)(uint64_t attempt, void *arg); /* breaker: how long the n-th opening in a row lasts, in
+    int64_t (*open_for)(uint64_t attempt,
+                        void *arg); /* breaker: how long the n-th opening in a row lasts, in
                                                          place of open_ns                              */
     void *open_arg;
     void (*on_event)(const weir_guard_event *event, void *arg);
@@ -176,15 +210,20 @@ int weir_guard_change(weir_guard *guard, const weir_guard_options *to,
 typedef struct weir_permit {
     weir_guard *guard; /* NULL: empty                                                           */
     const void *place;
-    int64_t permits;    /* how many were taken                                                  */
-    uint64_t token;     /* mutex: grows with each holder, so that a resource can refuse an earlier one */
+    int64_t permits; /* how many were taken                                                  */
+    uint64_t
+        token; /* mutex: grows with each holder, so that a resource can refuse an earlier one */
     weir_time since;
     weir_time retry_at; /* after a refusal: not before that, WEIR_FOREVER: not known             */
 } weir_permit;
 #ifdef __cplusplus
 #define WEIR_PERMIT weir_permit()
 #else
-#define WEIR_PERMIT (weir_permit){ .guard = NULL }
+#define WEIR_PERMIT   \
+    (weir_permit)     \
+    {                 \
+        .guard = NULL \
+    }
 #endif
 
 /* Enters: waits for its turn until the deadline; WEIR_NOW_OR_NEVER looks once, WEIR_GUARD_WAIT waits as long as the
@@ -202,7 +241,8 @@ int weir_guard_enter_n(weir_permit *out, weir_guard *guard, int64_t permits,
 
 /* Reserves without waiting: answers after how many nanoseconds the caller may go on (0: now), at most patience_ns, and
  * the permits are taken. Negative: refused, or errors as weir_guard_enter_n. Only a rate says more than 0. */
-int64_t weir_guard_reserve(weir_permit *out, weir_guard *guard, int64_t permits, int64_t patience_ns);
+int64_t weir_guard_reserve(weir_permit *out, weir_guard *guard, int64_t permits,
+                           int64_t patience_ns);
 
 /* Leaves. A rate's or frequency's permit may simply be forgotten instead. `error` is how the call ended, 0 or negative; breakers and adaptive guards learn from it. Empties the permit.
  * WEIR_EALREADY: the permit is empty; it was left before, or never given. WEIR_EINVAL: NULL, or not a permit. */
@@ -244,26 +284,26 @@ typedef struct weir_guard_stats { /* a snapshot, of one moment */
     size_t size;
     weir_guard_kind kind;
     weir_guard_mode mode;
-    int64_t limit;          /* now; an adaptive guard's moves                                   */
-    int64_t used;           /* permits held, in the whole scope                                 */
-    int64_t available;      /* permits that could be had now; a rate's debt is negative         */
-    int64_t waiting;        /* callers that wait                                                */
-    weir_time retry_at;     /* from when on one more call could enter: now, or as in a permit   */
-    int64_t cycle;          /* rate: number of the present one                                  */
+    int64_t limit;      /* now; an adaptive guard's moves                                   */
+    int64_t used;       /* permits held, in the whole scope                                 */
+    int64_t available;  /* permits that could be had now; a rate's debt is negative         */
+    int64_t waiting;    /* callers that wait                                                */
+    weir_time retry_at; /* from when on one more call could enter: now, or as in a permit   */
+    int64_t cycle;      /* rate: number of the present one                                  */
     /* calls through this process's handle, since it was opened. A breaker counts a call as entered when it ends; rates
      * and frequencies do not count those that leave */
     uint64_t entered, refused, left, released, cancelled;
     uint64_t succeeded, failed, ignored, slow; /* of those that left: breaker, adaptive         */
     /* breaker: the present window */
     weir_breaker_state state;
-    uint64_t epoch;           /* grows with each state                                          */
-    uint64_t attempt;         /* openings in a row                                              */
-    uint64_t not_permitted;   /* refused in this state                                          */
+    uint64_t epoch;         /* grows with each state                                          */
+    uint64_t attempt;       /* openings in a row                                              */
+    uint64_t not_permitted; /* refused in this state                                          */
     int64_t stored, stored_failed, stored_slow, stored_slow_failed;
-    int64_t stored_ns;        /* sum of their durations                                         */
-    double failure_percent;   /* -1: too few calls                                              */
+    int64_t stored_ns;      /* sum of their durations                                         */
+    double failure_percent; /* -1: too few calls                                              */
     double slow_percent;
-    int64_t probes_out;       /* half open: calls that passed and have not ended                */
+    int64_t probes_out; /* half open: calls that passed and have not ended                */
 } weir_guard_stats;
 
 /* Fills `out`, whose size the caller set. Reserves and counts nothing. WEIR_EINVAL: NULL, or no size. */
@@ -273,19 +313,19 @@ int weir_guard_stats_get(weir_guard_stats *out, weir_guard *guard);
 int weir_guard_describe(weir_message *out, weir_guard *guard);
 
 /* Name, number, label. Numbers are ABI. */
-#define WEIR_GUARD_EVENTS(X)                 \
-    X(ENTERED, 1, "entered")                 \
-    X(REFUSED, 2, "refused")                 \
-    X(LEFT, 3, "left")                       \
-    X(CANCELLED, 4, "cancelled")             \
-    X(SUCCEEDED, 5, "succeeded")             \
-    X(FAILED, 6, "failed")                   \
-    X(IGNORED, 7, "ignored")                 \
-    X(DRAINED, 8, "drained")                 \
-    X(TRANSITION, 9, "transition")           \
-    X(RESET, 10, "reset")                    \
+#define WEIR_GUARD_EVENTS(X)                  \
+    X(ENTERED, 1, "entered")                  \
+    X(REFUSED, 2, "refused")                  \
+    X(LEFT, 3, "left")                        \
+    X(CANCELLED, 4, "cancelled")              \
+    X(SUCCEEDED, 5, "succeeded")              \
+    X(FAILED, 6, "failed")                    \
+    X(IGNORED, 7, "ignored")                  \
+    X(DRAINED, 8, "drained")                  \
+    X(TRANSITION, 9, "transition")            \
+    X(RESET, 10, "reset")                     \
     X(TOO_MANY_FAILED, 11, "too_many_failed") \
-    X(TOO_MANY_SLOW, 12, "too_many_slow")    \
+    X(TOO_MANY_SLOW, 12, "too_many_slow")     \
     X(CHANGED, 13, "changed")
 
 typedef enum weir_guard_event_type {
@@ -301,11 +341,11 @@ struct weir_guard_event {
     weir_guard *guard;
     const char *name;
     weir_time at;
-    int64_t permits;                /* entered, refused, left, drained: how many                 */
-    int error;                      /* refused: why; failed, ignored: as given to leave          */
-    int64_t duration_ns;            /* succeeded, failed, ignored                                */
-    weir_time retry_at;             /* refused                                                   */
-    weir_breaker_state from, to;    /* transition                                                */
+    int64_t permits;             /* entered, refused, left, drained: how many                 */
+    int error;                   /* refused: why; failed, ignored: as given to leave          */
+    int64_t duration_ns;         /* succeeded, failed, ignored                                */
+    weir_time retry_at;          /* refused                                                   */
+    weir_breaker_state from, to; /* transition                                                */
 };
 
 /* "entered" and the like; "?" for a number that is not in the table. Static storage. */
@@ -335,14 +375,16 @@ const char *weir_breaker_state_name(weir_breaker_state state);
 
 typedef struct weir_retry_options { /* zero in any field asks for its default */
     size_t size;
-    uint32_t attempts;  /* in all, at least 1; default 3                                        */
-    int64_t first_ns;   /* pause before the second; default 100 ms                              */
-    double growth;      /* each pause so many times the one before, 1 to 1000; default 2        */
-    int64_t max_ns;     /* but not longer than that; default 30 s                               */
-    double jitter;      /* 0 to 1: by chance that share shorter; default 0: none                */
-    weir_guard *budget; /* of kind WEIR_GUARD_BUDGET; each attempt but the first takes one of its tokens,
+    uint32_t attempts; /* in all, at least 1; default 3                                        */
+    int64_t first_ns;  /* pause before the second; default 100 ms                              */
+    double growth;     /* each pause so many times the one before, 1 to 1000; default 2        */
+    int64_t max_ns;    /* but not longer than that; default 30 s                               */
+    double jitter;     /* 0 to 1: by chance that share shorter; default 0: none                */
+    weir_guard
+        *budget; /* of kind WEIR_GUARD_BUDGET; each attempt but the first takes one of its tokens,
                            each first one earns budget_percent / 100; default: none             */
-    bool (*again)(int error, void *arg); /* whether that error is worth another attempt; default: all
+    bool (*again)(int error,
+                  void *arg); /* whether that error is worth another attempt; default: all
                                             but WEIR_ECANCELED, WEIR_EINVAL and WEIR_ECLOSED    */
     void *again_arg;
 } weir_retry_options;
@@ -360,12 +402,16 @@ int64_t weir_backoff(uint32_t attempt, uint64_t luck, const weir_retry_options *
 
 /* ---- stores ---------------------------------------------------------------------------------- */
 
-/* A store of this process: names of their own. WEIR_ENOMEM. */
+/* The store that NULL stands for: of this process, and always there. Not to be freed. */
+weir_store *weir_store_default(void);
+
+/* Another store of this process: names of their own. WEIR_EINVAL: NULL. WEIR_ENOMEM. */
 int weir_store_local(weir_store **out);
 
 typedef struct weir_host_options { /* zero in any field asks for its default */
     size_t size;
-    const char *directory; /* default: /dev/shm/weir-<effective user id>. Made with mode 0700 if it is missing; must belong to
+    const char *
+        directory; /* default: /dev/shm/weir-<effective user id>. Made with mode 0700 if it is missing; must belong to
                               the user and be closed to others                                  */
 } weir_host_options;
 #define WEIR_HOST(...) WEIR_SIZED(weir_host_options, __VA_ARGS__)

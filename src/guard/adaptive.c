@@ -8,11 +8,11 @@
 
 #include "guard/math.h"
 
-#define DECREASE  0.9
-#define STEP      0.2   /* of the way to the new limit, per call                                 */
-#define SLACK     1.5   /* latency may be so many times the usual before the limit falls         */
-#define LONG_RUN  600.0 /* calls over which latency is averaged                                  */
-#define WARM_UP   10    /* calls whose plain mean is the usual latency                           */
+#define DECREASE 0.9
+#define STEP     0.2   /* of the way to the new limit, per call                                 */
+#define SLACK    1.5   /* latency may be so many times the usual before the limit falls         */
+#define LONG_RUN 600.0 /* calls over which latency is averaged                                  */
+#define WARM_UP  10    /* calls whose plain mean is the usual latency                           */
 
 static double bounded(const struct wr_adaptive *a, double limit)
 {
@@ -81,7 +81,8 @@ static void gradient(struct wr_adaptive *a, bool failed, int64_t ns, int64_t use
         return; /* the limit was not what held calls back */
     ratio = failed ? 0.5 : SLACK * a->usual_ns / present;
     ratio = ratio < 0.5 ? 0.5 : ratio > 1 ? 1 : ratio;
-    a->exact += (a->exact * ratio + (failed ? 0 : root(a->exact)) - a->exact) * STEP / root(a->exact);
+    a->exact +=
+        (a->exact * ratio + (failed ? 0 : root(a->exact)) - a->exact) * STEP / root(a->exact);
     a->exact = bounded(a, a->exact);
 }
 

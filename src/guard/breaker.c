@@ -186,8 +186,8 @@ void wr_breaker_end(struct wr_breaker *b, const struct wr_breaker_step *step, ui
 
 /* ---- the operator ---------------------------------------------------------------------------- */
 
-bool wr_breaker_set(struct wr_breaker *b, const struct wr_breaker_step *step,
-                    weir_breaker_state to, weir_time until)
+bool wr_breaker_set(struct wr_breaker *b, const struct wr_breaker_step *step, weir_breaker_state to,
+                    weir_time until)
 {
     if (b->state == to) {
         if (to == WEIR_OPEN && until)

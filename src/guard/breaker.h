@@ -48,7 +48,8 @@ int64_t wr_breaker_open_ns(const struct wr_breaker_settings *set, uint64_t attem
 /* What a step needs besides the breaker. */
 struct wr_breaker_step {
     weir_time now;
-    uint64_t luck; /* for how long an opening lasts that comes of this step                        */
+    uint64_t
+        luck; /* for how long an opening lasts that comes of this step                        */
     struct wr_breaker_news *news;
 };
 
@@ -67,8 +68,8 @@ void wr_breaker_end(struct wr_breaker *b, const struct wr_breaker_step *step, ui
 void wr_breaker_undo(struct wr_breaker *b, uint64_t epoch);
 
 /* The operator's. False: there is no way from here to there. `until`: of OPEN. */
-bool wr_breaker_set(struct wr_breaker *b, const struct wr_breaker_step *step,
-                    weir_breaker_state to, weir_time until);
+bool wr_breaker_set(struct wr_breaker *b, const struct wr_breaker_step *step, weir_breaker_state to,
+                    weir_time until);
 void wr_breaker_reset(struct wr_breaker *b, const struct wr_breaker_step *step);
 
 /* Shares in percent; -1: too few calls. */

@@ -13,7 +13,7 @@ struct model {
     weir_breaker_state state;
     int64_t since; /* of the state: its number, to tell calls of earlier ones apart */
     int64_t window_since;
-    bool small;    /* the window is that of half open */
+    bool small; /* the window is that of half open */
     int64_t out, attempt;
     weir_time until;
     struct {
@@ -233,9 +233,7 @@ static void test_breakers_do_what_the_plain_machine_does(void **state)
 
 static void test_open_waits_grow_up_to_a_cap_and_vary_by_chance(void **state)
 {
-    struct wr_breaker_settings set = {
-        .open_ns = 5000, .open_growth = 1.5, .open_max_ns = 100000
-    };
+    struct wr_breaker_settings set = { .open_ns = 5000, .open_growth = 1.5, .open_max_ns = 100000 };
 
     (void)state;
     assert_int_equal(wr_breaker_open_ns(&set, 1, 7), 5000);

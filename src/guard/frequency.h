@@ -13,8 +13,8 @@
 struct wr_frequency {
     int64_t limit, period;
     weir_guard_mode mode;
-    weir_time begin;        /* of the present window                                             */
-    int64_t current, last;  /* permits in it, and in the one before                             */
+    weir_time begin;       /* of the present window                                             */
+    int64_t current, last; /* permits in it, and in the one before                             */
     uint32_t room, first, count;
     weir_time moment[];
 };

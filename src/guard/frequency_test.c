@@ -98,7 +98,8 @@ static void life(weir_guard_mode mode)
         weir_time when;
 
         now += chance(85) ? between(0, d / 4 + 1) : chance(80) ? between(0, 3 * d) : 0;
-        if (went_count && chance(10)) { /* a call that was not made after all: one that still counts */
+        if (went_count &&
+            chance(10)) { /* a call that was not made after all: one that still counts */
             int k = (int)between(0, went_count - 1);
             wr_frequency_give(f, now, went[k].n, went[k].at);
             went[k] = went[--went_count];

@@ -21,9 +21,9 @@ struct wr_tally {
 struct wr_outcomes {
     int64_t size;
     bool by_time;
-    int64_t at;             /* the slot to write next                                           */
-    int64_t second;         /* the latest second                                                */
-    weir_time second_end;   /* saves a division                                                 */
+    int64_t at;           /* the slot to write next                                           */
+    int64_t second;       /* the latest second                                                */
+    weir_time second_end; /* saves a division                                                 */
     struct wr_tally sum;
     union {
         uint64_t slot[1];

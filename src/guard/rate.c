@@ -327,7 +327,8 @@ void wr_rate_change(struct wr_rate *rate, weir_time now, int64_t limit, int64_t 
         return;
     }
     refresh(rate, now);
-    if (period != rate->period) { /* counted anew from now: an earlier start would earn in hindsight */
+    if (period !=
+        rate->period) { /* counted anew from now: an earlier start would earn in hindsight */
         rate->start = wr_max(now, cycle_begin(rate, rate->cycle));
         rate->cycle = 0;
         rate->period = period;

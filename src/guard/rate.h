@@ -21,9 +21,9 @@ struct wr_hole {
 struct wr_rate {
     int64_t limit, period, burst; /* burst: smooth mode only                                    */
     bool smooth;
-    uint32_t era;       /* grows when positions are numbered anew: limit or period changed      */
-    weir_time start;    /* where cycle 0 begins                                                 */
-    int64_t cycle;      /* as of the latest refresh                                             */
+    uint32_t era;        /* grows when positions are numbered anew: limit or period changed      */
+    weir_time start;     /* where cycle 0 begins                                                 */
+    int64_t cycle;       /* as of the latest refresh                                             */
     weir_time cycle_end; /* saves a division while the cycle lasts                              */
     int64_t available;
     struct wr_hole hole[WR_HOLES_MAX];

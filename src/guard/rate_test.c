@@ -197,9 +197,8 @@ static void life_of_many_permits(void)
         }
         available = available + (c - cycle) * L > L ? L : available + (c - cycle) * L;
         cycle = c;
-        wait = available >= n
-                   ? 0
-                   : ((c + 1) * P - t) + (__int128)P * ((n - available + L - 1) / L - 1);
+        wait = available >= n ? 0
+                              : ((c + 1) * P - t) + (__int128)P * ((n - available + L - 1) / L - 1);
         if (available < INT64_MIN / 4)
             return; /* debts beyond what can be told apart */
         went = take(&rate, now, n, patience) >= 0;

@@ -7,10 +7,9 @@
 #include "base/os.h"
 #include "runtime/runtime.h"
 #include "store/spin.h"
-#include "store/store.h"
 
 #include <assert.h>
-#include <string.h>
+#include <weir/sys/store.h>
 
 /* Under the lock, except `word`:
  *     word & SLOW   <=>  the line is not empty, or `frozen`
@@ -36,7 +35,7 @@ static_assert(sizeof(struct local_place) <= sizeof(weir_place), "a place has roo
 static const weir_store_ops local_ops;
 static weir_store default_store = { &local_ops };
 
-weir_store *wr_store_default(void)
+weir_store *weir_store_default(void)
 {
     return &default_store;
 }

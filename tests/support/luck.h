@@ -39,18 +39,18 @@ static inline bool chance(int percent)
     return between(1, 100) <= percent;
 }
 
-#define MUST_BE(got, wanted)                                                                      \
-    do {                                                                                          \
-        long long got_ = (long long)(got), wanted_ = (long long)(wanted);                         \
-        if (got_ != wanted_)                                                                      \
-            fail_msg("%s:%d: %s is %lld, not %s = %lld (WEIR_SEED=%llu)", __FILE__, __LINE__, #got, \
-                     got_, #wanted, wanted_, (unsigned long long)life_seed);                      \
+#define MUST_BE(got, wanted)                                                                  \
+    do {                                                                                      \
+        long long got_ = (long long)(got), wanted_ = (long long)(wanted);                     \
+        if (got_ != wanted_)                                                                  \
+            fail_msg("%s:%d: %s is %lld, not %s = %lld (WEIR_SEED=%llu)", __FILE__, __LINE__, \
+                     #got, got_, #wanted, wanted_, (unsigned long long)life_seed);            \
     } while (0)
-#define MUST(condition)                                                                          \
-    do {                                                                                         \
-        if (!(condition))                                                                        \
-            fail_msg("%s:%d: not so: %s (WEIR_SEED=%llu)", __FILE__, __LINE__, #condition,       \
-                     (unsigned long long)life_seed);                                             \
+#define MUST(condition)                                                                    \
+    do {                                                                                   \
+        if (!(condition))                                                                  \
+            fail_msg("%s:%d: not so: %s (WEIR_SEED=%llu)", __FILE__, __LINE__, #condition, \
+                     (unsigned long long)life_seed);                                       \
     } while (0)
 
 enum { LIVES = SANITIZED ? 10000 : 100000 };

@@ -20,14 +20,20 @@ typedef struct weir_cell weir_cell;
 typedef struct weir_cell_spec {
     size_t size;
     const char *name;
-    uint32_t kind;     /* the guard's, and the version of the layout of its state: two that differ in either */
-    uint32_t version;  /* do not share a cell                                                        */
-    size_t state_size; /* of a new cell; one that exists keeps its own                               */
-    bool create;       /* make it if there is none                                                   */
-    void (*init)(void *state, const void *arg); /* fills the zeroed state of a new cell               */
+    uint32_t
+        kind; /* the guard's, and the version of the layout of its state: two that differ in either */
+    uint32_t
+        version; /* do not share a cell                                                        */
+    size_t
+        state_size; /* of a new cell; one that exists keeps its own                               */
+    bool create;    /* make it if there is none                                                   */
+    void (*init)(void *state,
+                 const void *arg); /* fills the zeroed state of a new cell               */
     const void *arg;
-    bool (*is_sound)(const void *state, size_t state_size); /* whether a state that was found can be one  */
-    bool (*is_whole)(const void *state, weir_time now); /* whether it is as good as new, if no permit is out */
+    bool (*is_sound)(const void *state,
+                     size_t state_size); /* whether a state that was found can be one  */
+    bool (*is_whole)(const void *state,
+                     weir_time now); /* whether it is as good as new, if no permit is out */
 } weir_cell_spec;
 
 /* A place in a cell's line. The waiter's, from join to part. */
@@ -50,7 +56,8 @@ typedef struct weir_store_ops {
     void (*free_store)(weir_store *store);
 
     /* Opens the cell, or makes it. WEIR_ENOENT, WEIR_EFOREIGN, WEIR_ENOMEM, -errno. */
-    int (*open)(weir_cell **out, weir_store *store, const weir_cell_spec *spec, weir_message *message);
+    int (*open)(weir_cell **out, weir_store *store, const weir_cell_spec *spec,
+                weir_message *message);
     void (*close)(weir_cell *cell);
 
     /* Locks are held for some dozen instructions, never across a wait or a call of the user's. Several cells are locked

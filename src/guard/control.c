@@ -1,0 +1,144 @@
+/* Guards as their operator sees them: settings that change, states that are set.
+ * SPDX-License-Identifier: MIT */
+#include "base/options.h"
+#include "base/os.h"
+#include "guard/guard.h"
+
+#include <stdio.h>
+
+/* Under the lock. */
+static int apply(struct weir_guard *guard, const weir_guard_options *to,
+                 const weir_guard_options *expected, weir_message *message)
+{
+    struct wr_state *state = wr_guard_write(guard);
+    struct wr_settings set;
+    int rc;
+
+    if (!wr_settings_match(&state->set, expected))
+        return WEIR_EALREADY;
+    rc = wr_settings_change(&set, &state->set, to, message);
+    if (rc)
+        return rc;
+    guard->kind->change(state, &set, wr_os_now());
+    state->set = set;
+    wr_store(&guard->limit, set.limit, relaxed);
+    guard->ops->tell(guard->cell); /* the first in line may fit now */
+    return 0;
+}
+
+int weir_guard_change(weir_guard *guard, const weir_guard_options *to,
+                      const weir_guard_options *expected, weir_message *message)
+{
+    weir_guard_options all, old;
+    int rc = guard && to ? wr_options_load(&all, sizeof(all), to) : WEIR_EINVAL;
+
+    if (message)
+        message->text[0] = '\0';
+    if (!rc)
+        rc = wr_options_load(&old, sizeof(old), expected);
+    if (!rc)
+        rc = wr_guard_lock(guard);
+    if (!rc) {
+        rc = apply(guard, &all, &old, message);
+        wr_guard_unlock(guard);
+    }
+    if (!rc)
+        wr_guard_tell(guard, &(weir_guard_event){ .type = WEIR_EVENT_CHANGED, .at = wr_os_now() });
+    if (rc && message && !message->text[0])
+        snprintf(message->text, sizeof(message->text), "%s",
+                 rc == WEIR_EALREADY ? "the settings are not the expected ones"
+                                     : weir_strerror(rc));
+    return rc;
+}
+
+int64_t weir_guard_drain(weir_guard *guard)
+{
+    weir_time now = wr_os_now();
+    int64_t drained;
+    int rc;
+
+    if (!guard || guard->kind != &wr_kind_rate)
+        return WEIR_EINVAL;
+    rc = wr_guard_lock(guard);
+    if (rc)
+        return rc;
+    drained = wr_rate_drain(&wr_guard_write(guard)->as.rate, now);
+    wr_guard_unlock(guard);
+    wr_guard_tell(guard,
+                  &(weir_guard_event){ .type = WEIR_EVENT_DRAINED, .at = now, .permits = drained });
+    return drained;
+}
+
+const char *weir_breaker_state_name(weir_breaker_state state)
+{
+    static const char *const names[] = { "?",        "closed",       "open",       "half open",
+                                         "disabled", "metrics only", "forced open" };
+
+    return state >= WEIR_CLOSED && state <= WEIR_FORCED_OPEN ? names[state] : names[0];
+}
+
+/* Under the lock. */
+static int set_state(struct wr_call *call, weir_breaker_state to, weir_time until,
+                     weir_breaker_state expected, weir_message *message)
+{
+    struct wr_breaker *b = wr_state_breaker(wr_guard_write(call->guard));
+    struct wr_breaker_step step = { .now = call->now,
+                                    .luck = (uint64_t)call->now * 0x9e3779b97f4a7c15u,
+                                    .news = &call->news.breaker };
+    weir_breaker_state from;
+
+    wr_breaker_refresh(b, &step);
+    from = b->state;
+    if ((!expected || expected == from) && wr_breaker_set(b, &step, to, until)) {
+        if (call->guard->open_for && to == WEIR_OPEN && !until && call->news.breaker.count) {
+            call->news.attempt = b->attempt;
+            call->news.epoch = b->epoch;
+        }
+        return 0;
+    }
+    if (message)
+        snprintf(message->text, sizeof(message->text), "the breaker is %s: it cannot become %s%s%s",
+                 weir_breaker_state_name(from), weir_breaker_state_name(to),
+                 expected && expected != from ? ", expected it to be " : "",
+                 expected && expected != from ? weir_breaker_state_name(expected) : "");
+    return WEIR_EALREADY;
+}
+
+int weir_guard_set_state(weir_guard *guard, weir_breaker_state to, weir_time until,
+                         weir_breaker_state expected, weir_message *message)
+{
+    struct wr_call call = { .guard = guard, .n = 1, .now = wr_os_now() };
+    int rc;
+
+    if (message)
+        message->text[0] = '\0';
+    if (!guard || guard->kind != &wr_kind_breaker || to < WEIR_CLOSED || to > WEIR_FORCED_OPEN)
+        return WEIR_EINVAL;
+    rc = wr_guard_lock(guard);
+    if (rc)
+        return rc;
+    rc = set_state(&call, to, until, expected, message);
+    guard->ops->tell(guard->cell);
+    wr_guard_unlock(guard);
+    wr_guard_tell_news(guard, &call.news, call.now);
+    return rc;
+}
+
+int weir_guard_reset(weir_guard *guard)
+{
+    struct wr_call call = { .guard = guard, .n = 1, .now = wr_os_now() };
+    struct wr_breaker_step step = { .now = call.now, .news = &call.news.breaker };
+    int rc;
+
+    if (!guard || guard->kind != &wr_kind_breaker)
+        return WEIR_EINVAL;
+    rc = wr_guard_lock(guard);
+    if (rc)
+        return rc;
+    wr_breaker_reset(wr_state_breaker(wr_guard_write(guard)), &step);
+    guard->ops->tell(guard->cell);
+    wr_guard_unlock(guard);
+    wr_guard_tell_news(guard, &call.news, call.now);
+    wr_guard_tell(guard, &(weir_guard_event){ .type = WEIR_EVENT_RESET, .at = call.now });
+    return 0;
+}

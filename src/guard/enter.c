@@ -1,0 +1,377 @@
+/* Entering a guard: at once, by a reservation, or in its line.
+ * SPDX-License-Identifier: MIT */
+#include "base/assert.h"
+#include "base/os.h"
+#include "guard/guard.h"
+#include "guard/math.h"
+
+#include <weir/runtime.h>
+#include <weir/wait.h>
+
+void wr_fast_fold(struct weir_guard *guard)
+{
+    if (guard->fast && wr_load(guard->fast, relaxed) >> 63) {
+        wr_sub(guard->fast, UINT64_C(1) << 63, relaxed);
+        wr_store(&guard->counts.entered,
+                 wr_load(&guard->counts.entered, relaxed) + (UINT64_C(1) << 31), relaxed);
+    }
+}
+
+void wr_guard_unlock(struct weir_guard *guard)
+{
+    if (guard->kind == &wr_kind_breaker) {
+        const struct wr_breaker *b = wr_state_breaker(wr_guard_read(guard));
+        uint64_t phase = b->epoch << 3 | (uint64_t)b->state;
+        if (wr_load(guard->hint, relaxed) != phase)
+            wr_store(guard->hint, phase, release);
+    }
+    guard->ops->unlock(guard->cell);
+}
+
+int wr_permit_check(const weir_permit *permit, const struct weir_guard *guard, int64_t n)
+{
+    if (!permit || !guard || n < 1 || n > WEIR_PERMITS_MAX)
+        return WEIR_EINVAL;
+    if (permit->guard && permit->place == permit)
+        return WEIR_EINVAL; /* it still holds something */
+    if (n > 1 && (guard->kind == &wr_kind_breaker || guard->kind == &wr_kind_mutex ||
+                  guard->kind == &wr_kind_budget))
+        return WEIR_EINVAL;
+    return 0;
+}
+
+/* More than there can ever be. Under the lock. */
+static bool is_too_many(const struct wr_settings *set, int64_t n)
+{
+    if (set->kind == WEIR_GUARD_RATE)
+        return set->mode == WEIR_SMOOTH && n > set->burst;
+    if (set->kind == WEIR_GUARD_BREAKER || n == 1)
+        return false;
+    return n > (set->kind == WEIR_GUARD_ADAPTIVE ? set->limit_max : set->limit);
+}
+
+weir_time wr_guard_deadline(struct weir_guard *guard, weir_time deadline, weir_time now)
+{
+    return deadline == WEIR_GUARD_WAIT ? wr_sum(now, wr_guard_read(guard)->set.wait_ns) : deadline;
+}
+
+/* ---- what became of it --------------------------------------------------------------------------- */
+
+void wr_guard_count(_Atomic uint64_t *count)
+{
+    wr_bump(count);
+}
+
+void wr_guard_tell(struct weir_guard *guard, const weir_guard_event *event)
+{
+    weir_guard_event full = *event;
+
+    if (!guard->on_event)
+        return;
+    full.guard = guard;
+    full.name = guard->name;
+    guard->on_event(&full, guard->event_arg);
+}
+
+static int entered(struct wr_call *call)
+{
+    wr_guard_tell_news(call->guard, &call->news, call->now);
+    if (call->guard->kind != &wr_kind_breaker)
+        wr_guard_tell(
+            call->guard,
+            &(weir_guard_event){ .type = WEIR_EVENT_ENTERED, .at = call->now, .permits = call->n });
+    return 0;
+}
+
+/* Under the lock until here, which it gives back. */
+static int refused(struct wr_call *call, weir_time when)
+{
+    struct weir_guard *guard = call->guard;
+    bool silent = false;
+
+    wr_guard_count(&guard->counts.refused);
+    if (guard->kind == &wr_kind_breaker) {
+        struct wr_breaker *b = wr_state_breaker(wr_guard_write(guard));
+        b->not_permitted++;
+        silent = b->state == WEIR_FORCED_OPEN;
+    }
+    wr_guard_unlock(guard);
+    call->permit->guard = NULL;
+    call->permit->retry_at = when;
+    wr_guard_tell_news(guard, &call->news, call->now);
+    if (!silent)
+        wr_guard_tell(guard, &(weir_guard_event){ .type = WEIR_EVENT_REFUSED,
+                                                  .at = call->now,
+                                                  .permits = call->n,
+                                                  .error = guard->kind->error,
+                                                  .retry_at = when });
+    return guard->kind->error;
+}
+
+static int cancelled(struct wr_call *call)
+{
+    call->permit->guard = NULL;
+    call->permit->retry_at = call->now;
+    wr_guard_tell(call->guard, &(weir_guard_event){ .type = WEIR_EVENT_CANCELLED,
+                                                    .at = call->now,
+                                                    .permits = call->n,
+                                                    .error = WEIR_ECANCELED });
+    return WEIR_ECANCELED;
+}
+
+/* ---- trying -------------------------------------------------------------------------------------- */
+
+static weir_time when(struct wr_call *call)
+{
+    struct weir_guard *guard = call->guard;
+
+    if (guard->kind == &wr_kind_breaker)
+        wr_guard_refresh(call);
+    return guard->kind->when(wr_guard_read(guard), call);
+}
+
+/* Under the lock: takes what `when` said can be had. */
+static void take(struct wr_call *call)
+{
+    struct weir_guard *guard = call->guard;
+
+    wr_fast_fold(guard);
+    /* A word that permits alone are in needs no new state. */
+    guard->kind->take(guard->kind->fast ? NULL : wr_guard_write(guard), call);
+    wr_permit_fill(call->permit, guard, call->n);
+    if (guard->kind->timed)
+        call->permit->since = call->now;
+    if (!guard->fast && guard->kind != &wr_kind_breaker)
+        wr_guard_count(&guard->counts.entered);
+}
+
+/* ---- rates: a place ahead ------------------------------------------------------------------------ */
+
+static void give_back(struct wr_call *call)
+{
+    struct weir_guard *guard = call->guard;
+
+    if (wr_guard_lock(guard))
+        return;
+    call->now = wr_os_now();
+    guard->kind->undo(wr_guard_write(guard), call);
+    wr_guard_count(&guard->counts.cancelled);
+    wr_guard_unlock(guard);
+}
+
+static int sleep_until_its_turn(struct wr_call *call, weir_time turn)
+{
+    struct weir_guard *guard = call->guard;
+    int rc;
+
+    wr_add(&guard->sleeping, 1, relaxed);
+    rc = weir_sleep(turn);
+    wr_sub(&guard->sleeping, 1, relaxed);
+    if (!rc)
+        return entered(call);
+    give_back(call);
+    return cancelled(call);
+}
+
+/* Under the lock, which it gives back. True: reserved; the wait is in call->wait. */
+static bool reserve(struct wr_call *call, int *rc)
+{
+    struct weir_guard *guard = call->guard;
+    struct wr_state *state = wr_guard_write(guard);
+    bool crowded = wr_load(&guard->sleeping, relaxed) >= state->set.waiters_max;
+
+    if (crowded)
+        call->patience = 0;
+    call->permit->guard = NULL;
+    guard->kind->take(state, call);
+    if (!call->permit->guard) {
+        *rc = refused(call, wr_sum(call->now, call->wait));
+        return false;
+    }
+    wr_guard_count(&guard->counts.entered);
+    wr_guard_unlock(guard);
+    return true;
+}
+
+static int enter_rate(struct wr_call *call, weir_time deadline)
+{
+    int rc = 0;
+
+    deadline = wr_guard_deadline(call->guard, deadline, call->now);
+    call->patience = deadline == WEIR_FOREVER ? INT64_MAX : wr_max(deadline - call->now, 0);
+    if (!reserve(call, &rc))
+        return rc;
+    if (call->wait == 0)
+        return entered(call);
+    return sleep_until_its_turn(call, wr_sum(call->now, call->wait));
+}
+
+/* ---- the line ------------------------------------------------------------------------------------ */
+
+/* Under the lock: leaves the line; the next may have a look, if it is the first now. */
+static void part(struct weir_guard *guard, weir_place *place)
+{
+    bool first = guard->ops->is_first(guard->cell, place);
+
+    guard->ops->part(guard->cell, place);
+    if (first)
+        guard->ops->tell(guard->cell);
+}
+
+/* In line, under the lock, which it gives back. */
+static int stand_in_line(struct wr_call *call, weir_place *place, weir_time deadline,
+                         weir_time moment)
+{
+    struct weir_guard *guard = call->guard;
+
+    for (;;) {
+        weir_time until = moment < deadline ? moment : deadline;
+
+        wr_guard_unlock(guard);
+        wr_guard_tell_news(guard, &call->news, call->now);
+        call->news = (struct wr_news){ 0 };
+        if (!weir_cancelled())
+            guard->ops->wait(guard->cell, place, until);
+        if (wr_guard_lock(guard))
+            return WEIR_ECLOSED;
+        call->now = wr_os_now();
+        moment = WEIR_FOREVER;
+        if (weir_cancelled()) {
+            part(guard, place);
+            wr_guard_count(&guard->counts.cancelled);
+            wr_guard_unlock(guard);
+            return cancelled(call);
+        }
+        if (guard->ops->is_first(guard->cell, place)) {
+            moment = when(call);
+            if (moment <= call->now) {
+                take(call);
+                part(guard, place);
+                wr_guard_unlock(guard);
+                return entered(call);
+            }
+        }
+        if (call->now >= deadline || (moment > deadline && moment != WEIR_FOREVER)) {
+            part(guard, place);
+            return refused(call, moment);
+        }
+    }
+}
+
+/* Under the lock, which it gives back. */
+static int enter_line(struct wr_call *call, weir_time deadline, weir_time moment)
+{
+    struct weir_guard *guard = call->guard;
+    const struct wr_settings *set = &wr_guard_read(guard)->set;
+    weir_place place;
+
+    if (call->now >= deadline || (moment > deadline && moment != WEIR_FOREVER) ||
+        guard->ops->waiting(guard->cell) >= set->waiters_max ||
+        guard->ops->join(guard->cell, &place))
+        return refused(call, moment);
+    return stand_in_line(call, &place, deadline, moment);
+}
+
+static int enter(struct wr_call *call, weir_time deadline)
+{
+    struct weir_guard *guard = call->guard;
+    bool swept = false;
+    weir_time moment;
+    int rc;
+
+    for (;;) {
+        rc = wr_guard_lock(guard);
+        if (rc)
+            return rc;
+        call->now = wr_os_now();
+        if (is_too_many(&wr_guard_read(guard)->set, call->n)) {
+            wr_guard_unlock(guard);
+            return WEIR_EINVAL;
+        }
+        if (guard->kind == &wr_kind_rate)
+            return enter_rate(call, deadline);
+        moment = when(call);
+        if (moment <= call->now && guard->ops->is_first(guard->cell, NULL)) {
+            take(call);
+            wr_guard_unlock(guard);
+            return entered(call);
+        }
+        if (swept || !guard->kind->holds || guard->ops->word(guard->cell))
+            break;
+        wr_guard_unlock(guard); /* permits of processes that ended come back first */
+        swept = true;
+        guard->ops->sweep(guard->cell);
+    }
+    if (moment <= call->now)
+        moment = WEIR_FOREVER; /* it is only that others came first */
+    return enter_line(call, wr_guard_deadline(guard, deadline, call->now), moment);
+}
+
+/* ---- the calls ----------------------------------------------------------------------------------- */
+
+/* A closed breaker is entered by reading one word. */
+static bool enter_closed(weir_permit *permit, struct weir_guard *guard)
+{
+    uint64_t phase = wr_load(guard->hint, acquire);
+
+    if ((phase & 7) != WEIR_CLOSED)
+        return false;
+    wr_permit_fill(permit, guard, 1);
+    permit->token = phase >> 3;
+    permit->since = wr_os_now();
+    return true;
+}
+
+static __attribute__((noinline)) int enter_slow(weir_permit *out, struct weir_guard *guard,
+                                                int64_t n, weir_time deadline)
+{
+    struct wr_call call = { .guard = guard, .permit = out, .n = n };
+    int rc = wr_permit_check(out, guard, n);
+
+    if (rc)
+        return rc;
+    if (guard->fast && wr_fast_enter(guard, n)) {
+        wr_permit_fill(out, guard, n);
+        return 0;
+    }
+    if (guard->kind == &wr_kind_breaker && enter_closed(out, guard))
+        return 0;
+    return enter(&call, deadline);
+}
+
+int weir_guard_enter(weir_permit *out, weir_guard *guard, weir_time deadline)
+{
+    if (WR_LIKELY(out && guard && !out->guard && guard->fast && wr_fast_enter(guard, 1))) {
+        wr_permit_fill(out, guard, 1);
+        return 0;
+    }
+    return enter_slow(out, guard, 1, deadline);
+}
+
+int weir_guard_enter_n(weir_permit *out, weir_guard *guard, int64_t permits, weir_time deadline)
+{
+    return enter_slow(out, guard, permits, deadline);
+}
+
+int64_t weir_guard_reserve(weir_permit *out, weir_guard *guard, int64_t permits,
+                           int64_t patience_ns)
+{
+    struct wr_call call = { .guard = guard, .permit = out, .n = permits, .patience = patience_ns };
+    int rc = wr_permit_check(out, guard, permits);
+
+    if (!rc && guard->kind != &wr_kind_rate)
+        return weir_guard_enter_n(out, guard, permits, WEIR_NOW_OR_NEVER);
+    if (!rc)
+        rc = wr_guard_lock(guard);
+    if (rc)
+        return rc;
+    call.now = wr_os_now();
+    if (is_too_many(&wr_guard_read(guard)->set, permits)) {
+        wr_guard_unlock(guard);
+        return WEIR_EINVAL;
+    }
+    if (!reserve(&call, &rc))
+        return rc;
+    entered(&call);
+    return call.wait;
+}

@@ -1,0 +1,181 @@
+/* Guards, inside the room: a kind of arithmetic on a cell of a store. See docs/internals/guards.md.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_GUARD_GUARD_H
+#define WR_GUARD_GUARD_H
+
+#include "base/atomic.h"
+#include "base/list.h"
+#include "guard/adaptive.h"
+#include "guard/backoff.h"
+#include "guard/breaker.h"
+#include "guard/frequency.h"
+#include "guard/rate.h"
+#include "guard/settings.h"
+
+#include <weir/sys/store.h>
+
+/* What a cell holds. `made` are the settings it was made with: who asks with these, or with the present ones, asks for this. */
+struct wr_state {
+    struct wr_settings made, set;
+    uint64_t token; /* mutex: of the latest holder                                              */
+    union {
+        struct wr_rate rate;
+        struct wr_adaptive adaptive;
+        struct wr_budget budget;
+    } as;
+};
+
+/* Those whose length depends on settings stand in place of `as`. */
+static inline struct wr_frequency *wr_state_frequency(const struct wr_state *state)
+{
+    return (struct wr_frequency *)&state->as;
+}
+
+static inline struct wr_breaker *wr_state_breaker(const struct wr_state *state)
+{
+    return (struct wr_breaker *)&state->as;
+}
+
+/* What is told after the lock was given back. */
+struct wr_news {
+    struct wr_breaker_news breaker;
+    uint64_t attempt, epoch; /* of an opening                                                   */
+    int64_t drained;
+};
+
+/* One call that wants in, or out. */
+struct wr_call {
+    struct weir_guard *guard;
+    weir_permit *permit;
+    int64_t n;
+    weir_time now;
+    int64_t patience;     /* rate: how far ahead it may reserve                                  */
+    int64_t wait;         /* rate: how long it has to, of which `permits` said                   */
+    bool failed, counted; /* when it ends; not counted: ignored                                  */
+    int64_t ns;
+    struct wr_news news;
+};
+
+/* All functions under the cell's lock. */
+struct wr_kind {
+    const char *name;
+    int rank;   /* order among several                                                          */
+    int error;  /* of a refusal                                                                 */
+    bool fast;  /* permits may be taken by the word alone                                       */
+    bool holds; /* takes permits of the cell's, which are given back                            */
+    bool timed; /* looks at how long calls take                                                 */
+    size_t (*size)(const struct wr_settings *set);
+    void (*init)(struct wr_state *state, weir_time now);
+    /* From when on the call could enter: <= now if now, WEIR_FOREVER if that is not known. Does not look at the line. */
+    weir_time (*when)(const struct wr_state *state, const struct wr_call *call);
+    void (*take)(struct wr_state *state,
+                 struct wr_call *call); /* if `when` said now (rate: in time)   */
+    void (*end)(struct wr_state *state,
+                struct wr_call *call); /* NULL: nothing to do              */
+    void (*undo)(struct wr_state *state,
+                 struct wr_call *call); /* NULL: nothing to do             */
+    void (*change)(struct wr_state *state, const struct wr_settings *to, weir_time now);
+    bool (*is_whole)(const struct wr_state *state, weir_time now);
+    bool (*is_sound)(const struct wr_state *state, size_t size);
+    void (*stats)(weir_guard_stats *out, struct wr_state *state, weir_time now);
+};
+
+const struct wr_kind *wr_kind_of(weir_guard_kind kind);
+extern const struct wr_kind wr_kind_bulkhead, wr_kind_concurrency, wr_kind_mutex, wr_kind_adaptive,
+    wr_kind_rate, wr_kind_frequency, wr_kind_breaker, wr_kind_budget;
+
+/* Counts of calls. Written under the cell's lock, except `entered` of fast permits, which are in the word. */
+struct wr_counts {
+    _Atomic uint64_t entered, refused, left, released, cancelled, succeeded, failed, ignored, slow;
+};
+
+/* References, and whether it is known by name: under the registry's lock. All else is fixed while it is open. */
+struct weir_guard {
+    _Atomic uint64_t *fast; /* the word, if calls may enter by it alone; else NULL                */
+    _Atomic int64_t limit;  /* for that                                                          */
+    _Atomic uint64_t *hint; /* breaker: epoch << 3 | state                                       */
+    const struct wr_kind *kind;
+    const weir_store_ops *ops;
+    weir_cell *cell;
+    void (*on_event)(const weir_guard_event *event, void *arg);
+    void *event_arg;
+    weir_verdict (*judge)(int error, const void *result, void *arg);
+    void *judge_arg;
+    bool (*drain_on)(int error, const void *result, void *arg);
+    void *drain_arg;
+    int64_t (*open_for)(uint64_t attempt, void *arg);
+    void *open_arg;
+    weir_verdict other_errors;
+    int failure_count, ignored_count;
+    int failures[32], ignored[32];
+    _Atomic int64_t sleeping; /* rate: callers that wait for what they have reserved              */
+    struct wr_counts counts;
+
+    struct weir_guard *next; /* in its bucket                                                    */
+    weir_store *store;
+    uint64_t hash;
+    uint32_t refs;
+    char name[];
+};
+
+/* ---- cells ----------------------------------------------------------------------------------- */
+
+static inline int wr_guard_lock(struct weir_guard *guard)
+{
+    return guard->ops->lock(guard->cell);
+}
+
+/* Publishes what others may read without the lock, and gives it back. */
+void wr_guard_unlock(struct weir_guard *guard);
+
+static inline const struct wr_state *wr_guard_read(struct weir_guard *guard)
+{
+    return guard->ops->read(guard->cell);
+}
+
+static inline struct wr_state *wr_guard_write(struct weir_guard *guard)
+{
+    return guard->ops->write(guard->cell);
+}
+
+/* Under the lock: a breaker's time passes. */
+void wr_guard_refresh(struct wr_call *call);
+
+/* A call's counts and events when it entered, was refused, ended. */
+void wr_guard_count(_Atomic uint64_t *count);
+void wr_guard_tell(struct weir_guard *guard, const weir_guard_event *event);
+void wr_guard_tell_news(struct weir_guard *guard, const struct wr_news *news, weir_time now);
+
+/* Checks that are the same for all calls that enter. */
+int wr_permit_check(const weir_permit *permit, const struct weir_guard *guard, int64_t n);
+
+/* The moment at which a call that may wait as `deadline` says gives up. Under the lock. */
+weir_time wr_guard_deadline(struct weir_guard *guard, weir_time deadline, weir_time now);
+
+/* Fills the permit. */
+static inline void wr_permit_fill(weir_permit *permit, struct weir_guard *guard, int64_t n)
+{
+    permit->guard = guard;
+    permit->place = permit;
+    permit->permits = n;
+}
+
+/* ---- fast permits ---------------------------------------------------------------------------- */
+
+static inline bool wr_fast_enter(struct weir_guard *guard, int64_t n)
+{
+    uint64_t word = wr_load(guard->fast, relaxed);
+    int64_t limit = wr_load(&guard->limit, relaxed);
+
+    /* Slow also if the count of calls is about to overflow. */
+    while (!(word & (WEIR_WORD_SLOW | UINT64_C(1) << 63)) &&
+           (int64_t)(word & WEIR_WORD_USED) + n <= limit)
+        if (wr_cas(guard->fast, &word, word + WEIR_WORD_ENTERED + (uint64_t)n, acquire))
+            return true;
+    return false;
+}
+
+/* Under the lock: keeps the count of calls in the word small. */
+void wr_fast_fold(struct weir_guard *guard);
+
+#endif

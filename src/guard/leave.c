@@ -1,0 +1,264 @@
+/* Leaving a guard: verdicts, counts, and the next in line.
+ * SPDX-License-Identifier: MIT */
+#include "base/assert.h"
+#include "base/os.h"
+#include "guard/guard.h"
+#include "guard/math.h"
+
+/* ---- events -------------------------------------------------------------------------------------- */
+
+/* How long this opening lasts, as the user's function says. It was opened with the usual time meanwhile. */
+static void ask_open_for(struct weir_guard *guard, const struct wr_news *news, weir_time now)
+{
+    int64_t ns = guard->open_for(news->attempt, guard->open_arg);
+    struct wr_breaker *b;
+
+    if (wr_guard_lock(guard))
+        return;
+    b = wr_state_breaker(wr_guard_write(guard));
+    if (b->epoch == news->epoch && b->state == WEIR_OPEN)
+        b->until = wr_sum(now, ns > 0 ? ns : 1);
+    wr_guard_unlock(guard);
+}
+
+void wr_guard_tell_news(struct weir_guard *guard, const struct wr_news *news, weir_time now)
+{
+    if (news->breaker.too_many_failed)
+        wr_guard_tell(guard, &(weir_guard_event){ .type = WEIR_EVENT_TOO_MANY_FAILED, .at = now });
+    if (news->breaker.too_many_slow)
+        wr_guard_tell(guard, &(weir_guard_event){ .type = WEIR_EVENT_TOO_MANY_SLOW, .at = now });
+    for (int i = 0; i < news->breaker.count; i++)
+        wr_guard_tell(guard, &(weir_guard_event){ .type = WEIR_EVENT_TRANSITION,
+                                                  .at = now,
+                                                  .from = news->breaker.change[i].from,
+                                                  .to = news->breaker.change[i].to });
+    if (news->attempt)
+        ask_open_for(guard, news, now);
+}
+
+const char *weir_guard_event_name(weir_guard_event_type type)
+{
+    switch (type) {
+#define LABEL(name, number, label) \
+    case WEIR_EVENT_##name:        \
+        return label;
+        WEIR_GUARD_EVENTS(LABEL)
+#undef LABEL
+    }
+    return "?";
+}
+
+/* ---- verdicts ------------------------------------------------------------------------------------ */
+
+static bool is_listed(const int *list, int count, int error)
+{
+    for (int i = 0; i < count; i++)
+        if (list[i] == error)
+            return true;
+    return false;
+}
+
+static weir_verdict verdict_of(struct weir_guard *guard, int error, const void *result)
+{
+    weir_verdict verdict = guard->judge ? guard->judge(error, result, guard->judge_arg) : 0;
+
+    if (verdict >= WEIR_SUCCESS && verdict <= WEIR_IGNORE)
+        return verdict;
+    if (error >= 0)
+        return WEIR_SUCCESS;
+    if (is_listed(guard->ignored, guard->ignored_count, error))
+        return WEIR_IGNORE;
+    if (!guard->failure_count || is_listed(guard->failures, guard->failure_count, error))
+        return WEIR_FAILURE;
+    return guard->other_errors;
+}
+
+/* ---- leaving ------------------------------------------------------------------------------------- */
+
+static void count_end(struct weir_guard *guard, const struct wr_call *call, weir_verdict verdict)
+{
+    struct wr_counts *c = &guard->counts;
+
+    wr_guard_count(&c->left);
+    if (!guard->kind->timed)
+        return;
+    if (guard->kind == &wr_kind_breaker) {
+        wr_guard_count(&c->entered);
+        if (call->ns > wr_guard_read(guard)->set.slow_ns)
+            wr_guard_count(&c->slow);
+    }
+    wr_guard_count(verdict == WEIR_SUCCESS   ? &c->succeeded
+                   : verdict == WEIR_FAILURE ? &c->failed
+                                             : &c->ignored);
+}
+
+static void tell_end(struct wr_call *call, weir_verdict verdict, int error, bool silent)
+{
+    struct weir_guard *guard = call->guard;
+    weir_guard_event event = { .type = WEIR_EVENT_LEFT, .at = call->now, .permits = call->n };
+
+    if (!guard->on_event || silent)
+        return;
+    if (guard->kind->timed) {
+        event.type = verdict == WEIR_SUCCESS   ? WEIR_EVENT_SUCCEEDED
+                     : verdict == WEIR_FAILURE ? WEIR_EVENT_FAILED
+                                               : WEIR_EVENT_IGNORED;
+        event.duration_ns = call->ns;
+        event.error = error;
+    }
+    wr_guard_tell(guard, &event);
+}
+
+/* An opening whose length the user decides. Under the lock. */
+static void note_opening(struct wr_call *call)
+{
+    const struct wr_breaker *b = wr_state_breaker(wr_guard_read(call->guard));
+
+    if (!call->guard->open_for || !call->news.breaker.count || b->state != WEIR_OPEN)
+        return;
+    call->news.attempt = b->attempt;
+    call->news.epoch = b->epoch;
+}
+
+static int leave_locked(struct wr_call *call, weir_verdict verdict, int error)
+{
+    struct weir_guard *guard = call->guard;
+    bool silent = false;
+    int rc = wr_guard_lock(guard);
+
+    if (rc)
+        return rc;
+    call->failed = verdict == WEIR_FAILURE;
+    call->counted = verdict != WEIR_IGNORE;
+    if (guard->kind->end)
+        guard->kind->end(guard->kind->fast ? NULL : wr_guard_write(guard), call);
+    if (guard->kind == &wr_kind_breaker) {
+        weir_breaker_state state = wr_state_breaker(wr_guard_read(guard))->state;
+        silent = state == WEIR_DISABLED || state == WEIR_FORCED_OPEN;
+        note_opening(call);
+    }
+    count_end(guard, call, verdict);
+    if (guard->ops->waiting(guard->cell))
+        guard->ops->tell(guard->cell);
+    wr_guard_unlock(guard);
+    tell_end(call, verdict, error, silent);
+    wr_guard_tell_news(guard, &call->news, call->now);
+    return 0;
+}
+
+/* Someone may wait, or look at what is used. */
+static __attribute__((noinline)) void tell_first(struct weir_guard *guard)
+{
+    if (wr_guard_lock(guard))
+        return;
+    guard->ops->tell(guard->cell);
+    guard->ops->unlock(guard->cell);
+}
+
+static void leave_fast(weir_permit *permit, struct weir_guard *guard)
+{
+    uint64_t n = (uint64_t)permit->permits, word;
+
+    permit->guard = NULL;
+    word = wr_sub(guard->fast, n, release);
+    WR_ASSERT((word & WEIR_WORD_USED) >= n);
+    if (WR_UNLIKELY(word & WEIR_WORD_SLOW))
+        tell_first(guard);
+}
+
+static int permit_is_held(const weir_permit *permit)
+{
+    if (!permit)
+        return WEIR_EINVAL;
+    if (!permit->guard)
+        return WEIR_EALREADY;
+    return permit->place == permit ? 0 : WEIR_EINVAL;
+}
+
+static __attribute__((noinline)) int leave_slow(weir_permit *permit, int error, const void *result)
+{
+    struct wr_call call = { .permit = permit };
+    weir_verdict verdict = WEIR_SUCCESS;
+    struct weir_guard *guard;
+    int rc = permit_is_held(permit);
+
+    if (rc)
+        return rc;
+    guard = call.guard = permit->guard;
+    call.n = permit->permits;
+    if (guard->drain_on && guard->kind == &wr_kind_rate &&
+        guard->drain_on(error, result, guard->drain_arg))
+        weir_guard_drain(guard);
+    permit->guard = NULL;
+    if (!guard->kind->end && !guard->on_event)
+        return 0; /* rates, frequencies, budgets: what was spent is spent */
+    if (guard->kind->timed || guard->on_event)
+        call.now = wr_os_now();
+    if (guard->kind->timed) {
+        call.ns = call.now - permit->since;
+        verdict = verdict_of(guard, error, result);
+    }
+    return leave_locked(&call, verdict, error);
+}
+
+int weir_guard_leave(weir_permit *permit, int error)
+{
+    struct weir_guard *guard = permit ? permit->guard : NULL;
+
+    if (WR_LIKELY(guard && permit->place == permit && guard->fast)) {
+        leave_fast(permit, guard);
+        return 0;
+    }
+    return leave_slow(permit, error, NULL);
+}
+
+int weir_guard_leave_with(weir_permit *permit, int error, const void *result)
+{
+    struct weir_guard *guard = permit ? permit->guard : NULL;
+
+    if (guard && permit->place == permit && guard->fast)
+        return weir_guard_leave(permit, error);
+    return leave_slow(permit, error, result);
+}
+
+int weir_guard_release(weir_permit *permit)
+{
+    struct wr_call call = { .permit = permit };
+    struct weir_guard *guard;
+    int rc = permit_is_held(permit);
+
+    if (rc)
+        return rc;
+    guard = call.guard = permit->guard;
+    call.n = permit->permits;
+    rc = wr_guard_lock(guard);
+    if (rc)
+        return rc;
+    call.now = wr_os_now();
+    if (guard->kind->undo)
+        guard->kind->undo(guard->kind->fast ? NULL : wr_guard_write(guard), &call);
+    wr_guard_count(&guard->counts.released);
+    if (guard->ops->waiting(guard->cell))
+        guard->ops->tell(guard->cell);
+    wr_guard_unlock(guard);
+    permit->guard = NULL;
+    return 0;
+}
+
+int weir_permit_move(weir_permit *to, weir_permit *from)
+{
+    int rc = permit_is_held(from);
+
+    if (rc || !to || (to->guard && to->place == to))
+        return rc ? rc : WEIR_EINVAL;
+    *to = *from;
+    to->place = to;
+    from->guard = NULL;
+    return 0;
+}
+
+void weir_permit_end(weir_permit *permit)
+{
+    if (permit && permit->guard)
+        weir_guard_release(permit);
+}

@@ -1,0 +1,295 @@
+/* Defaults and bounds of settings.
+ * SPDX-License-Identifier: MIT */
+#include "guard/settings.h"
+
+#include "guard/math.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MS INT64_C(1000000)
+#define S  (1000 * MS)
+
+enum { WINDOW_MAX = 1000000, SECONDS_MAX = 86400, EXACT_MAX = 1000000 };
+
+static int refuse(weir_message *message, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static int refuse(weir_message *message, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    if (message)
+        vsnprintf(message->text, sizeof(message->text), format, args);
+    va_end(args);
+    return WEIR_EINVAL;
+}
+
+/* ---- defaults -------------------------------------------------------------------------------- */
+
+static weir_guard_mode first_mode(weir_guard_kind kind)
+{
+    switch (kind) {
+    case WEIR_GUARD_FREQUENCY:
+        return WEIR_WEIGHTED;
+    case WEIR_GUARD_RATE:
+        return WEIR_CYCLES;
+    case WEIR_GUARD_BREAKER:
+        return WEIR_BY_COUNT;
+    case WEIR_GUARD_ADAPTIVE:
+        return WEIR_GRADIENT;
+    default:
+        return (weir_guard_mode)0;
+    }
+}
+
+static weir_guard_mode last_mode(weir_guard_kind kind)
+{
+    switch (kind) {
+    case WEIR_GUARD_FREQUENCY:
+        return WEIR_EXACT;
+    case WEIR_GUARD_RATE:
+        return WEIR_SMOOTH;
+    case WEIR_GUARD_BREAKER:
+        return WEIR_BY_TIME;
+    case WEIR_GUARD_ADAPTIVE:
+        return WEIR_AIMD;
+    default:
+        return (weir_guard_mode)0;
+    }
+}
+
+static int64_t usual_limit(weir_guard_kind kind)
+{
+    switch (kind) {
+    case WEIR_GUARD_BULKHEAD:
+        return 50;
+    case WEIR_GUARD_RATE:
+        return 100;
+    case WEIR_GUARD_ADAPTIVE:
+        return 20;
+    case WEIR_GUARD_BUDGET:
+        return 10;
+    case WEIR_GUARD_MUTEX:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static int64_t usual_wait(weir_guard_kind kind)
+{
+    return kind == WEIR_GUARD_RATE ? 5 * S : kind == WEIR_GUARD_CONCURRENCY ? WEIR_FOREVER : 0;
+}
+
+#define OR(value, usual) ((value) ? (value) : (usual))
+
+/* What options ask for, names of nothing turned into numbers. */
+static void fill(struct wr_settings *s, const weir_guard_options *o)
+{
+    int64_t limit = OR(o->limit, usual_limit(o->kind));
+
+    memset(s, 0, sizeof(*s)); /* padding is compared, too */
+    s->kind = o->kind;
+    s->mode = OR(o->mode, first_mode(o->kind));
+    s->limit = limit == WEIR_NO_CALLS ? 0 : limit;
+    s->period_ns = OR(o->period_ns, o->kind == WEIR_GUARD_RATE ? 500 * MS : 3600 * S);
+    s->burst = OR(o->burst, 1);
+    s->initial_ns = o->initial_ns;
+    s->wait_ns = o->wait_ns == WEIR_NO_WAIT ? 0 : OR(o->wait_ns, usual_wait(o->kind));
+    s->waiters_max = o->waiters_max == WEIR_NO_WAITERS ? 0 : OR(o->waiters_max, WEIR_PERMITS_MAX);
+    s->failure_percent = OR(o->failure_percent, 95);
+    s->slow_percent = OR(o->slow_percent, 100);
+    s->slow_ns = OR(o->slow_ns, 60 * S);
+    s->window = OR(o->window, 100);
+    s->minimum = OR(o->minimum, 100);
+    s->probes = OR(o->probes, 10);
+    s->open_ns = OR(o->open_ns, 60 * S);
+    s->open_growth = OR(o->open_growth, 1);
+    s->open_max_ns = OR(o->open_max_ns, wr_max(s->open_ns, 86400 * S));
+    s->open_jitter = o->open_jitter;
+    s->half_open_ns = OR(o->half_open_ns, s->open_ns);
+    s->half_open_then = OR(o->half_open_then, WEIR_OPEN);
+    s->initial = OR(o->initial, WEIR_CLOSED);
+    s->auto_half_open = o->auto_half_open;
+    s->limit_min = OR(o->limit_min, 1);
+    s->limit_max = OR(o->limit_max, wr_max(1000, s->limit));
+    s->latency_ns = OR(o->latency_ns, 1 * S);
+    s->budget_percent = OR(o->budget_percent, 20);
+}
+
+/* ---- bounds ---------------------------------------------------------------------------------- */
+
+static int in_range(weir_message *message, const char *what, int64_t value, int64_t low,
+                    int64_t high)
+{
+    if (value >= low && value <= high)
+        return 0;
+    return refuse(message, "%s is %" PRId64 ": use %" PRId64 " to %" PRId64, what, value, low,
+                  high);
+}
+
+static int is_share(weir_message *message, const char *what, double value, double low, double high)
+{
+    if (value >= low && value <= high)
+        return 0;
+    return refuse(message, "%s is %g: use %g to %g", what, value, low, high);
+}
+
+static int check_permits(const struct wr_settings *s, weir_message *m)
+{
+    int rc = 0;
+
+    if (s->kind == WEIR_GUARD_MUTEX && s->limit != 1)
+        return refuse(m, "limit is %" PRId64 ": a mutex has one holder", s->limit);
+    if (s->kind == WEIR_GUARD_ADAPTIVE) {
+        rc = in_range(m, "limit_min", s->limit_min, 1, WEIR_PERMITS_MAX);
+        rc = rc ? rc : in_range(m, "limit_max", s->limit_max, s->limit_min, WEIR_PERMITS_MAX);
+        rc = rc ? rc : in_range(m, "latency_ns", s->latency_ns, 1, INT64_MAX);
+    }
+    return rc;
+}
+
+static int check_times(const struct wr_settings *s, weir_message *m)
+{
+    bool smooth = s->mode == WEIR_SMOOTH;
+    int rc = in_range(m, "period_ns", s->period_ns, 1, INT64_MAX);
+
+    rc = rc || !s->limit || s->kind == WEIR_GUARD_FREQUENCY
+             ? rc
+             : in_range(m, "limit", s->limit, 1, WEIR_PERMITS_MAX);
+    if (!rc && s->kind == WEIR_GUARD_RATE && !s->limit)
+        rc = refuse(m, "limit is WEIR_NO_CALLS: a rate needs 1 or more");
+    if (!rc && s->mode == WEIR_EXACT)
+        rc = in_range(m, "limit", s->limit, 0, EXACT_MAX);
+    if (!rc && smooth)
+        rc = in_range(m, "burst", s->burst, 1, WEIR_PERMITS_MAX);
+    if (!rc && smooth)
+        rc = in_range(m, "initial_ns", s->initial_ns, 0, INT64_MAX / 8);
+    if (!rc && smooth && (__int128)(s->burst + 1) * s->period_ns / s->limit > INT64_MAX / 8)
+        rc = refuse(m, "the burst is too large: to earn it takes longer than 36 years");
+    return rc;
+}
+
+static int check_breaker(const struct wr_settings *s, weir_message *m)
+{
+    bool by_time = s->mode == WEIR_BY_TIME;
+    int rc = is_share(m, "failure_percent", s->failure_percent, 1e-9, 100);
+
+    rc = rc ? rc : is_share(m, "slow_percent", s->slow_percent, 1e-9, 100);
+    rc = rc ? rc : in_range(m, "slow_ns", s->slow_ns, 1, INT64_MAX);
+    rc = rc ? rc : in_range(m, "window", s->window, 1, by_time ? SECONDS_MAX : WINDOW_MAX);
+    rc = rc ? rc : in_range(m, "minimum", s->minimum, 1, INT64_MAX);
+    rc = rc ? rc : in_range(m, "probes", s->probes, 1, WINDOW_MAX);
+    rc = rc ? rc : in_range(m, "open_ns", s->open_ns, MS, INT64_MAX);
+    rc = rc ? rc : in_range(m, "open_max_ns", s->open_max_ns, s->open_ns, INT64_MAX);
+    rc = rc ? rc : is_share(m, "open_growth", s->open_growth, 1, 1000);
+    rc = rc ? rc : is_share(m, "open_jitter", s->open_jitter, 0, 1);
+    rc = rc ? rc : in_range(m, "half_open_ns", s->half_open_ns, 1, INT64_MAX);
+    if (!rc && s->half_open_then != WEIR_OPEN && s->half_open_then != WEIR_CLOSED)
+        rc =
+            refuse(m, "half_open_then is %d: use WEIR_OPEN or WEIR_CLOSED", (int)s->half_open_then);
+    if (!rc &&
+        (s->initial == WEIR_HALF_OPEN || s->initial < WEIR_CLOSED || s->initial > WEIR_FORCED_OPEN))
+        rc = refuse(m, "initial is %d: use another state than half open", (int)s->initial);
+    return rc;
+}
+
+static int check(struct wr_settings *s, weir_message *m)
+{
+    int rc;
+
+    if (s->kind < WEIR_GUARD_BULKHEAD || s->kind > WEIR_GUARD_BUDGET)
+        return refuse(m, "kind is %d: not a kind of guard", (int)s->kind);
+    if (s->mode < first_mode(s->kind) || s->mode > last_mode(s->kind))
+        return refuse(m, "mode is %d: not one of this kind of guard", (int)s->mode);
+    rc = in_range(m, "limit", s->limit, 0, WEIR_PERMITS_MAX);
+    rc = rc ? rc : in_range(m, "wait_ns", s->wait_ns, 0, INT64_MAX);
+    rc = rc ? rc : in_range(m, "waiters_max", s->waiters_max, 0, WEIR_PERMITS_MAX);
+    if (rc)
+        return rc;
+    switch (s->kind) {
+    case WEIR_GUARD_RATE:
+    case WEIR_GUARD_FREQUENCY:
+        return check_times(s, m);
+    case WEIR_GUARD_BREAKER:
+        if (s->mode == WEIR_BY_COUNT && s->minimum > s->window)
+            s->minimum = s->window;
+        return check_breaker(s, m);
+    case WEIR_GUARD_BUDGET:
+        return is_share(m, "budget_percent", s->budget_percent, 0.01, 100);
+    default:
+        return check_permits(s, m);
+    }
+}
+
+int wr_settings_load(struct wr_settings *set, const weir_guard_options *opt, weir_message *message)
+{
+    if (!opt->limit && (opt->kind == WEIR_GUARD_CONCURRENCY || opt->kind == WEIR_GUARD_FREQUENCY))
+        return refuse(message, "limit is missing: this kind of guard has no default");
+    if (opt->failure_count > 32 || opt->ignored_count > 32)
+        return refuse(message, "more than 32 errors in a list: use judge");
+    if ((opt->failure_count && !opt->failures) || (opt->ignored_count && !opt->ignored))
+        return refuse(message, "a list of errors is NULL, but its count is not 0");
+    if (opt->open_for && opt->open_ns)
+        return refuse(message, "open_ns and open_for: use one of them");
+    fill(set, opt);
+    return check(set, message);
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+int wr_settings_change(struct wr_settings *set, const struct wr_settings *from,
+                       const weir_guard_options *opt, weir_message *message)
+{
+    weir_guard_options all = { .size = sizeof(all), .kind = from->kind, .mode = from->mode };
+    int rc;
+
+    if ((opt->kind && opt->kind != from->kind) || (opt->mode && opt->mode != from->mode) ||
+        opt->window || opt->initial || opt->initial_ns || opt->failures || opt->ignored ||
+        opt->judge || opt->drain_on || opt->open_for || opt->on_event)
+        return refuse(message,
+                      "kind, mode, window, initial, lists and functions cannot be changed");
+#define MERGE(name) all.name = opt->name ? opt->name : from->name;
+    WR_SETTINGS(MERGE)
+#undef MERGE
+    if (!opt->limit)
+        all.limit = from->limit ? from->limit : WEIR_NO_CALLS;
+    if (!opt->wait_ns)
+        all.wait_ns = from->wait_ns ? from->wait_ns : WEIR_NO_WAIT;
+    if (!opt->waiters_max)
+        all.waiters_max = from->waiters_max ? from->waiters_max : WEIR_NO_WAITERS;
+    fill(set, &all);
+    rc = check(set, message);
+    if (!rc && from->mode == WEIR_EXACT && set->limit > from->limit)
+        rc = refuse(message, "the limit of an exact window cannot be raised");
+    if (!rc && from->kind == WEIR_GUARD_BREAKER && set->probes > wr_max(from->probes, from->window))
+        rc = refuse(message, "more probes than the window has room for");
+    return rc;
+}
+
+bool wr_settings_equal(const struct wr_settings *a, const struct wr_settings *b)
+{
+#define SAME(name) &&a->name == b->name
+    return a->kind == b->kind && a->mode == b->mode WR_SETTINGS(SAME);
+#undef SAME
+}
+
+bool wr_settings_match(const struct wr_settings *set, const weir_guard_options *expected)
+{
+    int64_t limit = expected->limit == WEIR_NO_CALLS ? 0 : expected->limit;
+    int64_t wait = expected->wait_ns == WEIR_NO_WAIT ? 0 : expected->wait_ns;
+    weir_guard_options e = *expected;
+
+    if ((e.limit && limit != set->limit) || (e.wait_ns && wait != set->wait_ns))
+        return false;
+    e.limit = 0;
+    e.wait_ns = 0;
+    e.waiters_max = e.waiters_max == WEIR_NO_WAITERS ? 0 : e.waiters_max;
+#define MATCH(name) &&(!e.name || e.name == set->name)
+    return true WR_SETTINGS(MATCH);
+#undef MATCH
+}

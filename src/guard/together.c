@@ -1,0 +1,261 @@
+/* Several guards as one step: all their cells are locked, all are looked at, and all are taken or none.
+ * SPDX-License-Identifier: MIT */
+#include "base/os.h"
+#include "guard/guard.h"
+#include "guard/math.h"
+
+#include <string.h>
+#include <weir/runtime.h>
+#include <weir/wait.h>
+
+/* The guards in the order of their locks. `line` is the one in whose line the caller stands, -1: none. */
+struct together {
+    size_t count;
+    struct wr_call call[WEIR_TOGETHER_MAX];
+    int line;
+    weir_place place;
+    weir_time now;
+};
+
+/* By rank, then by store, then by name: the same order in every process. */
+static int compare(const struct weir_guard *a, const struct weir_guard *b)
+{
+    bool a_local = a->ops->word(a->cell) != NULL, b_local = b->ops->word(b->cell) != NULL;
+
+    if (a->kind->rank != b->kind->rank)
+        return a->kind->rank < b->kind->rank ? -1 : 1;
+    if (a_local != b_local)
+        return a_local ? -1 : 1;
+    if (a->store != b->store && a_local)
+        return a->store < b->store ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+static int together_init(struct together *t, weir_permit *permits, weir_guard *const *guards,
+                         size_t count)
+{
+    if (!permits || !guards || count < 1 || count > WEIR_TOGETHER_MAX)
+        return WEIR_EINVAL;
+    t->count = count;
+    t->line = -1;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = i;
+        int order = 1;
+        if (wr_permit_check(&permits[i], guards[i], 1))
+            return WEIR_EINVAL;
+        while (at > 0 && (order = compare(t->call[at - 1].guard, guards[i])) > 0) {
+            t->call[at] = t->call[at - 1];
+            at--;
+        }
+        if (at > 0 && order == 0)
+            return WEIR_EINVAL; /* the same guard twice */
+        t->call[at] = (struct wr_call){ .guard = guards[i], .permit = &permits[i], .n = 1 };
+    }
+    return 0;
+}
+
+static void unlock_first(struct together *t, size_t count)
+{
+    while (count-- > 0)
+        wr_guard_unlock(t->call[count].guard);
+}
+
+static int lock_all(struct together *t)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        int rc = wr_guard_lock(t->call[i].guard);
+        if (rc) {
+            unlock_first(t, i);
+            return rc;
+        }
+    }
+    t->now = wr_os_now();
+    for (size_t i = 0; i < t->count; i++)
+        t->call[i].now = t->now;
+    return 0;
+}
+
+/* From when on that guard could admit us; others that wait go first. */
+static weir_time when(struct together *t, size_t i)
+{
+    struct wr_call *call = &t->call[i];
+    struct weir_guard *guard = call->guard;
+    const weir_place *mine = t->line == (int)i ? &t->place : NULL;
+    weir_time moment;
+
+    if (guard->kind == &wr_kind_breaker)
+        wr_guard_refresh(call);
+    moment = guard->kind->when(wr_guard_read(guard), call);
+    if (moment <= t->now && !guard->ops->is_first(guard->cell, mine))
+        return WEIR_FOREVER;
+    return moment;
+}
+
+/* Under all locks: the first guard that refuses, -1 if none does. `all` is when all could admit. */
+static int look(struct together *t, weir_time *all)
+{
+    int refusing = -1;
+
+    *all = t->now;
+    for (size_t i = 0; i < t->count; i++) {
+        weir_time moment = when(t, i);
+        if (moment > t->now && refusing < 0)
+            refusing = (int)i;
+        if (moment > *all)
+            *all = moment;
+    }
+    return refusing;
+}
+
+static void take_all(struct together *t)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        struct wr_call *call = &t->call[i];
+        struct weir_guard *guard = call->guard;
+
+        wr_fast_fold(guard);
+        call->permit->guard = NULL;
+        guard->kind->take(wr_guard_write(guard), call);
+        wr_permit_fill(call->permit, guard, 1);
+        if (guard->kind->timed)
+            call->permit->since = t->now;
+        if (!guard->fast && guard->kind != &wr_kind_breaker)
+            wr_guard_count(&guard->counts.entered);
+    }
+}
+
+/* Under all locks: leaves the line it stands in. */
+static void part(struct together *t)
+{
+    struct weir_guard *guard;
+    bool first;
+
+    if (t->line < 0)
+        return;
+    guard = t->call[t->line].guard;
+    first = guard->ops->is_first(guard->cell, &t->place);
+    guard->ops->part(guard->cell, &t->place);
+    if (first)
+        guard->ops->tell(guard->cell);
+    t->line = -1;
+}
+
+/* Under all locks: stands in the line of that guard, if it has one. A rate has not. */
+static int join(struct together *t, int at)
+{
+    struct weir_guard *guard = t->call[at].guard;
+
+    if (t->line == at)
+        return 0;
+    part(t);
+    if (guard->kind == &wr_kind_rate)
+        return 0;
+    if (guard->ops->waiting(guard->cell) >= wr_guard_read(guard)->set.waiters_max ||
+        guard->ops->join(guard->cell, &t->place))
+        return WEIR_EFULL;
+    t->line = at;
+    return 0;
+}
+
+static void tell_all(struct together *t, weir_guard_event_type type)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        struct wr_call *call = &t->call[i];
+        wr_guard_tell_news(call->guard, &call->news, t->now);
+        call->news = (struct wr_news){ 0 };
+        if (type && call->guard->kind != &wr_kind_breaker)
+            wr_guard_tell(call->guard,
+                          &(weir_guard_event){ .type = type, .at = t->now, .permits = 1 });
+    }
+}
+
+/* Under all locks, which it gives back. */
+static int refuse(struct together *t, int at, weir_time all, int error)
+{
+    struct weir_guard *guard = t->call[at].guard;
+
+    part(t);
+    wr_guard_count(error == WEIR_ECANCELED ? &guard->counts.cancelled : &guard->counts.refused);
+    if (guard->kind == &wr_kind_breaker && error != WEIR_ECANCELED)
+        wr_state_breaker(wr_guard_write(guard))->not_permitted++;
+    for (size_t i = 0; i < t->count; i++) {
+        t->call[i].permit->guard = NULL;
+        t->call[i].permit->retry_at = all;
+    }
+    unlock_first(t, t->count);
+    tell_all(t, (weir_guard_event_type)0);
+    wr_guard_tell(guard, &(weir_guard_event){ .type = error == WEIR_ECANCELED ? WEIR_EVENT_CANCELLED
+                                                                              : WEIR_EVENT_REFUSED,
+                                              .at = t->now,
+                                              .permits = 1,
+                                              .error = error,
+                                              .retry_at = all });
+    return error;
+}
+
+static void wait(struct together *t, weir_time until)
+{
+    if (weir_cancelled())
+        return;
+    if (t->line >= 0)
+        t->call[t->line].guard->ops->wait(t->call[t->line].guard->cell, &t->place, until);
+    else
+        weir_sleep(until);
+}
+
+/* Permits of processes that ended come back before a refusal. */
+static void sweep(struct together *t)
+{
+    for (size_t i = 0; i < t->count; i++)
+        if (t->call[i].guard->kind->holds)
+            t->call[i].guard->ops->sweep(t->call[i].guard->cell);
+}
+
+int weir_guards_enter(weir_permit *permits, weir_guard *const *guards, size_t count,
+                      weir_time deadline)
+{
+    struct together t;
+    bool swept = false;
+    int rc = together_init(&t, permits, guards, count);
+
+    while (!rc) {
+        weir_time all, until;
+        int at;
+
+        rc = lock_all(&t);
+        if (rc)
+            return rc;
+        if (deadline == WEIR_GUARD_WAIT)
+            deadline = wr_guard_deadline(t.call[0].guard, deadline, t.now);
+        at = look(&t, &all);
+        if (at < 0) {
+            take_all(&t);
+            part(&t);
+            unlock_first(&t, t.count);
+            tell_all(&t, WEIR_EVENT_ENTERED);
+            return 0;
+        }
+        if (!swept) {
+            unlock_first(&t, t.count);
+            sweep(&t);
+            swept = true;
+            continue;
+        }
+        if (weir_cancelled() && deadline > t.now)
+            return refuse(&t, at, t.now, WEIR_ECANCELED);
+        if (t.now >= deadline || (all > deadline && all != WEIR_FOREVER) || join(&t, at))
+            return refuse(&t, at, all, t.call[at].guard->kind->error);
+        until = when(&t, (size_t)at);
+        unlock_first(&t, t.count);
+        tell_all(&t, (weir_guard_event_type)0);
+        wait(&t, until < deadline ? until : deadline);
+    }
+    return rc;
+}
+
+void weir_guards_leave(weir_permit *permits, size_t count, int error)
+{
+    while (permits && count-- > 0)
+        if (permits[count].guard)
+            weir_guard_leave(&permits[count], error);
+}
