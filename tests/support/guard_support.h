@@ -15,6 +15,7 @@ static UNUSED weir_store *store; /* of the scenario that runs */
     SIM_TEST(name, 40)                        \
     {                                         \
         CHECK(weir_store_local(&store) == 0); \
+        kept.count = 0;                       \
         name##_body();                        \
         weir_store_free(store);               \
     }                                         \
