@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/os.h"
+#include "guard/fast.h"
 #include "guard/guard.h"
 #include "guard/math.h"
 
@@ -330,21 +331,32 @@ static __attribute__((noinline)) int enter_slow(weir_permit *out, struct weir_gu
 
     if (rc)
         return rc;
+    out->guard = NULL;
     if (guard->fast && wr_fast_enter(guard, n)) {
         wr_permit_fill(out, guard, n);
         return 0;
     }
-    if (guard->kind == &wr_kind_breaker && enter_closed(out, guard))
-        return 0;
     return enter(&call, deadline);
+}
+
+/* One permit, by the short way of the kind. */
+static inline bool enter_fast(weir_permit *out, struct weir_guard *guard)
+{
+    if (guard->fast) {
+        if (!wr_fast_enter(guard, 1))
+            return false;
+        wr_permit_fill(out, guard, 1);
+        return true;
+    }
+    if (guard->kind == &wr_kind_breaker)
+        return enter_closed(out, guard);
+    return guard->kind == &wr_kind_rate && guard->direct.lock && wr_fast_rate(out, guard);
 }
 
 int weir_guard_enter(weir_permit *out, weir_guard *guard, weir_time deadline)
 {
-    if (WR_LIKELY(out && guard && !out->guard && guard->fast && wr_fast_enter(guard, 1))) {
-        wr_permit_fill(out, guard, 1);
+    if (WR_LIKELY(out && guard && !out->guard && enter_fast(out, guard)))
         return 0;
-    }
     return enter_slow(out, guard, 1, deadline);
 }
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/os.h"
+#include "guard/fast.h"
 #include "guard/guard.h"
 #include "guard/math.h"
 
@@ -208,6 +209,14 @@ int weir_guard_leave(weir_permit *permit, int error)
     if (WR_LIKELY(guard && permit->place == permit && guard->fast)) {
         leave_fast(permit, guard);
         return 0;
+    }
+    if (WR_LIKELY(guard && permit->place == permit && guard->direct.lock && error >= 0)) {
+        if (guard->kind == &wr_kind_breaker && wr_fast_breaker_end(permit, guard))
+            return 0;
+        if (guard->kind == &wr_kind_rate) {
+            permit->guard = NULL;
+            return 0;
+        }
     }
     return leave_slow(permit, error, NULL);
 }

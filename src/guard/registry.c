@@ -203,6 +203,10 @@ static int attach(struct weir_guard *guard)
     wr_store(&guard->limit, state->set.limit, relaxed);
     if (guard->kind->fast && !guard->on_event)
         guard->fast = (_Atomic uint64_t *)guard->ops->word(guard->cell);
+    /* Who listens, judges or drains is served by the usual way. */
+    if (guard->on_event || guard->judge || guard->drain_on || !guard->ops->direct ||
+        !guard->ops->direct(&guard->direct, guard->cell))
+        guard->direct = (weir_direct){ .lock = NULL };
     wr_guard_unlock(guard);
     return 0;
 }

@@ -16,12 +16,12 @@
  *     waiting       ==   length of the line                                                    */
 struct local_cell {
     struct weir_cell base; /* first */
-    struct wr_spin lock;
-    bool frozen; /* the owner of the lock has looked at what is used                             */
-    int64_t waiting;
-    _Atomic uint64_t word;
-    _Atomic uint64_t hint;
     struct wr_list line;
+    bool frozen; /* the owner of the lock has looked at what is used                             */
+    _Alignas(64) _Atomic uint64_t word;
+    _Atomic uint64_t hint;
+    struct wr_spin lock;
+    int64_t waiting;
     _Alignas(16) unsigned char state[];
 };
 
@@ -184,6 +184,16 @@ static uint64_t *local_hint(weir_cell *cell)
     return (uint64_t *)&of(cell)->hint;
 }
 
+static bool local_direct(weir_direct *out, weir_cell *cell)
+{
+    struct local_cell *c = of(cell);
+
+    *out = (weir_direct){ .lock = (uint64_t *)&c->lock.owner,
+                          .state = c->state,
+                          .waiting = &c->waiting };
+    return true;
+}
+
 static bool local_holder(weir_cell *cell, size_t at, int64_t *pid, int64_t *permits)
 {
     *pid = 0;
@@ -218,6 +228,7 @@ static const weir_store_ops local_ops = {
     .sweep = local_sweep,
     .word = local_word,
     .hint = local_hint,
+    .direct = local_direct,
     .holder = local_holder,
 };
 

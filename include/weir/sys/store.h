@@ -51,6 +51,14 @@ typedef struct weir_place {
 #define WEIR_WORD_SLOW    UINT64_C(0x80000000)
 #define WEIR_WORD_ENTERED UINT64_C(0x100000000)
 
+/* What of a cell in process memory may be used without calls, all good as long as it is open: the lock (taken by compare
+ * and swap of 0 by 1, given back by storing 0), the state, and how many wait. */
+typedef struct weir_direct {
+    uint64_t *lock;
+    void *state;
+    const int64_t *waiting;
+} weir_direct;
+
 typedef struct weir_store_ops {
     size_t size;
     void (*free_store)(weir_store *store);
@@ -90,6 +98,9 @@ typedef struct weir_store_ops {
      * written under the lock and may be read without it. Both to be used atomically; good as long as the cell is open. */
     uint64_t *(*word)(weir_cell *cell);
     uint64_t *(*hint)(weir_cell *cell);
+
+    /* False, or NULL in place of the function: use the calls. */
+    bool (*direct)(weir_direct *out, weir_cell *cell);
 
     /* Under the lock: processes that hold permits, one after the other; `at` counts them from 0. False: no more. */
     bool (*holder)(weir_cell *cell, size_t at, int64_t *pid, int64_t *permits);

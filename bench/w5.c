@@ -1,0 +1,170 @@
+/* w5: what a guard costs when it admits: enter and leave, by one thread and by two that contend, beside the least that a
+ * program could do by itself. Nanoseconds are wall time x threads / calls, so two threads that do not disturb each
+ * other show the same figure as one.
+ * SPDX-License-Identifier: MIT */
+#include "bench.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LIMIT = 4, WARM_UPS = 1, ROUNDS = 5, CALLS = 2000000 };
+
+/* ---- references ---------------------------------------------------------------------------------- */
+
+static _Alignas(128) _Atomic int64_t permits = LIMIT;
+static _Alignas(128) _Atomic int64_t arrival;
+
+/* Take by compare and swap below a limit, give by an addition: the permit alone. */
+static void atomic_pair(weir_guard *unused)
+{
+    int64_t left = atomic_load_explicit(&permits, memory_order_relaxed);
+
+    (void)unused;
+    while (left > 0 && !atomic_compare_exchange_weak(&permits, &left, left - 1))
+        ;
+    atomic_fetch_add(&permits, 1);
+}
+
+/* The theoretical arrival time alone: 1e9 per second, a burst of one second. */
+static void gcra(weir_guard *unused)
+{
+    struct timespec t;
+    int64_t now, tat = atomic_load_explicit(&arrival, memory_order_relaxed), next;
+
+    (void)unused;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    now = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    do {
+        next = (tat > now ? tat : now) + 1;
+        if (next - now > 1000000000)
+            return;
+    } while (!atomic_compare_exchange_weak(&arrival, &tat, next));
+}
+
+/* ---- guards -------------------------------------------------------------------------------------- */
+
+static void through(weir_guard *guard)
+{
+    weir_permit permit;
+
+    permit.guard = NULL;
+    if (weir_guard_enter(&permit, guard, WEIR_NOW_OR_NEVER))
+        bench_die("w5: a guard that should never bind refused a call");
+    weir_guard_leave(&permit, 0);
+}
+
+static weir_guard *make(weir_store *store, const weir_guard_options *opt)
+{
+    weir_guard *guard;
+    weir_message why;
+
+    if (weir_guard_new(&guard, store, "w5", opt, &why))
+        bench_die("w5: %s", why.text);
+    return guard;
+}
+
+/* ---- measuring ----------------------------------------------------------------------------------- */
+
+struct lane {
+    void (*call)(weir_guard *guard);
+    weir_guard *guard;
+    _Atomic int *ready;
+    int threads;
+};
+
+static void *run(void *lane_arg)
+{
+    struct lane *lane = lane_arg;
+
+    atomic_fetch_add(lane->ready, 1);
+    while (atomic_load(lane->ready) < lane->threads)
+        ;
+    for (int i = 0; i < CALLS; i++)
+        lane->call(lane->guard);
+    return NULL;
+}
+
+static double round_ns(struct lane *lane)
+{
+    _Atomic int ready = 0;
+    pthread_t thread;
+    weir_time begin;
+
+    lane->ready = &ready;
+    if (lane->threads == 2 && pthread_create(&thread, NULL, run, lane))
+        bench_die("no thread to contend with");
+    begin = weir_now();
+    run(lane);
+    if (lane->threads == 2)
+        pthread_join(thread, NULL);
+    return (double)(weir_now() - begin) / CALLS;
+}
+
+static double ns_each(void (*call)(weir_guard *), weir_guard *guard, int threads)
+{
+    struct lane lane = { .call = call, .guard = guard, .threads = threads };
+    double ns[ROUNDS];
+
+    for (int i = 0; i < WARM_UPS; i++)
+        round_ns(&lane);
+    for (int i = 0; i < ROUNDS; i++)
+        ns[i] = round_ns(&lane);
+    return bench_median(ns, ROUNDS);
+}
+
+static void put(struct bench_out *out, const char *system, const char *name,
+                void (*call)(weir_guard *), weir_guard *guard, int threads)
+{
+    char metric[BENCH_NAME_MAX];
+
+    snprintf(metric, sizeof(metric), "%s_ns_%d", name, threads);
+    bench_put(out, system, metric, ns_each(call, guard, threads));
+}
+
+/* Each in a process of its own, references in turn with guards. */
+static void measure_permits(struct bench_out *out)
+{
+    weir_guard *guard = make(NULL, WEIR_BULKHEAD(.limit = LIMIT));
+
+    for (int threads = 1; threads <= 2; threads++) {
+        put(out, BENCH_REFERENCE, "atomic_pair", atomic_pair, NULL, threads);
+        put(out, BENCH_WEIR, "bulkhead", through, guard, threads);
+    }
+}
+
+static void measure_rate(struct bench_out *out)
+{
+    weir_guard *guard = make(NULL, WEIR_RATE(.limit = WEIR_PERMITS_MAX, .period_ns = 1000000000));
+
+    for (int threads = 1; threads <= 2; threads++) {
+        put(out, BENCH_REFERENCE, "gcra", gcra, NULL, threads);
+        put(out, BENCH_WEIR, "rate", through, guard, threads);
+    }
+}
+
+static void measure_breaker(struct bench_out *out)
+{
+    weir_guard *guard = make(NULL, WEIR_BREAKER());
+
+    for (int threads = 1; threads <= 2; threads++)
+        put(out, BENCH_WEIR, "breaker", through, guard, threads);
+}
+
+static void measure_breaker_time(struct bench_out *out)
+{
+    weir_guard *guard = make(NULL, WEIR_BREAKER(.mode = WEIR_BY_TIME));
+
+    for (int threads = 1; threads <= 2; threads++)
+        put(out, BENCH_WEIR, "breaker_time", through, guard, threads);
+}
+
+void bench_w5(struct bench_out *out)
+{
+    bench_apart(out, measure_permits);
+    bench_apart(out, measure_rate);
+    bench_apart(out, measure_breaker);
+    bench_apart(out, measure_breaker_time);
+}
