@@ -142,6 +142,46 @@ int wr_os_child_reap(int *status, int child_fd); /* -EAGAIN while it runs       
 int wr_os_pipe(int fds[2]);                      /* fds[0] reads, fds[1] writes                */
 void wr_os_close(int fd);
 
+/* ---- other processes of this machine ---------------------------------------------------------- */
+
+/* Opens a directory that is closed to other users, and makes it if it is missing. -EPERM: it is another user's, or
+ * open to others. */
+int wr_os_private_dir(const char *path);
+uint32_t wr_os_user(void); /* the effective one */
+
+/* Opens a file of such a directory, which must be a plain file of the user's (-EPERM: it is not). Makes a file without a name, of
+ * that size, zero-filled; gives it a name (-EEXIST: there is one of that name); takes a name away. */
+int wr_os_file_open(int dir, const char *name);
+int wr_os_file_make(int dir, size_t size);
+int wr_os_file_name(int fd, int dir, const char *name);
+void wr_os_file_remove(int dir, const char *name);
+
+/* Keeps other processes that do the same out, until it is unlocked or closed. */
+int wr_os_file_lock(int fd);
+void wr_os_file_unlock(int fd);
+
+/* Its size, or -errno; whether it still has a name; its bytes, shared with others (NULL: no memory). wr_os_unmap. */
+int64_t wr_os_file_size(int fd);
+bool wr_os_file_has_name(int fd);
+void *wr_os_file_map(int fd, size_t size);
+
+/* The calling process, told apart from all others of this boot, also from later ones with the same number. The lower half
+ * is that number. 0: cannot be found out. Grows in a child of fork. */
+uint64_t wr_os_process_self(void);
+uint32_t wr_os_forks(void);
+
+/* A descriptor that becomes readable when that process ends. -ESRCH: it has. Other errors: it may be alive. */
+int wr_os_process_open(uint64_t process);
+
+/* What tells this boot and its numbering of processes apart. False: cannot be found out. */
+enum { WR_OS_MACHINE = 32 };
+bool wr_os_machine(unsigned char id[WR_OS_MACHINE]);
+
+/* A bell in such a directory: a descriptor that becomes readable when another process rings it. -ENXIO, -ENOENT: the
+ * process that has it is gone. wr_os_read hears it, wr_os_file_remove takes it away. */
+int wr_os_bell_open(int dir, const char *name);
+int wr_os_bell_ring(int dir, const char *name);
+
 /* ---- faults ---------------------------------------------------------------------------------- */
 
 /* Has `handler` called, in signal context, when a thread touches memory it must not; afterwards the

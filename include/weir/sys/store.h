@@ -40,7 +40,7 @@ typedef struct weir_cell_spec {
 typedef struct weir_place {
     void *link[2]; /* all of it the store's */
     void *who;
-    void *room[4];
+    void *room[6];
     uint64_t ticket;
     weir_cell *cell;
 } weir_place;

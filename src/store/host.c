@@ -1,0 +1,395 @@
+/* A store that processes of one machine share: cells in files that all of them map.
+ * SPDX-License-Identifier: MIT */
+#include "store/host.h"
+
+#include "base/assert.h"
+#include "base/options.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static_assert(sizeof(struct wr_host_place) <= sizeof(weir_place), "a place has room for ours");
+
+enum {
+    LOOK_AFTER = 45
+}; /* failed attempts, the last of them yields: time to see whether the owner lives */
+
+/* ---- the lock -------------------------------------------------------------------------------- */
+
+/* The owner died in its section: what it had not finished does not count, what is derived is derived again. */
+static void recover(struct wr_host_cell *cell)
+{
+    struct wr_host_file *file = cell->file;
+    int64_t used = 0;
+
+    for (int i = 0; i < WR_SEATS; i++)
+        used += wr_load(&file->seat[i].held, relaxed);
+    wr_store(&file->used, used, relaxed);
+}
+
+static bool is_dead(uint64_t process)
+{
+    int fd = wr_os_process_open(process);
+
+    if (fd >= 0)
+        wr_os_close(fd);
+    return fd == -ESRCH;
+}
+
+static __attribute__((noinline)) void lock_contended(struct wr_host_cell *cell)
+{
+    struct wr_spin *lock = &cell->file->lock;
+    uint64_t self = cell->store->self, owner;
+    unsigned tries = 0;
+
+    for (;;) {
+        wr_spin_pause(&tries);
+        if (wr_spin_try(lock, self))
+            return;
+        owner = wr_load(&lock->owner, relaxed);
+        if (tries % LOOK_AFTER == 0 && owner && owner != self && is_dead(owner) &&
+            wr_cas(&lock->owner, &owner, self, acquire)) {
+            recover(cell);
+            return;
+        }
+    }
+}
+
+int wr_host_lock(weir_cell *handle)
+{
+    struct wr_host_cell *cell = wr_host_cell_of(handle);
+    uint64_t free = 0;
+
+    if (WR_UNLIKELY(wr_os_forks() != cell->store->forks))
+        return WEIR_ECLOSED; /* the seat is our parent's */
+    if (!wr_cas(&cell->file->lock.owner, &free, cell->store->self, acquire))
+        lock_contended(cell);
+    return 0;
+}
+
+static __attribute__((noinline)) void ring(struct wr_host_cell *cell, uint64_t process)
+{
+    char name[WR_BELL_NAME];
+    int rc;
+
+    wr_host_bell_name(name, process);
+    rc = wr_os_bell_ring(cell->store->dir, name);
+    /* Gone: the next is told. If it lives, it has no bell yet, and will look once it has. */
+    if ((rc == -ENXIO || rc == -ENOENT) && is_dead(process))
+        wr_host_sweep(&cell->base);
+}
+
+void wr_host_unlock(weir_cell *handle)
+{
+    struct wr_host_cell *cell = wr_host_cell_of(handle);
+    uint64_t process = cell->ring;
+
+    if (cell->dirty) {
+        cell->dirty = false;
+        wr_store(&cell->file->active, !wr_load(&cell->file->active, relaxed), release);
+    }
+    cell->ring = 0;
+    wr_spin_unlock(&cell->file->lock);
+    if (WR_UNLIKELY(process))
+        ring(cell, process);
+}
+
+/* ---- state and permits; under the lock --------------------------------------------------------- */
+
+static void *copy_of(struct wr_host_cell *cell, bool other)
+{
+    bool second = (wr_load(&cell->file->active, relaxed) != 0) != other;
+
+    return cell->file->state + (second ? cell->stride : 0);
+}
+
+static const void *host_read(weir_cell *handle)
+{
+    struct wr_host_cell *cell = wr_host_cell_of(handle);
+
+    return copy_of(cell, cell->dirty);
+}
+
+static void *host_write(weir_cell *handle)
+{
+    struct wr_host_cell *cell = wr_host_cell_of(handle);
+
+    if (!cell->dirty)
+        memcpy(copy_of(cell, true), copy_of(cell, false), cell->file->header.state_size);
+    cell->dirty = true;
+    return copy_of(cell, true);
+}
+
+static int64_t host_used(weir_cell *handle)
+{
+    return wr_load(&wr_host_cell_of(handle)->file->used, relaxed);
+}
+
+static void add(struct wr_host_cell *cell, int64_t permits)
+{
+    struct wr_seat *seat = &cell->file->seat[cell->seat];
+
+    wr_store(&seat->held, wr_load(&seat->held, relaxed) + permits,
+             relaxed); /* this is what counts */
+    wr_store(&cell->file->used, wr_load(&cell->file->used, relaxed) + permits, relaxed);
+}
+
+static void host_take(weir_cell *handle, int64_t permits)
+{
+    add(wr_host_cell_of(handle), permits);
+}
+
+static void host_give(weir_cell *handle, int64_t permits)
+{
+    add(wr_host_cell_of(handle), -permits);
+}
+
+static uint64_t *host_word(weir_cell *handle)
+{
+    (void)handle;
+    return NULL;
+}
+
+static uint64_t *host_hint(weir_cell *handle)
+{
+    return (uint64_t *)&wr_host_cell_of(handle)->file->hint;
+}
+
+static bool host_holder(weir_cell *handle, size_t at, int64_t *pid, int64_t *permits)
+{
+    struct wr_host_file *file = wr_host_cell_of(handle)->file;
+
+    for (size_t i = 0; i < WR_SEATS; i++) {
+        *permits = wr_load(&file->seat[i].held, relaxed);
+        if (*permits == 0 || at-- > 0)
+            continue;
+        *pid = (int64_t)(uint32_t)wr_load(&file->seat[i].process, relaxed);
+        return true;
+    }
+    return false;
+}
+
+/* ---- seats ----------------------------------------------------------------------------------- */
+
+/* Under the lock: a seat whose process ended, or leaves. In this order: whoever dies in between leaves a seat that
+ * is still dead, and is cleared once more. */
+static void clear_seat(struct wr_host_cell *cell, uint32_t i)
+{
+    struct wr_host_file *file = cell->file;
+    int64_t held = wr_load(&file->seat[i].held, relaxed);
+
+    wr_host_line_forget(cell, i);
+    wr_store(&file->seat[i].held, 0, relaxed);
+    wr_store(&file->used, wr_load(&file->used, relaxed) - held, relaxed);
+    wr_store(&file->seat[i].process, 0, release);
+}
+
+static void remove_bell(struct wr_host_store *store, uint64_t process)
+{
+    char name[WR_BELL_NAME];
+
+    wr_host_bell_name(name, process);
+    wr_os_file_remove(store->dir, name);
+}
+
+/* Looks without the lock, since that takes system calls, and clears with it. */
+bool wr_host_sweep(weir_cell *handle)
+{
+    struct wr_host_cell *cell = wr_host_cell_of(handle);
+    uint64_t dead[WR_SEATS], process;
+    bool any = false;
+
+    for (int i = 0; i < WR_SEATS; i++) {
+        process = wr_load(&cell->file->seat[i].process, acquire);
+        dead[i] = process && process != cell->store->self && is_dead(process) ? process : 0;
+        any = any || dead[i];
+    }
+    if (wr_host_lock(handle))
+        return false;
+    for (uint32_t i = 0; i < WR_SEATS; i++)
+        if (dead[i] && wr_load(&cell->file->seat[i].process, relaxed) == dead[i]) {
+            clear_seat(cell, i);
+            remove_bell(cell->store, dead[i]);
+        }
+    wr_host_tell(handle);
+    wr_host_unlock(handle);
+    return any;
+}
+
+static bool take_seat(struct wr_host_cell *cell)
+{
+    bool found = false;
+
+    if (wr_host_lock(&cell->base))
+        return false;
+    for (uint32_t i = 0; i < WR_SEATS && !found; i++)
+        if (wr_load(&cell->file->seat[i].process, relaxed) == 0) {
+            wr_store(&cell->file->seat[i].held, 0, relaxed);
+            wr_store(&cell->file->seat[i].process, cell->store->self, release);
+            cell->seat = i;
+            found = true;
+        }
+    wr_host_unlock(&cell->base);
+    return found;
+}
+
+/* ---- opening and closing ----------------------------------------------------------------------- */
+
+static int host_open(weir_cell **out, weir_store *store, const weir_cell_spec *spec,
+                     weir_message *message)
+{
+    struct wr_host_cell *cell = wr_os_alloc(sizeof(*cell));
+    int rc;
+
+    if (!cell)
+        return WEIR_ENOMEM;
+    cell->base.ops = store->ops;
+    cell->store = (struct wr_host_store *)store;
+    cell->is_whole = spec->is_whole;
+    cell->seat = UINT32_MAX;
+    rc =
+        wr_os_forks() == cell->store->forks ? wr_host_file_open(cell, spec, message) : WEIR_ECLOSED;
+    if (!rc) {
+        wr_host_sweep(&cell->base); /* also takes over a lock whose owner is dead */
+        if (!take_seat(cell)) {
+            wr_host_say(message, "%s: %d processes use the guard, and there is no room for more",
+                        cell->file_name, WR_SEATS);
+            rc = WEIR_EAGAIN;
+        }
+        wr_os_file_unlock(cell->fd);
+        if (!rc) {
+            *out = &cell->base;
+            return 0;
+        }
+        wr_host_file_close(cell);
+    }
+    wr_os_free(cell);
+    return rc;
+}
+
+/* Under the lock: no process has it open, and it is as good as new. */
+static bool can_be_removed(struct wr_host_cell *cell)
+{
+    for (int i = 0; i < WR_SEATS; i++)
+        if (wr_load(&cell->file->seat[i].process, relaxed))
+            return false;
+    return cell->is_whole(host_read(&cell->base), wr_os_now());
+}
+
+static void leave_seat(struct wr_host_cell *cell)
+{
+    bool remove;
+
+    wr_os_file_lock(cell->fd); /* no process opens it meanwhile */
+    wr_host_sweep(&cell->base);
+    if (wr_host_lock(&cell->base))
+        return;
+    clear_seat(cell, cell->seat);
+    remove = can_be_removed(cell);
+    if (remove)
+        wr_os_file_remove(cell->store->dir, cell->file_name);
+    wr_host_tell(&cell->base);
+    wr_host_unlock(&cell->base);
+    wr_os_file_unlock(cell->fd);
+}
+
+static void host_close(weir_cell *handle)
+{
+    struct wr_host_cell *cell = wr_host_cell_of(handle);
+
+    wr_lock(&cell->store->watching); /* the watcher may be looking at it */
+    wr_unlock(&cell->store->watching);
+    if (wr_os_forks() == cell->store->forks)
+        leave_seat(cell);
+    wr_host_file_close(cell);
+    wr_os_free(cell);
+}
+
+/* ---- the store --------------------------------------------------------------------------------- */
+
+static void host_free(weir_store *handle)
+{
+    struct wr_host_store *store = (struct wr_host_store *)handle;
+
+    if (wr_os_forks() == store->forks)
+        wr_host_watch_end(store);
+    wr_os_close(store->dir);
+    wr_os_free(store);
+}
+
+static const weir_store_ops host_ops = {
+    .size = sizeof(host_ops),
+    .free_store = host_free,
+    .open = host_open,
+    .close = host_close,
+    .lock = wr_host_lock,
+    .unlock = wr_host_unlock,
+    .read = host_read,
+    .write = host_write,
+    .used = host_used,
+    .take = host_take,
+    .give = host_give,
+    .join = wr_host_join,
+    .is_first = wr_host_is_first,
+    .part = wr_host_part,
+    .waiting = wr_host_waiting,
+    .tell = wr_host_tell,
+    .wait = wr_host_wait,
+    .sweep = wr_host_sweep,
+    .word = host_word,
+    .hint = host_hint,
+    .holder = host_holder,
+};
+
+static int store_init(struct wr_host_store *store, const char *directory, weir_message *message)
+{
+    store->base.ops = &host_ops;
+    store->bell = -1;
+    wr_list_init(&store->waiters);
+    if (directory)
+        snprintf(store->path, sizeof(store->path), "%s", directory);
+    else
+        snprintf(store->path, sizeof(store->path), "/dev/shm/weir-%u", wr_os_user());
+    store->forks = wr_os_forks();
+    store->self = wr_os_process_self();
+    if (!store->self || !wr_os_machine(store->machine)) {
+        wr_host_say(message, "/proc cannot be read: guards of the host need it");
+        return WEIR_EINVAL;
+    }
+    store->dir = wr_os_private_dir(store->path);
+    if (store->dir == -EPERM)
+        wr_host_say(message,
+                    "%s: not a directory of this user that is closed to others (chmod 700)",
+                    store->path);
+    else if (store->dir < 0)
+        wr_host_say(message, "%s: %s", store->path, weir_strerror(store->dir));
+    return store->dir == -EPERM ? WEIR_EINVAL : store->dir < 0 ? store->dir : 0;
+}
+
+int weir_store_host(weir_store **out, const weir_host_options *options, weir_message *message)
+{
+    struct wr_host_store *store;
+    weir_host_options opt;
+    int rc = wr_options_load(&opt, sizeof(opt), options);
+
+    if (message)
+        message->text[0] = '\0';
+    if (!out ||
+        (!rc && opt.directory && (!*opt.directory || strlen(opt.directory) >= sizeof(store->path))))
+        return WEIR_EINVAL;
+    if (rc)
+        return rc;
+    store = wr_os_alloc(sizeof(*store));
+    if (!store)
+        return WEIR_ENOMEM;
+    rc = store_init(store, opt.directory, message);
+    if (rc) {
+        wr_os_free(store);
+        return rc;
+    }
+    *out = &store->base;
+    return 0;
+}

@@ -1,0 +1,138 @@
+/* The store of all processes of a machine, inside: the layout of a cell's file, and who does what.
+ *
+ *     host.c        the store, cells: lock, state, permits
+ *     host_file.c   files: made, checked, refused, removed
+ *     host_line.c   the line: tickets, places, who is told
+ *     host_watch.c  the thread that hears the bell and notices deaths
+ *
+ * Why every change is one store, or can be derived: docs/internals/guards.md.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_STORE_HOST_H
+#define WR_STORE_HOST_H
+
+#include "base/list.h"
+#include "base/lock.h"
+#include "base/os.h"
+#include "runtime/runtime.h"
+#include "store/spin.h"
+
+#include <weir/sys/store.h>
+
+enum { WR_SEATS = 64, WR_LINE = 1024, WR_HOST_LAYOUT = 1 };
+
+#define WR_HOST_MAGIC UINT64_C(0x3164726175477257) /* "WrGuard1" */
+
+/* Written before the file has a name, and never again. */
+struct wr_host_header {
+    uint64_t magic;
+    uint32_t layout, kind, version, name_length;
+    uint64_t state_size, file_size;
+    unsigned char machine[WR_OS_MACHINE];
+    uint64_t sum; /* of all before, and of the name */
+};
+
+struct wr_seat {
+    _Atomic uint64_t process; /* 0: free */
+    _Atomic int64_t held;
+};
+
+/* Under the lock, but for single loads:
+ *     used == sum of seat[i].held                 derived, when a lock is taken over
+ *     line[t % WR_LINE], head <= t < tail, is the seat + 1 of a place; 0: given up
+ *     head == tail or line[head % WR_LINE] != 0   after each change                        */
+struct wr_host_file {
+    struct wr_host_header header;
+    _Alignas(64) struct wr_spin lock; /* the owner's identity                                     */
+    _Atomic uint64_t hint;
+    _Atomic uint64_t active; /* which copy of the state counts                                    */
+    _Atomic int64_t used;
+    _Atomic uint64_t head, tail;
+    _Alignas(64) struct wr_seat seat[WR_SEATS];
+    _Atomic uint32_t line[WR_LINE];
+    char name[WEIR_KEY_MAX + 1];
+    _Alignas(64) unsigned char state[]; /* two copies, wr_host_stride apart                       */
+};
+
+struct wr_host_store {
+    struct weir_store base; /* first */
+    int dir;
+    uint64_t self;
+    uint32_t forks; /* as many as when it was opened; else this is a child                        */
+    unsigned char machine[WR_OS_MACHINE];
+    char path[512];
+
+    /* The watcher. `watching` is what it and closers hold while they are at work with cells; it comes before a cell's lock, which comes
+     * before `waiters_lock`. */
+    struct wr_lock watching;
+    struct wr_lock waiters_lock;
+    struct wr_list waiters; /* of this process                                                    */
+    struct wr_os_thread thread;
+    struct wr_os_poller poller;
+    int bell;
+    bool started; /* under `watching`                                                       */
+    _Atomic bool over;
+    struct {
+        uint64_t process;
+        int fd;
+    } watched[WR_SEATS * 4]; /* under `watching`                                                  */
+    size_t watched_count;
+};
+
+struct wr_host_cell {
+    struct weir_cell base; /* first */
+    struct wr_host_store *store;
+    struct wr_host_file *file;
+    const char *file_name; /* allocated */
+    size_t stride;
+    int fd;
+    uint32_t seat;
+    bool (*is_whole)(const void *state, weir_time now);
+
+    /* Under the cell's lock. */
+    bool dirty;    /* the other copy is being written                                             */
+    uint64_t ring; /* the process to be told after unlock; 0: none                                */
+};
+
+struct wr_host_place {
+    struct wr_list link; /* in the store's list of waiters */
+    struct wr_parker *who;
+    struct wr_parker storage;
+    uint64_t ticket;
+    struct wr_host_cell *cell;
+    bool watches; /* all on whom it depends are watched, and it has looked since                  */
+};
+
+static inline struct wr_host_cell *wr_host_cell_of(weir_cell *cell)
+{
+    return (struct wr_host_cell *)cell;
+}
+
+/* host.c */
+int wr_host_lock(weir_cell *cell);
+void wr_host_unlock(weir_cell *cell);
+bool wr_host_sweep(weir_cell *cell);
+
+/* host_file.c: opens or makes the file, maps it and answers with it locked against other openers. */
+int wr_host_file_open(struct wr_host_cell *cell, const weir_cell_spec *spec, weir_message *message);
+void wr_host_file_close(struct wr_host_cell *cell);
+void wr_host_say(weir_message *message, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* host_line.c; all but wait under the cell's lock */
+int wr_host_join(weir_cell *cell, weir_place *place);
+bool wr_host_is_first(weir_cell *cell, const weir_place *place);
+void wr_host_part(weir_cell *cell, weir_place *place);
+int64_t wr_host_waiting(weir_cell *cell);
+void wr_host_tell(weir_cell *cell);
+void wr_host_wait(weir_cell *cell, weir_place *place, weir_time deadline);
+void wr_host_line_forget(struct wr_host_cell *cell, uint32_t seat); /* its places are given up   */
+
+/* host_watch.c */
+enum { WR_BELL_NAME = 32 };
+void wr_host_bell_name(char name[WR_BELL_NAME], uint64_t process);
+
+/* Has all processes with a seat watched. False: not possible; look again after a while. */
+bool wr_host_watch(struct wr_host_cell *cell);
+void wr_host_watch_end(struct wr_host_store *store);
+
+#endif
