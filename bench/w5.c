@@ -161,10 +161,29 @@ static void measure_breaker_time(struct bench_out *out)
         put(out, BENCH_WEIR, "breaker_time", through, guard, threads);
 }
 
+/* One process and nobody else, in a directory of its own. */
+static void measure_host(struct bench_out *out)
+{
+    char directory[64];
+    weir_store *store;
+    weir_message why;
+    weir_guard *guard;
+
+    snprintf(directory, sizeof(directory), "/dev/shm/weir-bench-%d", (int)getpid());
+    if (weir_store_host(&store, WEIR_HOST(.directory = directory), &why))
+        bench_die("w5: %s", why.text);
+    guard = make(store, WEIR_BULKHEAD(.limit = LIMIT));
+    put(out, BENCH_WEIR, "host", through, guard, 1);
+    weir_guard_unref(guard);
+    weir_store_free(store);
+    rmdir(directory);
+}
+
 void bench_w5(struct bench_out *out)
 {
     bench_apart(out, measure_permits);
     bench_apart(out, measure_rate);
     bench_apart(out, measure_breaker);
     bench_apart(out, measure_breaker_time);
+    bench_apart(out, measure_host);
 }

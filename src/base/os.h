@@ -166,8 +166,11 @@ bool wr_os_file_has_name(int fd);
 void *wr_os_file_map(int fd, size_t size);
 
 /* The calling process, told apart from all others of this boot, also from later ones with the same number. The lower half
- * is that number. 0: cannot be found out. Grows in a child of fork. */
+ * is that number. 0: cannot be found out. */
 uint64_t wr_os_process_self(void);
+
+/* Grows in a child of fork, from the first call of wr_os_forks on. */
+extern _Atomic uint32_t wr_os_fork_count;
 uint32_t wr_os_forks(void);
 
 /* A descriptor that becomes readable when that process ends. -ESRCH: it has. Other errors: it may be alive. */

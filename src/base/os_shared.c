@@ -182,12 +182,12 @@ int wr_os_process_open(uint64_t process)
     return fd;
 }
 
-static _Atomic uint32_t forks;
+_Atomic uint32_t wr_os_fork_count;
 static pthread_once_t watch_forks_once = PTHREAD_ONCE_INIT;
 
 static void forked(void)
 {
-    wr_add(&forks, 1, relaxed);
+    wr_add(&wr_os_fork_count, 1, relaxed);
 }
 
 static void watch_forks(void)
@@ -197,13 +197,8 @@ static void watch_forks(void)
 
 uint32_t wr_os_forks(void)
 {
-    static _Atomic bool watched;
-
-    if (!wr_load(&watched, acquire)) {
-        pthread_once(&watch_forks_once, watch_forks);
-        wr_store(&watched, true, release);
-    }
-    return wr_load(&forks, relaxed);
+    pthread_once(&watch_forks_once, watch_forks);
+    return wr_load(&wr_os_fork_count, relaxed);
 }
 
 bool wr_os_machine(unsigned char id[WR_OS_MACHINE])

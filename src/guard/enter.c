@@ -339,25 +339,34 @@ static __attribute__((noinline)) int enter_slow(weir_permit *out, struct weir_gu
     return enter(&call, deadline);
 }
 
-/* One permit, by the short way of the kind. */
-static inline bool enter_fast(weir_permit *out, struct weir_guard *guard)
+/* One permit, by the short way of other kinds. */
+static __attribute__((noinline)) int enter_other(weir_permit *out, struct weir_guard *guard,
+                                                 weir_time deadline)
 {
-    if (guard->fast) {
-        if (!wr_fast_enter(guard, 1))
-            return false;
-        wr_permit_fill(out, guard, 1);
-        return true;
+    if (guard->kind == &wr_kind_breaker) {
+        if (enter_closed(out, guard))
+            return 0;
+    } else if (guard->host) {
+        if (wr_host_enter(guard)) {
+            wr_permit_fill(out, guard, 1);
+            return 0;
+        }
+    } else if (guard->kind == &wr_kind_rate && guard->direct.lock && wr_fast_rate(out, guard)) {
+        return 0;
     }
-    if (guard->kind == &wr_kind_breaker)
-        return enter_closed(out, guard);
-    return guard->kind == &wr_kind_rate && guard->direct.lock && wr_fast_rate(out, guard);
+    return enter_slow(out, guard, 1, deadline);
 }
 
 int weir_guard_enter(weir_permit *out, weir_guard *guard, weir_time deadline)
 {
-    if (WR_LIKELY(out && guard && !out->guard && enter_fast(out, guard)))
-        return 0;
-    return enter_slow(out, guard, 1, deadline);
+    if (WR_UNLIKELY(!out || !guard || out->guard))
+        return enter_slow(out, guard, 1, deadline);
+    if (WR_UNLIKELY(!guard->fast))
+        return enter_other(out, guard, deadline);
+    if (WR_UNLIKELY(!wr_fast_enter(guard, 1)))
+        return enter_slow(out, guard, 1, deadline);
+    wr_permit_fill(out, guard, 1);
+    return 0;
 }
 
 int weir_guard_enter_n(weir_permit *out, weir_guard *guard, int64_t permits, weir_time deadline)

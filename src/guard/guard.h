@@ -94,7 +94,8 @@ struct weir_guard {
     _Atomic uint64_t *fast; /* the word, if calls may enter by it alone; else NULL                */
     _Atomic int64_t limit;  /* for that                                                          */
     _Atomic uint64_t *hint; /* breaker: epoch << 3 | state                                       */
-    weir_direct direct; /* of a cell in process memory, if calls may use it; else zero         */
+    weir_direct direct;     /* what of the cell calls may use; else zero                          */
+    bool host; /* permits in shared memory that way                                              */
     const struct wr_kind *kind;
     const weir_store_ops *ops;
     weir_cell *cell;

@@ -148,23 +148,23 @@ static int leave_locked(struct wr_call *call, weir_verdict verdict, int error)
 }
 
 /* Someone may wait, or look at what is used. */
-static __attribute__((noinline)) void tell_first(struct weir_guard *guard)
+static __attribute__((noinline)) int tell_first(struct weir_guard *guard)
 {
-    if (wr_guard_lock(guard))
-        return;
-    guard->ops->tell(guard->cell);
-    guard->ops->unlock(guard->cell);
+    if (!wr_guard_lock(guard)) {
+        guard->ops->tell(guard->cell);
+        guard->ops->unlock(guard->cell);
+    }
+    return 0;
 }
 
-static void leave_fast(weir_permit *permit, struct weir_guard *guard)
+static inline int leave_fast(weir_permit *permit, struct weir_guard *guard)
 {
     uint64_t n = (uint64_t)permit->permits, word;
 
     permit->guard = NULL;
     word = wr_sub(guard->fast, n, release);
     WR_ASSERT((word & WEIR_WORD_USED) >= n);
-    if (WR_UNLIKELY(word & WEIR_WORD_SLOW))
-        tell_first(guard);
+    return WR_UNLIKELY(word & WEIR_WORD_SLOW) ? tell_first(guard) : 0;
 }
 
 static int permit_is_held(const weir_permit *permit)
@@ -202,23 +202,32 @@ static __attribute__((noinline)) int leave_slow(weir_permit *permit, int error, 
     return leave_locked(&call, verdict, error);
 }
 
+/* By the short way of other kinds, if it is a permit. */
+static __attribute__((noinline)) int leave_other(weir_permit *permit, int error)
+{
+    struct weir_guard *guard = permit->guard;
+
+    if (permit->place != permit || !guard->direct.lock)
+        return leave_slow(permit, error, NULL);
+    if (guard->kind == &wr_kind_breaker && error >= 0) {
+        if (wr_fast_breaker_end(permit, guard))
+            return 0;
+    } else if (guard->host ? wr_host_leave(guard, permit->permits) : guard->kind == &wr_kind_rate) {
+        permit->guard = NULL;
+        return 0;
+    }
+    return leave_slow(permit, error, NULL);
+}
+
 int weir_guard_leave(weir_permit *permit, int error)
 {
     struct weir_guard *guard = permit ? permit->guard : NULL;
 
-    if (WR_LIKELY(guard && permit->place == permit && guard->fast)) {
-        leave_fast(permit, guard);
-        return 0;
-    }
-    if (WR_LIKELY(guard && permit->place == permit && guard->direct.lock && error >= 0)) {
-        if (guard->kind == &wr_kind_breaker && wr_fast_breaker_end(permit, guard))
-            return 0;
-        if (guard->kind == &wr_kind_rate) {
-            permit->guard = NULL;
-            return 0;
-        }
-    }
-    return leave_slow(permit, error, NULL);
+    if (WR_UNLIKELY(!guard))
+        return leave_slow(permit, error, NULL);
+    if (WR_LIKELY(permit->place == permit && guard->fast))
+        return leave_fast(permit, guard);
+    return leave_other(permit, error);
 }
 
 int weir_guard_leave_with(weir_permit *permit, int error, const void *result)
@@ -226,7 +235,7 @@ int weir_guard_leave_with(weir_permit *permit, int error, const void *result)
     struct weir_guard *guard = permit ? permit->guard : NULL;
 
     if (guard && permit->place == permit && guard->fast)
-        return weir_guard_leave(permit, error);
+        return leave_fast(permit, guard);
     return leave_slow(permit, error, result);
 }
 

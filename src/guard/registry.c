@@ -207,6 +207,9 @@ static int attach(struct weir_guard *guard)
     if (guard->on_event || guard->judge || guard->drain_on || !guard->ops->direct ||
         !guard->ops->direct(&guard->direct, guard->cell))
         guard->direct = (weir_direct){ .lock = NULL };
+    if (!guard->direct.state && !guard->kind->fast)
+        guard->direct.lock = NULL; /* of shared memory, permits only */
+    guard->host = guard->direct.lock && !guard->direct.state;
     wr_guard_unlock(guard);
     return 0;
 }

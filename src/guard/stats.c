@@ -17,7 +17,8 @@ static void fill_counts(weir_guard_stats *out, struct weir_guard *guard)
     COPY(entered)
     COPY(refused)
     COPY(left)
-    COPY(released) COPY(cancelled) COPY(succeeded) COPY(failed) COPY(ignored) COPY(slow)
+    COPY(released)
+    COPY(cancelled) COPY(succeeded) COPY(failed) COPY(ignored) COPY(slow)
 #undef COPY
         if (!guard->fast) return;
     /* Leaves are not counted on the fast way: all that entered and is not there any more. */

@@ -79,6 +79,8 @@ uint64_t wr_os_process_self(void)
     return 1;
 }
 
+_Atomic uint32_t wr_os_fork_count;
+
 uint32_t wr_os_forks(void)
 {
     return 0;

@@ -63,7 +63,7 @@ int wr_host_lock(weir_cell *handle)
     struct wr_host_cell *cell = wr_host_cell_of(handle);
     uint64_t free = 0;
 
-    if (WR_UNLIKELY(wr_os_forks() != cell->store->forks))
+    if (WR_UNLIKELY(wr_load(&wr_os_fork_count, relaxed) != cell->store->forks))
         return WEIR_ECLOSED; /* the seat is our parent's */
     if (!wr_cas(&cell->file->lock.owner, &free, cell->store->self, acquire))
         lock_contended(cell);
@@ -156,6 +156,24 @@ static uint64_t *host_word(weir_cell *handle)
 static uint64_t *host_hint(weir_cell *handle)
 {
     return (uint64_t *)&wr_host_cell_of(handle)->file->hint;
+}
+
+static bool host_direct(weir_direct *out, weir_cell *handle)
+{
+    struct wr_host_cell *cell = wr_host_cell_of(handle);
+    struct wr_host_file *file = cell->file;
+
+    *out = (weir_direct){ .lock = (uint64_t *)&file->lock.owner,
+                          .owner = cell->store->self,
+                          .used = (int64_t *)&file->used,
+                          .held = (int64_t *)&file->seat[cell->seat].held,
+                          .head = (const uint64_t *)&file->head,
+                          .tail = (const uint64_t *)&file->tail,
+                          .active = (const uint64_t *)&file->active,
+                          .copies = file->state,
+                          .stride = cell->stride,
+                          .forks = cell->store->forks };
+    return true;
 }
 
 static bool host_holder(weir_cell *handle, size_t at, int64_t *pid, int64_t *permits)
@@ -341,6 +359,7 @@ static const weir_store_ops host_ops = {
     .sweep = wr_host_sweep,
     .word = host_word,
     .hint = host_hint,
+    .direct = host_direct,
     .holder = host_holder,
 };
 

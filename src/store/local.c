@@ -188,9 +188,7 @@ static bool local_direct(weir_direct *out, weir_cell *cell)
 {
     struct local_cell *c = of(cell);
 
-    *out = (weir_direct){ .lock = (uint64_t *)&c->lock.owner,
-                          .state = c->state,
-                          .waiting = &c->waiting };
+    *out = (weir_direct){ .lock = (uint64_t *)&c->lock.owner, .owner = 1, .state = c->state };
     return true;
 }
 

@@ -51,12 +51,22 @@ typedef struct weir_place {
 #define WEIR_WORD_SLOW    UINT64_C(0x80000000)
 #define WEIR_WORD_ENTERED UINT64_C(0x100000000)
 
-/* What of a cell in process memory may be used without calls, all good as long as it is open: the lock (taken by compare
- * and swap of 0 by 1, given back by storing 0), the state, and how many wait. */
+/* What of a cell may be used without calls, all good as long as it is open. The lock is taken by compare and swap of 0 by
+ * `owner`, and given back by storing 0; who does not get it at once uses the calls. All to be used atomically, but for
+ * the state. */
 typedef struct weir_direct {
     uint64_t *lock;
+    uint64_t owner;
+    /* process memory: the state */
     void *state;
-    const int64_t *waiting;
+    /* shared memory: permits in use, in all and by this process; the line is empty if head == tail; which of two copies of
+     * the state counts, 0 or 1; where the first one is, and how far apart they are */
+    int64_t *used, *held;
+    const uint64_t *head, *tail, *active;
+    const void *copies;
+    size_t stride;
+    uint32_t
+        forks; /* shared memory: usable while the process is no child of the one that opened it */
 } weir_direct;
 
 typedef struct weir_store_ops {
