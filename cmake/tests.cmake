@@ -74,4 +74,10 @@ foreach(file ${examples})
     weir_program(example example-${name} examples ${file} weir)
 endforeach()
 
+# The plots in docs/ are drawn by real guards on the simulated clock.
+if(NOT WEIR_SANITIZE MATCHES thread)
+    weir_program(sim guard-plots docs docs/plots/guards.c weir-sim)
+    set_target_properties(guard-plots PROPERTIES OUTPUT_NAME guard-plots)
+endif()
+
 file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/tests.list CONTENT "${test_list}")

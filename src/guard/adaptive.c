@@ -1,18 +1,20 @@
 /* Two ways for a limit to follow latency.
  *
- * AIMD: one more while calls are fast and the limit is made use of; nine tenths when a call is slow or fails.
- * Gradient: the ratio of usual to present latency says whether calls queue somewhere behind us. The limit moves to limit x ratio plus
- * room for a short queue, a fifth of the way per call; a failure counts as a halved ratio.
+ * AIMD: one more per round of calls while they are fast and the limit is made use of; nine tenths when one is slow or fails, once
+ * per round.
+ * Gradient: latency beside the least there is without a queue says whether calls queue somewhere behind us. The limit moves
+ * to limit x least / present, plus room for a short queue. The least falls at once; it rises only by measuring: now and
+ * then half the limit for a moment, so that slowness does not become usual.
  * SPDX-License-Identifier: MIT */
 #include "guard/adaptive.h"
 
 #include "guard/math.h"
 
 #define DECREASE 0.9
-#define STEP     0.2   /* of the way to the new limit, per call                                 */
-#define SLACK    1.5   /* latency may be so many times the usual before the limit falls         */
-#define LONG_RUN 600.0 /* calls over which latency is averaged                                  */
-#define WARM_UP  10    /* calls whose plain mean is the usual latency                           */
+#define STEP     0.2 /* of the way to the new limit, per round of calls                          */
+#define SLACK    1.2 /* latency may be so many times the least before the limit falls            */
+
+enum { MEASURE_EVERY = 1000, MEASURED = 10 }; /* calls */
 
 static double bounded(const struct wr_adaptive *a, double limit)
 {
@@ -51,39 +53,68 @@ static double root(double x)
     return r;
 }
 
+/* Whether a bad call says something new: not if it was under way when the limit fell last. */
+static bool is_news(struct wr_adaptive *a, bool bad, int64_t used)
+{
+    if (a->quiet > 0)
+        a->quiet--;
+    if (!bad || a->quiet > 0)
+        return false;
+    a->quiet = used;
+    return true;
+}
+
 static void aimd(struct wr_adaptive *a, bool bad, int64_t used)
 {
-    if (bad)
+    if (is_news(a, bad, used))
         a->exact = bounded(a, a->exact * DECREASE);
-    else if (used * 2 >= (int64_t)a->exact)
+    else if (!bad && used * 2 >= (int64_t)a->exact)
         a->exact = bounded(a, a->exact + 1 / a->exact);
 }
 
-/* The mean of the first calls, then a mean in which each call weighs 1 / LONG_RUN. A drop is believed sooner, so that one
- * bad hour does not make slowness usual. */
-static void learn(struct wr_adaptive *a, double ns)
+/* Half the limit until the calls that are under way have ended, and some more were measured. */
+static void probe_begin(struct wr_adaptive *a, int64_t used)
 {
-    double weight = a->samples < WARM_UP ? 1.0 / (double)(a->samples + 1) : 1 / LONG_RUN;
+    a->samples = 0;
+    a->probing = used + MEASURED;
+    a->probed_ns = INT64_MAX;
+    a->before = a->exact;
+    a->exact = bounded(a, a->exact / 2);
+}
 
-    a->samples++;
-    if (ns < a->usual_ns && weight < 0.02)
-        weight = 0.02;
-    a->usual_ns += (ns - a->usual_ns) * weight;
+static void probe(struct wr_adaptive *a, int64_t ns)
+{
+    if (a->probing <= MEASURED)
+        a->probed_ns = wr_min(a->probed_ns, ns);
+    if (--a->probing > 0)
+        return;
+    a->least_ns = a->probed_ns;
+    a->exact = bounded(a, a->before);
 }
 
 static void gradient(struct wr_adaptive *a, bool failed, int64_t ns, int64_t used)
 {
-    double present = ns > 0 ? (double)ns : 1, ratio;
+    double ratio, aim;
 
-    if (!failed)
-        learn(a, present);
-    if (!failed && used * 2 < (int64_t)a->exact)
+    if (is_news(a, failed, used))
+        a->exact = bounded(a, a->exact * DECREASE);
+    if (failed)
+        return;
+    ns = wr_max(ns, 1);
+    if (a->least_ns == 0 || ns < a->least_ns)
+        a->least_ns = ns;
+    if (a->probing > 0) {
+        probe(a, ns);
+        return;
+    }
+    if (used * 2 < (int64_t)a->exact)
         return; /* the limit was not what held calls back */
-    ratio = failed ? 0.5 : SLACK * a->usual_ns / present;
+    ratio = SLACK * (double)a->least_ns / (double)ns;
     ratio = ratio < 0.5 ? 0.5 : ratio > 1 ? 1 : ratio;
-    a->exact +=
-        (a->exact * ratio + (failed ? 0 : root(a->exact)) - a->exact) * STEP / root(a->exact);
-    a->exact = bounded(a, a->exact);
+    aim = a->exact * ratio + root(a->exact);
+    a->exact = bounded(a, a->exact + (aim - a->exact) * STEP / a->exact);
+    if (++a->samples >= MEASURE_EVERY)
+        probe_begin(a, used);
 }
 
 void wr_adaptive_end(struct wr_adaptive *a, bool failed, int64_t ns, int64_t used)

@@ -12,8 +12,13 @@ struct wr_adaptive {
     weir_guard_mode mode;
     int64_t limit_min, limit_max, latency_ns;
     double exact;
-    double usual_ns; /* gradient: latency over the long run; 0: no call yet                     */
-    int64_t samples;
+    int64_t
+        quiet; /* so many more calls were under way when the limit fell: they tell nothing new */
+    int64_t least_ns; /* gradient: latency without a queue, as far as is known; 0: no call yet    */
+    int64_t samples;  /* since it was last measured                                               */
+    int64_t probing;  /* so many more calls with half the limit, to measure it again              */
+    int64_t probed_ns;
+    double before; /* the limit before that                                                       */
 };
 
 void wr_adaptive_init(struct wr_adaptive *a, weir_guard_mode mode, int64_t limit, int64_t limit_min,

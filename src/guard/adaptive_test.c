@@ -4,21 +4,22 @@
 #include "guard/backoff.h"
 #include "support/luck.h"
 
-/* A server that runs `capacity` calls at a time, each 10 ms: beyond that, calls queue and latency grows. The guard is
- * always full. */
+/* A server that runs `capacity` calls at a time, each 10 ms: beyond that, calls queue there and latency grows. The guard is
+ * always full; all calls of a round end with the latency of that round. */
 static double settle(weir_guard_mode mode, int64_t capacity, int64_t from)
 {
     struct wr_adaptive a;
     double sum = 0;
 
     wr_adaptive_init(&a, mode, from, 1, 1000, 15000000);
-    for (int i = 0; i < 40000; i++) {
+    for (int i = 0; i < 4000; i++) {
         int64_t used = wr_adaptive_limit(&a);
         int64_t ns = used <= capacity ? 10000000 : 10000000 * used / capacity;
-        wr_adaptive_end(&a, false, ns, used);
-        sum += i >= 20000 ? (double)used : 0;
+        for (int64_t k = 0; k < used; k++)
+            wr_adaptive_end(&a, false, ns, used - k);
+        sum += i >= 2000 ? (double)used : 0;
     }
-    return sum / 20000;
+    return sum / 2000;
 }
 
 /* Whatever they begin with, limits come to stand between what the server can do and twice that: below, it idles; above,
@@ -26,12 +27,13 @@ static double settle(weir_guard_mode mode, int64_t capacity, int64_t from)
 static void test_limits_find_what_the_server_can_do(void **state)
 {
     (void)state;
-    for (int64_t capacity = 8; capacity <= 128; capacity *= 4)
-        for (int64_t from = 1; from <= 1000; from += 333) {
-            double aimd = settle(WEIR_AIMD, capacity, from);
-            if (aimd < (double)capacity || aimd > 2 * (double)capacity)
-                fail_msg("aimd from %d: %f for %d", (int)from, aimd, (int)capacity);
-        }
+    for (int mode = WEIR_GRADIENT; mode <= WEIR_AIMD; mode++)
+        for (int64_t capacity = 8; capacity <= 128; capacity *= 4)
+            for (int64_t from = 1; from <= 1000; from += 333) {
+                double limit = settle((weir_guard_mode)mode, capacity, from);
+                if (limit < (double)capacity || limit > 2 * (double)capacity)
+                    fail_msg("mode %d from %d: %f for %d", mode, (int)from, limit, (int)capacity);
+            }
 }
 
 static void test_the_gradient_grows_while_latency_is_flat_and_falls_when_it_is_not(void **state)
@@ -40,15 +42,30 @@ static void test_the_gradient_grows_while_latency_is_flat_and_falls_when_it_is_n
 
     (void)state;
     wr_adaptive_init(&a, WEIR_GRADIENT, 10, 1, 100, 0);
-    for (int i = 0; i < 2000; i++)
+    for (int i = 0; i < 9000; i++)
         wr_adaptive_end(&a, false, 1000000, wr_adaptive_limit(&a));
     assert_int_equal(wr_adaptive_limit(&a), 100);
-    for (int i = 0; i < 60; i++)
+    for (int i = 0; i < 900; i++)
         wr_adaptive_end(&a, false, 4000000, wr_adaptive_limit(&a));
     assert_true(wr_adaptive_limit(&a) < 60);
-    for (int i = 0; i < 200; i++)
+    for (int i = 0; i < 2000; i++)
         wr_adaptive_end(&a, true, 1000000, wr_adaptive_limit(&a));
     assert_int_equal(wr_adaptive_limit(&a), 1);
+}
+
+/* A server that has become slower for good is found out by measuring, not taken for a queue for ever. */
+static void test_the_least_latency_is_measured_again(void **state)
+{
+    struct wr_adaptive a;
+
+    (void)state;
+    wr_adaptive_init(&a, WEIR_GRADIENT, 10, 1, 100, 0);
+    for (int i = 0; i < 3000; i++)
+        wr_adaptive_end(&a, false, 1000000, wr_adaptive_limit(&a));
+    for (int i = 0; i < 9000; i++)
+        wr_adaptive_end(&a, false, 5000000, wr_adaptive_limit(&a));
+    assert_int_equal(a.least_ns, 5000000);
+    assert_int_equal(wr_adaptive_limit(&a), 100);
 }
 
 static void test_a_limit_that_is_not_used_does_not_grow(void **state)
@@ -130,6 +147,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_limits_find_what_the_server_can_do),
         cmocka_unit_test(test_the_gradient_grows_while_latency_is_flat_and_falls_when_it_is_not),
+        cmocka_unit_test(test_the_least_latency_is_measured_again),
         cmocka_unit_test(test_a_limit_that_is_not_used_does_not_grow),
         cmocka_unit_test(test_limits_stay_between_their_bounds),
         cmocka_unit_test(test_pauses_grow_up_to_a_cap),

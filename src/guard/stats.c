@@ -18,7 +18,8 @@ static void fill_counts(weir_guard_stats *out, struct weir_guard *guard)
     COPY(refused)
     COPY(left)
     COPY(released)
-    COPY(cancelled) COPY(succeeded) COPY(failed) COPY(ignored) COPY(slow)
+    COPY(cancelled)
+    COPY(succeeded) COPY(failed) COPY(ignored) COPY(slow)
 #undef COPY
         if (!guard->fast) return;
     /* Leaves are not counted on the fast way: all that entered and is not there any more. */
@@ -131,8 +132,8 @@ static void say_kind(weir_message *out, const weir_guard_stats *s, struct weir_g
 int weir_guard_describe(weir_message *out, weir_guard *guard)
 {
     weir_guard_stats s = { .size = sizeof(s) };
-    weir_time now = wr_os_now();
     int rc = out ? weir_guard_stats_get(&s, guard) : WEIR_EINVAL;
+    weir_time now = wr_os_now();
 
     if (rc)
         return rc;
