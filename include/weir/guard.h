@@ -420,7 +420,7 @@ typedef struct weir_host_options { /* zero in any field asks for its default */
  * way, gives its permits back. What rates, windows and breakers have counted outlives processes until it is whole again,
  * but no reboot. At most 64 processes and 1024 waiters per guard. After fork(2) the child opens a store of its own.
  * WEIR_EINVAL, WEIR_EVERSION: bad options, or the directory is not private. -errno of the file system; `message` (may be NULL) says what
- * is wrong. */
+ * is wrong; -ENOSYS in the simulator, which has one process. */
 int weir_store_host(weir_store **out, const weir_host_options *opt, weir_message *message);
 
 /* Frees the store; NULL is fine. All its guards are to be given back before. */

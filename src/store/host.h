@@ -127,6 +127,8 @@ void wr_host_tell(weir_cell *cell);
 void wr_host_wait(weir_cell *cell, weir_place *place, weir_time deadline);
 void wr_host_line_forget(struct wr_host_cell *cell, uint32_t seat); /* its places are given up   */
 
+void wr_host_line_mend(struct wr_host_cell *cell); /* places of seats that are free are, too      */
+
 /* host_watch.c */
 enum { WR_BELL_NAME = 32 };
 void wr_host_bell_name(char name[WR_BELL_NAME], uint64_t process);

@@ -37,7 +37,8 @@ static uint64_t header_sum(const struct wr_host_file *file)
 {
     uint64_t sum = sum_of(0xcbf29ce484222325u, &file->header, offsetof(struct wr_host_header, sum));
 
-    return sum_of(sum, file->name, file->header.name_length);
+    return sum_of(sum, file->name,
+                  file->header.name_length <= WEIR_KEY_MAX ? file->header.name_length : 0);
 }
 
 /* "guard-" and the name, with bytes that a file name should not have as %XX; long ones end in a sum instead. */
@@ -152,6 +153,7 @@ static const char *fault_of(struct wr_host_cell *cell, const weir_cell_spec *spe
 {
     struct wr_host_file *file = cell->file;
     uint64_t active = wr_load(&file->active, relaxed), head = wr_load(&file->head, relaxed);
+    int64_t used = 0, held;
 
     if (active > 1 || !spec->is_sound(file->state + active * cell->stride, file->header.state_size))
         return "damaged: its state cannot be one";
@@ -160,10 +162,15 @@ static const char *fault_of(struct wr_host_cell *cell, const weir_cell_spec *spe
     for (int i = 0; i < WR_LINE; i++)
         if (wr_load(&file->line[i], relaxed) > WR_SEATS)
             return "damaged: its line of waiters cannot be one";
-    for (int i = 0; i < WR_SEATS; i++)
-        if (wr_load(&file->seat[i].held, relaxed) < 0 ||
-            wr_load(&file->seat[i].held, relaxed) > WEIR_PERMITS_MAX)
+    for (int i = 0; i < WR_SEATS; i++) {
+        held = wr_load(&file->seat[i].held, relaxed);
+        if (held < 0 || held > WEIR_PERMITS_MAX)
             return "damaged: the permits in use cannot be";
+        used += held;
+    }
+    if (used != wr_load(&file->used, relaxed))
+        return "damaged: the permits in use do not add up";
+    wr_host_line_mend(cell);
     return NULL;
 }
 

@@ -113,6 +113,13 @@ void wr_host_line_forget(struct wr_host_cell *cell, uint32_t seat)
     advance(file);
 }
 
+void wr_host_line_mend(struct wr_host_cell *cell)
+{
+    for (uint32_t i = 0; i < WR_SEATS; i++)
+        if (wr_load(&cell->file->seat[i].process, relaxed) == 0)
+            wr_host_line_forget(cell, i);
+}
+
 /* Before the first wait: who was told meanwhile, and had no bell, looks once more. */
 void wr_host_wait(weir_cell *handle, weir_place *place, weir_time deadline)
 {

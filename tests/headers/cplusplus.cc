@@ -34,6 +34,8 @@ static bool is_sized(const weir_task_options *opt, int cost)
     return opt->size == sizeof(*opt) && opt->cost == (uint32_t)cost;
 }
 
+static void use_guards();
+
 static void use_all(void *)
 {
     weir_executor *ex = nullptr;
@@ -70,6 +72,27 @@ static void use_all(void *)
     weir_runtime_free(rt);
 
     CHECK(ran == 3);
+    CHECK(ran == 2);
+    use_guards();
+}
+
+static int guarded(weir_guard *guard)
+{
+    WEIR_SCOPED_PERMIT(permit);
+    int rc = weir_guard_enter(&permit, guard, WEIR_NOW_OR_NEVER);
+
+    return rc ? rc : permit.guard == guard ? 0 : -1;
+}
+
+static void use_guards()
+{
+    weir_guard *guard = nullptr;
+
+    CHECK(weir_guard_new(&guard, nullptr, "c++", WEIR_BULKHEAD(.limit = 1), nullptr) == 0);
+    CHECK(guarded(guard) == 0);
+    CHECK(guarded(guard) == 0); /* the first one has left */
+    weir_guard_unref(guard);
+    CHECK(weir_backoff(2, 0, WEIR_RETRY(.first_ns = 5)) == 10);
 }
 
 #ifdef SIMULATED

@@ -698,6 +698,81 @@ static void test_files_that_are_not_guards_are_refused_with_a_sentence(void)
     unlink(path);
 }
 
+/* A few bytes anywhere: refused, or as good as any; never a crash, never a wait without end. */
+static void opens_what_is_left(void *arg)
+{
+    weir_store *store = host();
+    weir_guard *g = NULL;
+    weir_permit p = WEIR_PERMIT;
+    weir_guard_stats s = { .size = sizeof(s) };
+    weir_message why;
+    int rc = weir_guard_new(&g, store, "bad", NULL, &why);
+
+    (void)arg;
+    CHECK(rc == 0 || rc == WEIR_EFOREIGN || rc == WEIR_ENOENT);
+    if (rc == 0) {
+        if (weir_guard_enter(&p, g, weir_in_ms(1)) == 0)
+            CHECK_EQUAL(weir_guard_leave(&p, -EIO), 0);
+        CHECK_EQUAL(weir_guard_stats_get(&s, g), 0);
+        CHECK_EQUAL(weir_guard_describe(&why, g), 0);
+        weir_guard_unref(g);
+    }
+    weir_store_free(store);
+}
+
+static const weir_guard_options *some_options(int n)
+{
+    static weir_guard_options opt;
+
+    opt = n % 4 == 0   ? *WEIR_BULKHEAD(.limit = 3)
+          : n % 4 == 1 ? *WEIR_RATE(.limit = 3, .period_ns = INT64_C(3600000000000))
+          : n % 4 == 2
+              ? *WEIR_FREQUENCY(.mode = WEIR_EXACT, .limit = 20)
+              : *WEIR_BREAKER(.window = 9, .mode = n % 8 == 3 ? WEIR_BY_TIME : WEIR_BY_COUNT);
+    return &opt;
+}
+
+static void leaves_something(void *arg)
+{
+    weir_store *store = host();
+    weir_guard *g = open_guard(store, "bad", some_options((int)(intptr_t)arg));
+
+    for (int i = 0; i < 3; i++) {
+        weir_permit p = WEIR_PERMIT;
+        CHECK_EQUAL(weir_guard_enter(&p, g, 0), 0);
+        if (i)
+            CHECK_EQUAL(weir_guard_leave(&p, -EIO), 0);
+    }
+    fflush(NULL);
+    _exit(atomic_load(&checks_failed) ? 1 : 0); /* without a word, so the file stays */
+}
+
+static void test_random_damage_is_refused_or_harmless(void)
+{
+    struct luck luck = luck_of(77);
+    char path[256];
+    int fd;
+
+    path_of(path, sizeof(path), "guard-bad");
+    for (int n = 0; n < 200; n++) {
+        int64_t size, hot = n % 2 ? 3000 : INT32_MAX;
+
+        unlink(path);
+        CHECK_EQUAL(child_end(fork_child(leaves_something, (void *)(intptr_t)n)), 0);
+        fd = open(path, O_RDWR);
+        size = lseek(fd, 0, SEEK_END);
+        for (uint64_t k = luck_below(&luck, 6); k < 6; k++) {
+            int64_t at = (int64_t)luck_below(&luck, (uint64_t)(hot < size ? hot : size));
+            char byte = (char)luck_next(&luck);
+            CHECK_EQUAL(pwrite(fd, &byte, 1, at), 1);
+        }
+        close(fd);
+        if (!CHECK_EQUAL(child_end(fork_child(opens_what_is_left, NULL)), 0))
+            break;
+    }
+    unlink(path);
+}
+
 static void test_directories_that_are_open_to_others_are_refused(void)
 {
     weir_store *store = NULL;
@@ -747,6 +822,7 @@ int main(void)
         TEST(test_five_hundred_deaths_lose_no_permit_and_forget_no_waiter),
         TEST(test_a_lock_whose_owner_was_killed_is_taken_over_and_its_step_undone),
         TEST(test_files_that_are_not_guards_are_refused_with_a_sentence),
+        TEST(test_random_damage_is_refused_or_harmless),
         TEST(test_directories_that_are_open_to_others_are_refused),
         TEST(test_names_may_have_any_bytes),
     };

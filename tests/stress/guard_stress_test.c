@@ -3,6 +3,8 @@
 #include "support/crew.h"
 #include "support/seed.h"
 
+#include <unistd.h>
+
 enum { ACTORS = 6, ROUNDS = SANITIZED ? 2000 : 20000 };
 
 struct scene {
@@ -107,14 +109,15 @@ static void acts(void *arg)
         }
 }
 
-static void test_never_too_many_inside(struct crew *crew)
+/* The mutex and the bulkhead are in `store`, the others in one of this process. */
+static void play(struct crew *crew, weir_store *store)
 {
     struct scene s = { .plain = 0 };
     weir_guard_stats stats = { .size = sizeof(stats) };
 
     CHECK_EQUAL(weir_store_local(&s.store), 0);
-    s.mutex = make(s.store, "mutex", WEIR_MUTEX());
-    s.three = make(s.store, "three", WEIR_BULKHEAD(.limit = 3));
+    s.mutex = make(store, "mutex", WEIR_MUTEX());
+    s.three = make(store, "three", WEIR_BULKHEAD(.limit = 3));
     s.rate = make(s.store, "rate", WEIR_RATE(.limit = 1000, .period_ns = 1000000));
     s.breaker =
         make(s.store, "breaker",
@@ -137,6 +140,27 @@ static void test_never_too_many_inside(struct crew *crew)
     weir_guard_unref(s.breaker);
     weir_guard_unref(s.frequency);
     weir_store_free(s.store);
+}
+
+static void test_never_too_many_inside(struct crew *crew)
+{
+    weir_store *store;
+
+    CHECK_EQUAL(weir_store_local(&store), 0);
+    play(crew, store);
+    weir_store_free(store);
+}
+
+static void test_never_too_many_inside_on_the_host(struct crew *crew)
+{
+    char directory[64];
+    weir_store *store = NULL;
+
+    snprintf(directory, sizeof(directory), "/dev/shm/weir-stress-%d", getpid());
+    assert_int_equal(weir_store_host(&store, WEIR_HOST(.directory = directory), NULL), 0);
+    play(crew, store);
+    weir_store_free(store);
+    rmdir(directory);
 }
 
 static void makes_and_drops(void *arg)
@@ -172,6 +196,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         PLAY(test_never_too_many_inside),
+        PLAY(test_never_too_many_inside_on_the_host),
         PLAY(test_guards_come_and_go_by_name),
     };
 
