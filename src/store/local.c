@@ -16,6 +16,7 @@
  *     waiting       ==   length of the line                                                    */
 struct local_cell {
     struct weir_cell base; /* first */
+    void *block;           /* what was allocated: a cell begins with a cache line                */
     struct wr_list line;
     bool frozen; /* the owner of the lock has looked at what is used                             */
     _Alignas(64) _Atomic uint64_t word;
@@ -48,15 +49,19 @@ static struct local_cell *of(weir_cell *cell)
 static int local_open(weir_cell **out, weir_store *store, const weir_cell_spec *spec,
                       weir_message *message)
 {
+    const uintptr_t align = _Alignof(struct local_cell);
     struct local_cell *cell;
+    void *block;
 
     (void)store;
     (void)message;
     if (!spec->create)
         return WEIR_ENOENT;
-    cell = wr_os_alloc(sizeof(*cell) + spec->state_size);
-    if (!cell)
+    block = wr_os_alloc(sizeof(*cell) + spec->state_size + align - 1);
+    if (!block)
         return WEIR_ENOMEM;
+    cell = (struct local_cell *)(((uintptr_t)block + align - 1) / align * align);
+    cell->block = block;
     cell->base.ops = &local_ops;
     wr_list_init(&cell->line);
     spec->init(cell->state, spec->arg);
@@ -66,7 +71,7 @@ static int local_open(weir_cell **out, weir_store *store, const weir_cell_spec *
 
 static void local_close(weir_cell *cell)
 {
-    wr_os_free(cell);
+    wr_os_free(of(cell)->block);
 }
 
 static int local_lock(weir_cell *cell)
