@@ -147,7 +147,7 @@ static void test_a_column_that_is_named_like_a_placeholder_is_not_taken_for_it(v
     static const char *const rows = "key,n,seq\na,1,x\n";
 
     assert_ran(MAP(rows, "--csv", "--", "echo", "{seq}"), 255, "",
-               "weir: {seq} could be the record's number or the column \"seq\": write {3} for the "
+               "weir: {seq} could be the task's number or the column \"seq\": write {3} for the "
                "column; the number is in $WEIR_SEQ\n");
     assert_ran(
         MAP(rows, "--csv", "-g", "n", "--", "echo", "{key}"), 255, "",

@@ -1,6 +1,6 @@
 /* The live display on a real pseudo-terminal, seen through a screen in memory.
  * SPDX-License-Identifier: MIT */
-#include "cli/term.h"
+#include "cli/screen/term.h"
 
 #include "command/screen.h"
 #include "support/child.h"

@@ -106,7 +106,7 @@ static void test_the_first_interrupt_drains(void)
     assert_string_equal(
         read_file("err"),
         "weir: starting no more commands; press Ctrl-C again to end those that run\n"
-        "weir: stopped early: 3 records were read but not run\n");
+        "weir: stopped early: 3 tasks were not run\n");
     CHECK_EQUAL(count_lines_of("results"), 5);
     CHECK_EQUAL(count_of("results", "\"done\""), 2);
     CHECK_EQUAL(count_of("results", "\"not_run\""), 3);
@@ -132,9 +132,7 @@ static void test_the_second_interrupt_ends_whole_process_groups(void)
     CHECK_EQUAL(count_of("results", "\"signal\":15"), 2);
     CHECK_EQUAL(count_of("results", "\"not_run\""), 3);
     CHECK_EQUAL(count_of("err", "failed"), 0);
-    CHECK_EQUAL(
-        count_of("err", "stopped early: 2 commands were ended, 3 records were read but not run"),
-        1);
+    CHECK_EQUAL(count_of("err", "stopped early: 2 commands were ended, 3 tasks were not run"), 1);
     nothing_is_left();
     close(gate);
 }

@@ -488,7 +488,7 @@ static void test_control_c_gives_the_terminal_back(void)
     SEE(&t, "starting no more; 1 still running (Ctrl-C ends them)");
     type(&t, "\003");
     CHECK_EQUAL(terminal_end(&t), 255);
-    SEE(&t, "weir: stopped early: 1 command was ended, 1 record was read but not run");
+    SEE(&t, "weir: stopped early: 1 command was ended, 1 task was not run");
     terminal_free(&t);
     close(gate);
 }

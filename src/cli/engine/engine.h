@@ -1,0 +1,57 @@
+/* The engine: runs commands under an executor, and tells what became of them. It knows nothing of the command that
+ * gives it work: a source answers one plan after the other, the engine makes a task of each.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_CLI_ENGINE_ENGINE_H
+#define WR_CLI_ENGINE_ENGINE_H
+
+#include "cli/engine/halt.h"
+#include "cli/engine/rules.h"
+#include "cli/plan.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <weir.h>
+
+enum output_mode {
+    OUTPUT_GROUPED, /* a task's output in one piece, when it has ended  */
+    OUTPUT_LINES,   /* whole lines as they come                         */
+    OUTPUT_FILES,   /* each into files of its own                       */
+};
+
+enum progress_mode { PROGRESS_AUTO, PROGRESS_NEVER, PROGRESS_ALWAYS };
+
+struct engine_options { /* as given, with defaults filled in */
+    bool keep_order, grouped;
+    bool typed_input; /* the input may be typed at the terminal, which then cannot be a display */
+    int64_t jobs, per_group;
+    struct rules rules;
+    int64_t max_wait; /* tasks under way beyond those that run */
+    int64_t timeout_ns, grace_ns, delay_ns;
+    int64_t retries, backoff_ns, backoff_max_ns;
+    int64_t cool_code; /* -1: none */
+    int64_t cool_ns;
+    struct halt_rule halt;
+    enum output_mode output;
+    const char *files_directory, *results_path, *temporary;
+    enum progress_mode progress;
+    const char *resolved; /* path of a command that is the same for all; NULL: it varies */
+};
+
+/* Where plans come from. Called by one thread of the engine's. */
+struct source {
+    /* The next plan: 1; 0: there are no more. A plan without a command comes with a sentence that says why. A
+     * negative code, with a sentence or none: the input ends here. WEIR_ECANCELED: stop_fd became readable.
+     * `seq` is the number that the task will have, from 1. */
+    int (*next)(struct plan *out, void *arg, uint64_t seq, weir_message *message);
+    /* Bytes of the input that the plans so far took, of `size`; 0: not known. */
+    uint64_t (*position)(void *arg);
+    int64_t size;
+    void *arg;
+};
+
+/* Runs what the source brings until its end; answers the exit status. stop_fd is an eventfd that the source waits
+ * for, too; it stays the caller's. */
+int engine_run(const struct engine_options *opt, const struct source *source, int stop_fd);
+
+#endif

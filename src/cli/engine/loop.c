@@ -1,0 +1,526 @@
+/* The main thread: signals, phases, printing, retries that are due.
+ * SPDX-License-Identifier: MIT */
+#include "cli/engine/show.h"
+
+#include "cli/engine/orphans.h"
+#include "cli/engine/printer.h"
+#include "cli/engine/results.h"
+#include "cli/engine/tally.h"
+#include "cli/screen/glyph.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+enum { SIGNALS, WAKES, KEYS, OUTPUT, POLLED };
+
+struct loop {
+    struct engine *engine;
+    struct show show;
+    int signal_fd;
+    int interrupts;    /* Ctrl-C so far                                       */
+    weir_time kill_at; /* PHASE_ENDING: when patience ends                      */
+    weir_time flush_at;
+    bool redraw;
+    bool quiet_end; /* our reader went away: nobody wants to hear more */
+    char phase[80];
+};
+
+/* ---- waking -------------------------------------------------------------------------------------- */
+
+/* One write is enough until the loop has looked: `woken` is cleared before it does. */
+void engine_wake(struct engine *engine)
+{
+    uint64_t one = 1;
+    ssize_t n;
+
+    if (atomic_exchange(&engine->woken, true))
+        return;
+    n = write(engine->wake_fd, &one, sizeof(one));
+    (void)n; /* cannot fail below 2^64 - 1 wake-ups that nobody read */
+}
+
+static void clear_wakes(struct engine *engine)
+{
+    uint64_t count;
+    ssize_t n = read(engine->wake_fd, &count, sizeof(count));
+
+    (void)n;
+    atomic_store(&engine->woken, false);
+}
+
+/* Names and records may hold anything; a terminal is sent text alone. */
+static void clean(char *text, size_t size)
+{
+    const char *at;
+    struct glyph glyph;
+    size_t length = 0;
+    char *copy;
+
+    if (!isatty(2) || !(copy = strdup(text)))
+        return;
+    at = copy;
+    while (glyph_next(&glyph, &at, MB_CUR_MAX > 1) && length + glyph.length < size) {
+        memcpy(text + length, glyph.bytes, glyph.length);
+        length += glyph.length;
+    }
+    text[length] = 0;
+    free(copy);
+}
+
+void engine_say(struct engine *engine, const char *format, ...)
+{
+    char text[1024] = "weir: ";
+    size_t length = strlen(text);
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(text + length, sizeof(text) - length - 1, format, args);
+    va_end(args);
+    if (n < 0)
+        return;
+    clean(text, sizeof(text) - 1);
+    length = strlen(text);
+    text[length++] = '\n';
+    printer_text(engine->printer, 2, text, length);
+}
+
+/* ---- phases -------------------------------------------------------------------------------------- */
+
+/* Starts nothing more. What waits has not run; what was to be tried again has failed (see the loop). */
+static void stop_starting(struct loop *loop)
+{
+    struct engine *engine = loop->engine;
+    int running = PHASE_RUNNING;
+
+    if (!atomic_compare_exchange_strong(&engine->phase, &running, PHASE_DRAINING))
+        return;
+    supply_stop(engine);
+    weir_executor_close(engine->executor, WEIR_LEAVE_RUNNING);
+    loop->redraw = true;
+}
+
+static void end_running(struct loop *loop)
+{
+    struct engine *engine = loop->engine;
+
+    stop_starting(loop);
+    if (atomic_exchange(&engine->phase, PHASE_ENDING) == PHASE_ENDING)
+        return;
+    slots_signal_all(engine->slots, SIGTERM);
+    loop->kill_at = weir_in_ns(engine->opt->grace_ns);
+    loop->redraw = true;
+}
+
+static void kill_running(struct loop *loop)
+{
+    end_running(loop);
+    slots_signal_all(loop->engine->slots, SIGKILL);
+    loop->kill_at = weir_in_s(1); /* one may have been between fork and exec */
+}
+
+/* What a signal of ours does to others. */
+static void act_as_usual(int signal)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    raise(signal);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+static void stop_with_commands(struct loop *loop)
+{
+    slots_signal_all(loop->engine->slots, SIGSTOP);
+    if (loop->show.live)
+        term_suspend(&loop->show.term);
+    act_as_usual(SIGTSTP);
+    if (loop->show.live)
+        term_resume(&loop->show.term);
+}
+
+/* Ctrl-Z: the commands stop as well, then we do; but not where no shell could make us go on. */
+static void suspend(struct loop *loop)
+{
+    struct suspend *suspend = &loop->engine->suspend;
+    int64_t ns;
+
+    if (suspend_begin(suspend))
+        stop_with_commands(loop);
+    else
+        engine_say(loop->engine, "cannot stop now: a command is still being started");
+    ns = suspend_end(suspend);
+    if (loop->kill_at < WEIR_FOREVER - ns)
+        loop->kill_at += ns;
+    slots_signal_all(loop->engine->slots, SIGCONT);
+    loop->redraw = true;
+}
+
+static void reap_orphans(struct loop *loop)
+{
+    pid_t pid;
+
+    while ((pid = orphans_reap_one()))
+        slots_reaped(loop->engine->slots, pid);
+}
+
+/* Nobody may be there to read what is left to print, or what is printed only when its command is dead. */
+static void give_up_printing(struct loop *loop)
+{
+    atomic_store(&loop->engine->wrong, true);
+    printer_give_up(loop->engine->printer);
+}
+
+static void interrupt(struct loop *loop)
+{
+    atomic_store(&loop->engine->interrupted, true);
+    switch (++loop->interrupts) {
+    case 1:
+        stop_starting(loop);
+        if (!loop->show.live) /* which would say so */
+            engine_say(loop->engine,
+                       "starting no more commands; press Ctrl-C again to end those that run");
+        break;
+    case 2:
+        end_running(loop);
+        break;
+    default:
+        kill_running(loop);
+        give_up_printing(loop);
+        break;
+    }
+}
+
+static void take_signals(struct loop *loop)
+{
+    struct signalfd_siginfo info;
+
+    while (read(loop->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+        switch (info.ssi_signo) {
+        case SIGINT:
+            interrupt(loop);
+            break;
+        case SIGTERM:
+        case SIGHUP:
+            loop->interrupts = loop->interrupts < 1 ? 1 : loop->interrupts;
+            interrupt(loop);
+            break;
+        case SIGTSTP:
+            suspend(loop);
+            break;
+        case SIGCHLD:
+            reap_orphans(loop);
+            break;
+        case SIGQUIT:
+            if (loop->show.live)
+                term_suspend(&loop->show.term);
+            act_as_usual(SIGQUIT); /* our end; the guardian does the rest */
+            break;
+        default:
+            if (loop->show.live)
+                term_resized(&loop->show.term);
+            loop->redraw = true;
+            break;
+        }
+    }
+}
+
+/* What failures ask for. */
+static void take_halt(struct loop *loop)
+{
+    int asked = atomic_load(&loop->engine->asked);
+
+    if (asked == HALT_SOON)
+        stop_starting(loop);
+    else if (asked == HALT_NOW)
+        end_running(loop);
+}
+
+/* ---- output -------------------------------------------------------------------------------------- */
+
+static void output_failed(struct loop *loop, int fd, int error)
+{
+    atomic_store(&loop->engine->wrong, true);
+    if (error == EPIPE)
+        loop->quiet_end = true;
+    else
+        engine_say(loop->engine, "%s: %s; ending", fd == 1 ? "standard output" : "standard error",
+                   strerror(error));
+    end_running(loop);
+}
+
+static bool takes_more(int fd)
+{
+    struct pollfd polled = { .fd = fd, .events = POLLOUT };
+
+    return poll(&polled, 1, 0) > 0;
+}
+
+/* Writes what can be written without waiting. */
+static void print(struct loop *loop)
+{
+    enum { AT_ONCE = 64 }; /* then look at signals again */
+    struct printer *printer = loop->engine->printer;
+
+    for (int i = 0; i < AT_ONCE; i++) {
+        int fd = printer_pending(printer), rc;
+        if (fd < 0 || (printer_may_wait(printer) && !takes_more(fd)))
+            return;
+        if (printer_writes_to_terminal(printer)) {
+            show_make_way(&loop->show);
+            loop->redraw = true;
+        }
+        rc = printer_write(printer);
+        if (rc)
+            output_failed(loop, fd, -rc);
+    }
+}
+
+static void flush_results(struct loop *loop)
+{
+    int rc;
+
+    if (!loop->engine->results)
+        return;
+    rc = results_flush(loop->engine->results);
+    loop->flush_at = weir_in_s(1);
+    if (!rc)
+        return;
+    atomic_store(&loop->engine->wrong, true);
+    engine_say(loop->engine, "%s: %s; starting no more commands", loop->engine->opt->results_path,
+               strerror(-rc));
+    stop_starting(loop);
+}
+
+/* ---- the loop ------------------------------------------------------------------------------------ */
+
+/* Submits those that are due; answers when to look again. Once nothing more is started, all have failed, also
+ * those that come from commands which end only now. */
+static weir_time submit_retries(struct engine *engine)
+{
+    struct task *task;
+    weir_time next;
+
+    if (atomic_load(&engine->phase) == PHASE_RUNNING) {
+        while ((task = retries_due(engine->retries, weir_now(), &next)))
+            task_submit(task);
+        return next;
+    }
+    while ((task = retries_any(engine->retries)))
+        task_end(task);
+    return WEIR_FOREVER;
+}
+
+static const char *phase_text(struct loop *loop)
+{
+    weir_executor_stats stats = { .size = sizeof(stats) };
+    int phase = atomic_load(&loop->engine->phase);
+
+    if (phase == PHASE_RUNNING || weir_executor_stats_get(&stats, loop->engine->executor) < 0)
+        return NULL;
+    snprintf(loop->phase, sizeof(loop->phase),
+             phase == PHASE_ENDING ? "ending %llu commands (Ctrl-C kills them)"
+                                   : "starting no more; %llu still running (Ctrl-C ends them)",
+             (unsigned long long)stats.running);
+    return loop->phase;
+}
+
+static weir_time earlier(weir_time a, weir_time b)
+{
+    return a < b ? a : b;
+}
+
+/* How long to sleep, in milliseconds; rounded up, so as not to look too early. */
+static int sleep_ms(struct loop *loop, weir_time next)
+{
+    weir_time now = weir_now();
+    int64_t ms;
+
+    if (loop->show.live || loop->show.plain)
+        next = earlier(next, loop->show.next);
+    if (loop->engine->results)
+        next = earlier(next, loop->flush_at);
+    if (atomic_load(&loop->engine->phase) == PHASE_ENDING)
+        next = earlier(next, loop->kill_at);
+    if (next == WEIR_FOREVER)
+        return -1;
+    ms = (next - now + 999999) / 1000000;
+    return ms < 0 ? 0 : ms > 60000 ? 60000 : (int)ms;
+}
+
+/* Sleeps until there is something to do. */
+static void sleep_until_work(struct loop *loop, weir_time next)
+{
+    int fd = printer_pending(loop->engine->printer);
+    bool waits = fd >= 0 && printer_may_wait(loop->engine->printer);
+    struct pollfd polled[POLLED] = {
+        [SIGNALS] = { .fd = loop->signal_fd, .events = POLLIN },
+        [WAKES] = { .fd = loop->engine->wake_fd, .events = POLLIN },
+        [KEYS] = { .fd = loop->show.live ? loop->show.term.key_fd : -1, .events = POLLIN },
+        [OUTPUT] = { .fd = waits ? fd : -1, .events = POLLOUT },
+    };
+    int key;
+
+    if (poll(polled, POLLED, fd >= 0 && !waits ? 0 : sleep_ms(loop, next)) <= 0)
+        return;
+    if (polled[WAKES].revents)
+        clear_wakes(loop->engine);
+    if (polled[SIGNALS].revents)
+        take_signals(loop);
+    if (polled[KEYS].revents & (POLLHUP | POLLERR))
+        term_suspend(&loop->show.term); /* it is gone, so no key will come */
+    while (polled[KEYS].revents && (key = term_key(&loop->show.term))) {
+        show_key(&loop->show, key);
+        loop->redraw = true;
+    }
+}
+
+static bool is_over(struct engine *engine)
+{
+    return window_is_closed(engine) && printer_pending(engine->printer) < 0;
+}
+
+static void turn(struct loop *loop)
+{
+    struct engine *engine = loop->engine;
+    weir_time next;
+
+    if (orphans_come_to_us()) /* some may have ended before we took signals */
+        reap_orphans(loop);
+    for (;;) {
+        print(loop);
+        take_halt(loop);
+        next = submit_retries(engine);
+        if (engine->results && weir_now() >= loop->flush_at)
+            flush_results(loop);
+        if (atomic_load(&engine->phase) == PHASE_ENDING && weir_now() >= loop->kill_at)
+            kill_running(loop);
+        show_update(&loop->show, loop->redraw, phase_text(loop));
+        loop->redraw = false;
+        if (is_over(engine)) /* asked after printing: nobody wakes us for the last line */
+            return;
+        sleep_until_work(loop, next);
+    }
+}
+
+/* Not those that we were started to ignore (nohup): blocked ones would come all the same. */
+void loop_signals(sigset_t *set)
+{
+    static const int ours[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH };
+    struct sigaction action;
+
+    sigemptyset(set);
+    for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++) {
+        if (sigaction(ours[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(set, ours[i]);
+    }
+    if (orphans_come_to_us())
+        sigaddset(set, SIGCHLD);
+}
+
+static int open_signals(void)
+{
+    sigset_t set;
+
+    loop_signals(&set);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* As GNU parallel's: how many failed, up to 100; 101 for more; 255 if something else went wrong. What we ended
+ * because others failed has not failed. */
+static int exit_status(const struct engine *engine)
+{
+    uint64_t failed = atomic_load(&engine->totals.failed);
+    bool incomplete = atomic_load(&engine->totals.not_run) || atomic_load(&engine->totals.halted) ||
+                      !atomic_load(&engine->totals.all_read);
+
+    if (atomic_load(&engine->wrong) || (atomic_load(&engine->interrupted) && incomplete))
+        return 255;
+    return failed > 100 ? 101 : (int)failed;
+}
+
+/* What stopping early has cost: ": 1 command was ended, 3 tasks were not run". */
+static const char *what_is_missing(char *text, size_t size, uint64_t halted, uint64_t not_run)
+{
+    int n = 0;
+
+    text[0] = 0;
+    if (halted)
+        n = snprintf(text, size, ": %llu %s ended", (unsigned long long)halted,
+                     halted == 1 ? "command was" : "commands were");
+    if (not_run)
+        snprintf(text + n, size - (size_t)n, "%s %llu %s not run", n ? "," : ":",
+                 (unsigned long long)not_run, not_run == 1 ? "task was" : "tasks were");
+    return text;
+}
+
+static void last_words(struct loop *loop)
+{
+    char text[120];
+    struct engine *engine = loop->engine;
+    uint64_t failed = atomic_load(&engine->totals.failed),
+             not_run = atomic_load(&engine->totals.not_run);
+
+    if (loop->quiet_end)
+        return;
+    clean(engine->totals.first_failure, sizeof(engine->totals.first_failure));
+    if (failed)
+        fprintf(stderr, "weir: %llu of %llu failed; the first: %s\n", (unsigned long long)failed,
+                (unsigned long long)atomic_load(&engine->totals.ended),
+                engine->totals.first_failure);
+    if (atomic_load(&engine->phase) != PHASE_RUNNING)
+        fprintf(stderr, "weir: stopped early%s\n",
+                what_is_missing(text, sizeof(text), atomic_load(&engine->totals.halted), not_run));
+}
+
+/* Nothing runs any more: signals do again what they usually do, so that a reader of our last words who does
+ * not read cannot keep us. Those that came so far were meant for the run. */
+static void release_signals(struct loop *loop)
+{
+    struct signalfd_siginfo info;
+    sigset_t set;
+
+    while (read(loop->signal_fd, &info, sizeof(info)) == sizeof(info))
+        ;
+    loop_signals(&set);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+int loop_run(struct engine *engine)
+{
+    struct loop loop = { .engine = engine, .signal_fd = open_signals(), .flush_at = weir_in_s(1) };
+    pthread_t reader;
+    int rc;
+
+    rc = loop.signal_fd < 0 ? -errno : show_open(&loop.show, engine);
+    if (!rc)
+        rc = supply_start(&reader, engine);
+    if (rc) {
+        fprintf(stderr, "weir: cannot start: %s\n", strerror(-rc));
+        return 255;
+    }
+    turn(&loop);
+    pthread_join(reader, NULL);
+    rc = results_close(engine->results);
+    engine->results = NULL;
+    if (!loop.show.live)
+        release_signals(&loop);
+    show_close(&loop.show); /* the terminal is as it was */
+    release_signals(&loop);
+    close(loop.signal_fd);
+    if (rc) {
+        atomic_store(&engine->wrong, true);
+        fprintf(stderr, "weir: %s: %s\n", engine->opt->results_path, strerror(-rc));
+    }
+    last_words(&loop);
+    return exit_status(engine);
+}

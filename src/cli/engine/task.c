@@ -1,0 +1,340 @@
+/* A task from its submission to its end: attempts, retries, cooling down.
+ * SPDX-License-Identifier: MIT */
+#include "cli/engine/printer.h"
+#include "cli/engine/results.h"
+#include "cli/engine/run.h"
+#include "cli/engine/tally.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { COOLED_MAX = 100 }; /* times one task may send its group to cool down */
+
+/* How long a task may wait for a process or descriptors, and how long between two looks. */
+static const int64_t SHORTAGE_NS = INT64_C(60000000000);
+static const int64_t SHORTAGE_PAUSE_NS = 10000000, SHORTAGE_PAUSE_MAX_NS = 500000000;
+
+const char *outcome_name(enum outcome outcome)
+{
+    static const char *const name[] = {
+#define OUTCOME_NAME(name, label) [OUTCOME_##name] = label,
+        OUTCOMES(OUTCOME_NAME)
+#undef OUTCOME_NAME
+    };
+
+    return name[outcome];
+}
+
+/* ---- the body ------------------------------------------------------------------------------------ */
+
+/* --delay: starts are at least so far apart. Nobody else could start meanwhile, so it may be waited for here,
+ * with permits held. */
+static void wait_for_delay(struct engine *engine)
+{
+    weir_time now = weir_now(), turn = atomic_load(&engine->next_start), next;
+
+    if (!engine->opt->delay_ns)
+        return;
+    do {
+        if (__builtin_add_overflow(turn > now ? turn : now, engine->opt->delay_ns, &next))
+            next = WEIR_FOREVER;
+    } while (!atomic_compare_exchange_weak(&engine->next_start, &turn, next));
+    weir_fd_wait(engine->stop_fd, WEIR_READ, next - engine->opt->delay_ns); /* or until we stop */
+}
+
+/* How long to wait before attempt number n + 1. */
+static int64_t backoff(const struct engine_options *opt, int64_t n)
+{
+    int64_t ns = opt->backoff_ns;
+
+    while (--n > 0 && ns < opt->backoff_max_ns)
+        ns *= 2;
+    return ns < opt->backoff_max_ns ? ns : opt->backoff_max_ns;
+}
+
+/* A failed attempt: is there another? */
+static bool try_again(struct task *task, int64_t cool_ns)
+{
+    const struct engine_options *opt = task->engine->opt;
+
+    if (atomic_load(&task->engine->phase) != PHASE_RUNNING || !outcome_is_failure(task->outcome))
+        return false;
+    if (cool_ns >= 0 && task->cooled < COOLED_MAX) {
+        task->cooled++;
+        return true;
+    }
+    if (task->outcome == OUTCOME_CANNOT_RUN || task->attempts - task->cooled > opt->retries)
+        return false;
+    task->retry_at = weir_in_ns(backoff(opt, task->attempts - task->cooled));
+    return true;
+}
+
+static void forget_output(struct task *task)
+{
+    for (int i = 0; i < 2; i++)
+        spooled_fini(&task->stream[i], task->engine->spool);
+}
+
+/* An attempt that failed amid a line ends it, or the next one's first line would be joined to it. */
+static void end_lines(struct task *task)
+{
+    for (int i = 0; i < 2; i++)
+        if (!spooled_is_empty(&task->stream[i]) || task->amid_line[i])
+            printer_lines(task->engine->printer, task, i, "\n", 1);
+}
+
+/* The latest call counts, so each asks for as long as any. */
+static void cool_group(struct task *task, int64_t cool_ns)
+{
+    weir_task_cool_down(weir_task_self(), tally_cools(task, weir_in_ns(cool_ns)));
+}
+
+/* No process, descriptor or memory to be had just now: others that end give some back. */
+static bool is_passing(const struct task *task)
+{
+    int error = task->exec_error;
+
+    return task->outcome == OUTCOME_CANNOT_RUN &&
+           (error == EAGAIN || error == EMFILE || error == ENFILE || error == ENOMEM);
+}
+
+/* Why a command cannot be started. */
+static void say_error(char *text, size_t size, int error)
+{
+    struct rlimit limit;
+
+    if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        snprintf(text, size,
+                 "no file descriptor left (limit %llu): raise it with `ulimit -n`, or lower -j",
+                 (unsigned long long)limit.rlim_cur);
+    else
+        snprintf(text, size, "%s", strerror(error));
+}
+
+static void tell_shortage(const struct task *task)
+{
+    char why[160];
+
+    say_error(why, sizeof(why), task->exec_error);
+    engine_say(task->engine, "task %llu has to wait, and fewer run at once than -j allows: %s",
+               (unsigned long long)task->seq, why);
+}
+
+/* One attempt. A shortage is waited out with permits held, so that nobody else runs into it instead. */
+static void attempt(struct task *task, int64_t *cool_ns)
+{
+    struct engine *engine = task->engine;
+    weir_time until = weir_in_ns(SHORTAGE_NS);
+    int64_t pause_ns = SHORTAGE_PAUSE_NS;
+
+    attempt_run(task, cool_ns);
+    while (is_passing(task) && weir_now() < until && atomic_load(&engine->phase) == PHASE_RUNNING) {
+        if (!atomic_exchange(&engine->short_told, true))
+            tell_shortage(task);
+        weir_fd_wait(engine->stop_fd, WEIR_READ, weir_in_ns(pause_ns));
+        pause_ns = pause_ns < SHORTAGE_PAUSE_MAX_NS ? 2 * pause_ns : pause_ns;
+        attempt_run(task, cool_ns);
+    }
+}
+
+static void count_end(struct task *task);
+
+static int body(void **value, void *arg)
+{
+    struct task *task = arg;
+    int64_t cool_ns;
+
+    (void)value;
+    tally_moves(task, TASK_RUNS);
+    wait_for_delay(task->engine);
+    task->again = false;
+    if (atomic_load(&task->engine->phase) != PHASE_RUNNING || atomic_load(&task->engine->asked))
+        return 0; /* with the outcome it had */
+    task->attempts++;
+    task->retry_at = 0;
+    attempt(task, &cool_ns);
+    if (cool_ns >= 0)
+        cool_group(task, cool_ns);
+    task->again = try_again(task, cool_ns);
+    if (task->again && task->engine->opt->output == OUTPUT_GROUPED)
+        forget_output(task); /* what the last attempt writes is what counts */
+    else if (task->engine->opt->output == OUTPUT_LINES)
+        end_lines(task);
+    if (!task->again) /* with permits held: what failures ask for is known before the next one starts */
+        count_end(task);
+    return task->outcome == OUTCOME_DONE ? 0 : -1;
+}
+
+/* ---- around it ----------------------------------------------------------------------------------- */
+
+/* Its permits are given back by now. */
+static void settled(weir_task *handle, const weir_result *result, void *arg)
+{
+    struct task *task = arg;
+
+    (void)handle;
+    if (result->outcome == WEIR_REJECTED || result->outcome == WEIR_CANCELLED) {
+        task_end(task);
+    } else if (!task->again) {
+        task_end(task);
+    } else if (!task->retry_at) {
+        task_submit(task); /* its group cools down, and it waits there */
+    } else {
+        tally_moves(task, TASK_RETRIES);
+        retries_add(task->engine->retries, task);
+        engine_wake(task->engine);
+    }
+}
+
+void task_submit(struct task *task)
+{
+    const weir_task_options *opt = WEIR_TASK(.on_done = settled, .on_done_arg = task);
+    int rc;
+
+    if (!task->queued_at)
+        task->queued_at = weir_now();
+    tally_submits(task);
+    rc = weir_submit_key(NULL, task->engine->executor, task->tally->key, body, task, opt);
+    if (!rc)
+        return;
+    if (rc != WEIR_ECLOSED) {
+        atomic_store(&task->engine->wrong, true);
+        engine_say(task->engine, "task %llu: %s", (unsigned long long)task->seq, weir_strerror(rc));
+    }
+    task_end(task);
+}
+
+/* ---- its end ------------------------------------------------------------------------------------- */
+
+static void describe_outcome(const struct task *task, char *text, size_t size)
+{
+    switch (task->outcome) {
+    case OUTCOME_TIMED_OUT:
+        snprintf(text, size, " exceeded --timeout");
+        break;
+    case OUTCOME_CANNOT_RUN:
+        snprintf(text, size, " could not be started");
+        break;
+    case OUTCOME_BAD_INPUT:
+        snprintf(text, size, " was not run: its record is not valid");
+        break;
+    case OUTCOME_OUTPUT_LOST:
+        snprintf(text, size, " ran, but its output could not be written (%s)",
+                 strerror(task->output_error));
+        break;
+    default:
+        if (WIFSIGNALED(task->status))
+            snprintf(text, size, " was ended by signal %d", WTERMSIG(task->status));
+        else
+            snprintf(text, size, " exited with %d", WEXITSTATUS(task->status));
+        break;
+    }
+}
+
+/* The first failure, for the last words of the run. */
+static void describe(const struct task *task, char *text, size_t size)
+{
+    int n = snprintf(text, size, "task %llu", (unsigned long long)task->seq);
+
+    if (task->tally && task->tally->key[0] && (size_t)n < size)
+        n += snprintf(text + n, size - (size_t)n, " of %.60s", task->tally->key);
+    if ((size_t)n < size)
+        describe_outcome(task, text + n, size - (size_t)n);
+}
+
+/* What could not be run; or the directory, if that is why. */
+static const char *obstacle(const struct task *task)
+{
+    struct stat st;
+
+    if (!task->plan.directory || (stat(task->plan.directory, &st) == 0 && S_ISDIR(st.st_mode) &&
+                                  access(task->plan.directory, X_OK) == 0))
+        return task->plan.argv[0];
+    return task->plan.directory;
+}
+
+static void count_failure(struct task *task)
+{
+    struct engine *engine = task->engine;
+    bool told = false;
+    char why[160];
+
+    atomic_fetch_add(&engine->totals.failed, 1);
+    if (atomic_compare_exchange_strong(&engine->totals.first_told, &told, true))
+        describe(task, engine->totals.first_failure, sizeof(engine->totals.first_failure));
+    if (task->outcome == OUTCOME_CANNOT_RUN) {
+        say_error(why, sizeof(why), task->exec_error);
+        engine_say(engine, "task %llu: %.200s: %s", (unsigned long long)task->seq, obstacle(task),
+                   why);
+    }
+}
+
+/* Asks the loop to halt, if failures are as many as that. */
+static void judge(struct engine *engine)
+{
+    int asked = halt_judge(&engine->opt->halt, atomic_load(&engine->totals.failed),
+                           atomic_load(&engine->totals.ended));
+    int before = atomic_load(&engine->asked);
+
+    while (asked > before && !atomic_compare_exchange_weak(&engine->asked, &before, asked))
+        ;
+    if (asked > before)
+        engine_wake(engine);
+}
+
+/* Once per task. */
+static void count_end(struct task *task)
+{
+    struct engine *engine = task->engine;
+
+    if (task->counted)
+        return;
+    task->counted = true;
+    if (task->outcome == OUTCOME_NOT_RUN) {
+        atomic_fetch_add(&engine->totals.not_run, 1);
+        return;
+    }
+    atomic_fetch_add(&engine->totals.ended, 1);
+    if (outcome_is_failure(task->outcome))
+        count_failure(task);
+    else if (task->outcome == OUTCOME_HALTED)
+        atomic_fetch_add(&engine->totals.halted, 1);
+    judge(engine);
+}
+
+void task_end(struct task *task)
+{
+    struct engine *engine = task->engine;
+
+    if (!task->ended_at)
+        task->ended_at = weir_now();
+    count_end(task);
+    if (engine->results)
+        results_add(engine->results, task);
+    if (task->tally)
+        tally_moves(task, task->outcome == OUTCOME_NOT_RUN ? TASK_NOT_RUN : TASK_ENDED);
+    if (engine->opt->keep_order || !spooled_is_empty(&task->stream[0]) ||
+        !spooled_is_empty(&task->stream[1])) {
+        printer_task(engine->printer, task);
+        return;
+    }
+    task_free(task);
+}
+
+void task_free(struct task *task)
+{
+    struct engine *engine = task->engine;
+    size_t weight = task->plan.weight;
+
+    forget_output(task);
+    if (task->tally)
+        tally_leaves(task);
+    plan_fini(&task->plan);
+    free(task);
+    window_leave(engine, weight);
+}

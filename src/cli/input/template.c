@@ -1,0 +1,320 @@
+/* Command templates: what the words hold.
+ * SPDX-License-Identifier: MIT */
+#include "cli/input/template_parts.h"
+#include "cli/opt/refuse.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- placeholders -------------------------------------------------------------------------------- */
+
+static bool known_word(enum placeholder_kind *kind, const char *name, size_t length)
+{
+    static const struct {
+        const char *name;
+        enum placeholder_kind kind;
+    } known[] = {
+        { "", HOLDS_RECORD },      { ".", HOLDS_STEM },       { "/", HOLDS_BASE },
+        { "//", HOLDS_DIRECTORY }, { "/.", HOLDS_BASE_STEM }, { "key", HOLDS_KEY },
+        { "seq", HOLDS_SEQ },
+    };
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strlen(known[i].name) == length && memcmp(known[i].name, name, length) == 0) {
+            *kind = known[i].kind;
+            return true;
+        }
+    return false;
+}
+
+size_t placeholder_at(enum placeholder_kind *kind, const char *at, const char *end,
+                      const struct record_syntax *syntax)
+{
+    const char *close;
+    size_t length;
+
+    if (at == end || *at != '{')
+        return 0;
+    close = memchr(at, '}', (size_t)(end - at));
+    if (!close)
+        return 0;
+    length = (size_t)(close - at) - 1;
+    if (!known_word(kind, at + 1, length)) {
+        if (!record_may_have(syntax, at + 1, length))
+            return 0;
+        *kind = HOLDS_FIELD;
+    }
+    return length + 2;
+}
+
+/* ---- names --------------------------------------------------------------------------------------- */
+
+/* Letters, digits, _ and -, and a letter among them: awk's {print $1}, {a,b} and {1..3} are none. */
+static bool is_name(const char *name, size_t length)
+{
+    bool letters = false;
+
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)name[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c >= 0x80;
+        if (!letter && !(c >= '0' && c <= '9') && c != '-')
+            return false;
+        letters |= letter;
+    }
+    return letters;
+}
+
+size_t template_name_at(const char *at, const char *end, const struct record_syntax *syntax)
+{
+    const char *close = at < end && *at == '{' ? memchr(at, '}', (size_t)(end - at)) : NULL;
+    enum placeholder_kind kind;
+
+    if (!close || !is_name(at + 1, (size_t)(close - at) - 1))
+        return 0;
+    return syntax->names || placeholder_at(&kind, at, end, syntax) ? (size_t)(close - at) + 1 : 0;
+}
+
+/* The header's names, as many as fit; the others are counted. */
+static void list_names(char *text, size_t size, const struct record_syntax *syntax)
+{
+    enum { NAMES_SIZE = 210 };
+    size_t used = 0, left = 0;
+
+    for (size_t i = 0; i < syntax->name_count; i++) {
+        const char *name = syntax->names[i];
+        if (!*name)
+            continue;
+        if (left || used + strlen(name) > NAMES_SIZE)
+            left++;
+        else
+            used += (size_t)snprintf(text + used, size - used, "%s%s",
+                                     used ? ", " : "the columns are ", name);
+    }
+    if (left)
+        snprintf(text + used, size - used,
+                 used ? ", and %zu more" : "all %zu columns have long names", left);
+    else if (!used)
+        snprintf(text, size, "no column has a name");
+}
+
+int template_refuse_unknown(const char *at, const char *end, const struct record_syntax *syntax,
+                            weir_message *message)
+{
+    size_t length = syntax->names ? template_name_at(at, end, syntax) : 0;
+    char names[256];
+
+    if (!length)
+        return 0;
+    list_names(names, sizeof(names), syntax);
+    return refuse(message, "%.*s: no such column; %s; for the text itself write \\%.*s",
+                  length < 80 ? (int)length : 80, at, names, length < 80 ? (int)length : 80, at);
+}
+
+/* The array, with room for one more than `count`; it grows by doubling. NULL without memory. */
+static void *roomy(void *array, size_t count, size_t size)
+{
+    if (count & (count - 1)) /* not at a power of two yet */
+        return array;
+    return realloc(array, (count ? 2 * count : 1) * size);
+}
+
+int template_add_placeholder(size_t *index, struct template *template, enum placeholder_kind kind,
+                             const char *at, size_t length)
+{
+    struct placeholder new = { .kind = kind }, *larger;
+
+    for (size_t i = 0; i < template->placeholder_count; i++) {
+        const struct placeholder *old = &template->placeholders[i];
+        if (old->kind == kind &&
+            (kind != HOLDS_FIELD ||
+             (strlen(old->name) == length - 2 && memcmp(old->name, at + 1, length - 2) == 0))) {
+            *index = i;
+            return 0;
+        }
+    }
+    larger = roomy(template->placeholders, template->placeholder_count, sizeof(new));
+    if (!larger)
+        return WEIR_ENOMEM;
+    template->placeholders = larger;
+    if (kind == HOLDS_FIELD) {
+        new.name = strndup(at + 1, length - 2);
+        if (!new.name)
+            return WEIR_ENOMEM;
+    }
+    *index = template->placeholder_count++;
+    template->placeholders[*index] = new;
+    return 0;
+}
+
+unsigned template_needs(const struct template *template)
+{
+    unsigned needs = 0;
+
+    for (size_t i = 0; i < template->placeholder_count; i++)
+        switch (template->placeholders[i].kind) {
+        case HOLDS_FIELD:
+            needs |= TEMPLATE_NEEDS_FIELDS;
+            break;
+        case HOLDS_KEY:
+            needs |= TEMPLATE_NEEDS_KEY;
+            break;
+        case HOLDS_SEQ:
+            needs |= TEMPLATE_NEEDS_SEQ;
+            break;
+        case HOLDS_RECORD:
+        case HOLDS_STEM:
+        case HOLDS_BASE:
+        case HOLDS_DIRECTORY:
+        case HOLDS_BASE_STEM:
+            needs |= TEMPLATE_NEEDS_RECORD;
+            break;
+        }
+    return needs;
+}
+
+/* ---- words --------------------------------------------------------------------------------------- */
+
+static int add_piece(struct template *template, const struct piece *piece)
+{
+    struct piece *larger = roomy(template->pieces, template->piece_count, sizeof(*piece));
+
+    if (!larger)
+        return WEIR_ENOMEM;
+    template->pieces = larger;
+    template->pieces[template->piece_count++] = *piece;
+    template->word_start[template->word_count] = template->piece_count;
+    return 0;
+}
+
+int template_open_word(struct template *template)
+{
+    /* One entry more than words: where the last one ends. */
+    size_t *larger = roomy(template->word_start, template->word_count + 1, sizeof(*larger));
+
+    if (!larger)
+        return WEIR_ENOMEM;
+    template->word_start = larger;
+    template->word_start[template->word_count++] = template->piece_count;
+    template->word_start[template->word_count] = template->piece_count;
+    return 0;
+}
+
+int template_add_text(struct template *template, const char *text, size_t length)
+{
+    return length ? add_piece(template, &(struct piece){ .text = text, .length = length }) : 0;
+}
+
+int template_add_reference(struct template *template, size_t placeholder)
+{
+    return add_piece(template, &(struct piece){ .placeholder = placeholder });
+}
+
+static int add_record(struct template *template)
+{
+    size_t index;
+    int rc = template_add_placeholder(&index, template, HOLDS_RECORD, NULL, 0);
+
+    if (rc == 0)
+        rc = template_open_word(template);
+    return rc < 0 ? rc : template_add_reference(template, index);
+}
+
+static int parse_word(struct template *template, const char *text, size_t length,
+                      const struct record_syntax *syntax, weir_message *message)
+{
+    const char *at = text, *end = text + length, *literal = text;
+    int rc = template_open_word(template);
+
+    while (rc == 0 && (at = memchr(at, '{', (size_t)(end - at)))) {
+        enum placeholder_kind kind;
+        size_t index, taken;
+
+        if (at > literal && at[-1] == '\\' && template_name_at(at, end, syntax)) {
+            rc = template_add_text(template, literal, (size_t)(at - literal) - 1);
+            literal = at++;
+            continue;
+        }
+        taken = placeholder_at(&kind, at, end, syntax);
+        if (!taken) {
+            if (at == text || at[-1] != '$') /* else it is a variable, for sh -c */
+                rc = template_refuse_unknown(at, end, syntax, message);
+            at++;
+            continue;
+        }
+        rc = template_add_text(template, literal, (size_t)(at - literal));
+        if (rc == 0)
+            rc = template_add_placeholder(&index, template, kind, at, taken);
+        if (rc == 0)
+            rc = template_add_reference(template, index);
+        at += taken;
+        literal = at;
+    }
+    return rc < 0 ? rc : template_add_text(template, literal, (size_t)(end - literal));
+}
+
+static int parse_words(struct template *template, char *const *words, size_t count,
+                       const struct record_syntax *syntax, weir_message *message)
+{
+    size_t size = 1;
+    char *copy;
+    int rc = 0;
+
+    for (size_t i = 0; i < count; i++)
+        size += strlen(words[i]);
+    copy = template->text = malloc(size);
+    if (!copy)
+        return WEIR_ENOMEM;
+    copy[size - 1] = '\0'; /* so that it is a string for whoever checks strings */
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        size_t length = strlen(words[i]);
+        memcpy(copy, words[i], length);
+        rc = parse_word(template, copy, length, syntax, message);
+        copy += length;
+    }
+    return rc;
+}
+
+int template_new(struct template **out, char *const *words, size_t count,
+                 const struct record_syntax *syntax, bool append, weir_message *message)
+{
+    struct template *template;
+    int rc;
+
+    *out = NULL;
+    if (!count)
+        return refuse(message, "no command given");
+    template = calloc(1, sizeof(*template));
+    if (!template)
+        return WEIR_ENOMEM;
+    rc = parse_words(template, words, count, syntax, message);
+    if (rc == 0 && append &&
+        !(template_needs(template) & (TEMPLATE_NEEDS_RECORD | TEMPLATE_NEEDS_FIELDS)))
+        rc = add_record(template);
+    if (rc < 0)
+        template_free(template);
+    else
+        *out = template;
+    return rc;
+}
+
+bool template_command_is_fixed(const struct template *template)
+{
+    for (size_t i = template->word_start[0]; i < template->word_start[1]; i++)
+        if (!template->pieces[i].text)
+            return false;
+    return true;
+}
+
+void template_free(struct template *template)
+{
+    if (!template)
+        return;
+    for (size_t i = 0; i < template->placeholder_count; i++)
+        free(template->placeholders[i].name);
+    free(template->placeholders);
+    free(template->pieces);
+    free(template->word_start);
+    free(template->text);
+    free(template);
+}

@@ -1,0 +1,68 @@
+/* Command templates: words with placeholders, filled per record into an argument vector.
+ *
+ *     {}      the record           {1} {name}  a field         {key}  its group      {seq}  its number
+ *     {.}     without extension    {/}  last part of the path  {//}   its directory  {/.}  last part, no ext.
+ *
+ * Anything else in braces stays as it is, so awk '{print $1}' needs no quoting of ours. But a name (letters, digits,
+ * _ and -) that a known header lacks is refused: most likely it is misspelt. \{name} is the text {name}.
+ * {key} and {seq} mean the group and the number also where a column has that name; such a column is reached by
+ * its number.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_CLI_TEMPLATE_H
+#define WR_CLI_TEMPLATE_H
+
+#include "cli/input/record.h"
+
+struct template; /* parsed words */
+
+/* What one record brings. */
+struct template_values {
+    const struct record *record;
+    const struct record_syntax *syntax;
+    const char *key;
+    uint64_t seq;
+};
+
+/* Parses words[0..count). `append`: if no word has a placeholder that depends on the record ({}, a
+ * field, a path part), one more word {} follows. 0, WEIR_ENOMEM, or WEIR_EINVAL with a sentence. */
+int template_new(struct template **out, char *const *words, size_t count,
+                 const struct record_syntax *syntax, bool append, weir_message *message);
+
+/* The same for a shell of the Bourne family: the words are joined by blanks into one script for `sh -c`.
+ * Values never become part of the script's text: it refers to them as variables that its first words set
+ * from positional parameters, each reference quoted as its place in the script demands (bare, in "...", in
+ * '...'). In arithmetic only whole numbers are let in. So no value can run as code, unless the script itself
+ * hands it to something that runs code: eval, another sh -c, ssh, an awk program.
+ *
+ * ${name} and \{} are the shell's own and left alone; \{name} is the text {name} also within quotes. WEIR_EINVAL:
+ * a placeholder where the shell would not replace it (a here-document with quoted end mark, ${} and the like),
+ * or {} would have to be appended where it would be run as a command. template_fill then answers shell, -c,
+ * script, sh, value... */
+int template_new_shell(struct template **out, const char *shell, char *const *words, size_t count,
+                       const struct record_syntax *syntax, bool append, weir_message *message);
+
+/* What a record must bring: an OR of these. Fields: record_split was called. */
+enum {
+    TEMPLATE_NEEDS_RECORD = 1, /* {} or a part of it */
+    TEMPLATE_NEEDS_FIELDS = 2,
+    TEMPLATE_NEEDS_KEY = 4,
+    TEMPLATE_NEEDS_SEQ = 8,
+};
+unsigned template_needs(const struct template *template);
+
+/* Whether the first word has no placeholder, so that the command can be looked for before any record. */
+bool template_command_is_fixed(const struct template *template);
+
+/* Fills the template: *out is a NULL-ended argument vector in one allocation, to be freed with free().
+ * WEIR_EINVAL with a sentence: a field is missing, or a value has a zero byte in it, which no argument
+ * can. WEIR_ENOMEM. */
+int template_fill(char ***out, const struct template *template,
+                  const struct template_values *values, weir_message *message);
+
+/* Fills a template of a single word into one string, to be freed. As above. */
+int template_fill_one(char **out, const struct template *template,
+                      const struct template_values *values, weir_message *message);
+
+void template_free(struct template *template);
+
+#endif

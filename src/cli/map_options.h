@@ -1,0 +1,61 @@
+/* weir map: its options, as they were given.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_CLI_MAP_OPTIONS_H
+#define WR_CLI_MAP_OPTIONS_H
+
+#include "cli/engine/engine.h"
+#include "cli/input/feed.h"
+
+/* In the order of the table, and of the functions that read them. */
+enum map_option {
+    MAP_INPUT = 1,
+    MAP_NUL,
+    MAP_CSV,
+    MAP_TSV,
+    MAP_JSONL,
+    MAP_NO_HEADER,
+    MAP_DELIMITER,
+    MAP_GROUP_BY,
+    MAP_JOBS,
+    MAP_PER_GROUP,
+    MAP_LIMIT,
+    MAP_RATE,
+    MAP_WEIGHT,
+    MAP_MAX_WAIT,
+    MAP_TIMEOUT,
+    MAP_GRACE,
+    MAP_RETRIES,
+    MAP_BACKOFF,
+    MAP_BACKOFF_MAX,
+    MAP_DELAY,
+    MAP_COOL_CODE,
+    MAP_COOL_DOWN,
+    MAP_CWD,
+    MAP_SHELL,
+    MAP_STDIN,
+    MAP_NO_APPEND,
+    MAP_KEEP_ORDER,
+    MAP_TAG,
+    MAP_LINE_BUFFER,
+    MAP_FILES,
+    MAP_RESULTS,
+    MAP_PROGRESS,
+    MAP_HALT,
+    MAP_DRY_RUN,
+    MAP_HELP,
+};
+
+struct map_options {
+    struct engine_options engine;
+    struct feed_options feed;
+    struct record_syntax syntax;
+    bool dry_run, help;
+    char **words; /* the command */
+    weir_message *message;
+};
+
+/* Reads what follows `weir map`. WEIR_EINVAL with a sentence. To be given back in any case. */
+int map_options_read(struct map_options *out, char **argv, weir_message *message);
+void map_options_fini(struct map_options *options);
+
+#endif
