@@ -4,6 +4,7 @@
 #include "cli/engine/child.h"
 #include "cli/map_options.h"
 #include "cli/screen/quote.h"
+#include "cli/screen/say.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 enum { STATUS_WRONG = 255, STATUS_NOT_FOUND = 127, STATUS_NOT_EXECUTABLE = 126 };
+enum { FILES_MAX = 64 }; /* of inputs that are compared with what is written to */
 
 /* ---- --dry-run ------------------------------------------------------------------------------------ */
 
@@ -33,12 +35,12 @@ static int dry_run(struct feed *feed)
         if (plan.argv)
             print_plan(&plan);
         else
-            fprintf(stderr, "weir: %s\n", message.text);
+            say("%s", message.text);
         failed += !plan.argv;
         plan_fini(&plan);
     }
     if (rc < 0)
-        fprintf(stderr, "weir: %s\n", message.text[0] ? message.text : weir_strerror(rc));
+        say("%s", message.text[0] ? message.text : weir_strerror(rc));
     return rc < 0 ? STATUS_WRONG : failed > 100 ? 101 : (int)failed;
 }
 
@@ -58,10 +60,20 @@ static int find_command(char **resolved, const struct map_options *opt, const st
     if (*resolved)
         return 0;
     if (errno == ENOENT && !strchr(command, '/'))
-        fprintf(stderr, "weir: %s: command not found\n", command);
+        say("%s: command not found", command);
     else
-        fprintf(stderr, "weir: %s: %s\n", command, strerror(errno));
+        say("%s: %s", command, strerror(errno));
     return errno == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+}
+
+/* Whether records may be typed in. */
+static bool reads_terminal(const struct feed_options *opt)
+{
+    bool stdin_is_read = !opt->lists && !opt->input_count;
+
+    for (size_t i = 0; i < opt->input_count; i++)
+        stdin_is_read |= !strcmp(opt->inputs[i], "-");
+    return stdin_is_read && isatty(0);
 }
 
 static int run(struct map_options *opt, struct feed *feed, int stop_fd)
@@ -69,11 +81,18 @@ static int run(struct map_options *opt, struct feed *feed, int stop_fd)
     const struct source source = {
         .next = feed_next, .position = feed_position, .size = feed_size(feed), .arg = feed
     };
+    struct file_id input[FILES_MAX];
+    size_t inputs = 0;
     char *resolved;
     int status = find_command(&resolved, opt, feed);
 
     opt->engine.resolved = resolved;
-    opt->engine.typed_input = !opt->feed.input && isatty(0);
+    while (inputs < FILES_MAX &&
+           feed_input(feed, inputs, &input[inputs].device, &input[inputs].inode) == 0)
+        inputs++;
+    opt->engine.inputs = input;
+    opt->engine.input_count = inputs;
+    opt->engine.typed_input = reads_terminal(&opt->feed);
     if (!status)
         status = engine_run(&opt->engine, &source, stop_fd);
     free(resolved);

@@ -2,12 +2,17 @@
  * SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
 
+#include "cli/screen/say.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
+bool standard_input_is_closed;
+
 static const struct command commands[] = {
     { &command_map, cmd_map },
+    { &command_log, cmd_log },
     { &command_help, cmd_help },
     { &command_man, cmd_man },
     { &command_completion, cmd_completion },
@@ -15,7 +20,7 @@ static const struct command commands[] = {
 enum { COMMANDS = sizeof(commands) / sizeof(*commands) };
 
 static const struct opt_command *const subcommands[] = {
-    &command_map, &command_help, &command_man, &command_completion, NULL,
+    &command_map, &command_log, &command_help, &command_man, &command_completion, NULL,
 };
 
 static const struct opt options[] = {
@@ -76,7 +81,7 @@ void command_print_help(const struct opt_command *command)
 
 int command_wrong(const struct opt_command *command, const weir_message *message)
 {
-    fprintf(stderr, "weir: %s\nTry 'weir %s%s--help'.\n", message->text, command->name,
-            command->name[0] ? " " : "");
+    say("%s", message->text);
+    fprintf(stderr, "Try 'weir %s%s--help'.\n", command->name, command->name[0] ? " " : "");
     return 255;
 }

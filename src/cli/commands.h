@@ -15,11 +15,16 @@ struct command {
 /* weir itself, with the tables of all its commands. */
 extern const struct opt_command command_weir;
 
-extern const struct opt_command command_map, command_help, command_man, command_completion;
+extern const struct opt_command command_map, command_log, command_help, command_man,
+    command_completion;
 int cmd_map(char **argv);
+int cmd_log(char **argv);
 int cmd_help(char **argv);
 int cmd_man(char **argv);
 int cmd_completion(char **argv);
+
+/* Whether standard input was closed when weir was started; main finds out. */
+extern bool standard_input_is_closed;
 
 /* The command of that name; NULL: there is none. */
 const struct command *command_find(const char *name);

@@ -38,6 +38,7 @@ int main(int argc, char **argv)
     (void)argc;
     setlocale(LC_ALL, "");
     setlocale(LC_NUMERIC, "C"); /* 1.5s has a point everywhere */
+    standard_input_is_closed = fcntl(0, F_GETFD) < 0;
     reserve_descriptors();
     opt_start(&reader, &command_weir, argv + 1);
     while ((id = opt_next(&reader, &message)) != OPT_END) {

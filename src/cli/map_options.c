@@ -4,13 +4,17 @@
 
 #include "base/os.h"
 #include "cli/commands.h"
+#include "cli/engine/jobs.h"
 #include "cli/engine/slots.h"
+#include "cli/input/values.h"
 #include "cli/opt/quantity.h"
 #include "cli/opt/refuse.h"
 
+#include <ctype.h>
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int bad_value(weir_message *message, const struct opt_reader *reader, const char *wanted)
 {
@@ -35,49 +39,189 @@ static int count(int64_t *n, const struct opt_reader *reader, weir_message *mess
     return bad_value(message, reader, wanted);
 }
 
-/* N, or N% of the CPUs. */
-static int jobs(int64_t *n, const struct opt_reader *reader, weir_message *message)
+/* N, +N, N% of the CPUs, or a file that says so. */
+static int jobs(struct map_options *p, const struct opt_reader *reader, weir_message *message)
 {
-    size_t length = strlen(reader->value);
-    char digits[24], wanted[40];
-    int64_t percent;
+    char wanted[40];
 
-    if (length == 0 || length >= sizeof(digits) || reader->value[length - 1] != '%')
-        return count(n, reader, message, 1, SLOTS_MAX);
-    memcpy(digits, reader->value, length - 1);
-    digits[length - 1] = 0;
-    if (!quantity_count(&percent, digits, 1, 100000))
-        return bad_value(message, reader, "a number, or a share of the CPUs such as 200%");
-    *n = (wr_os_cpus() * percent + 99) / 100;
-    if (*n <= SLOTS_MAX)
+    p->jobs_given = true;
+    p->engine.jobs_file = NULL;
+    if (jobs_parse(&p->engine.jobs, reader->value))
         return 0;
-    snprintf(wanted, sizeof(wanted), "at most %d commands at once", SLOTS_MAX);
+    if (access(reader->value, R_OK) == 0) {
+        p->engine.jobs_file = reader->value;
+        if (jobs_from_file(&p->engine.jobs, reader->value))
+            return 0;
+        return bad_value(message, reader, "a file whose first line is a number, +N or N%");
+    }
+    if (strchr(reader->value, '%'))
+        return bad_value(message, reader, "a number, or a share of the CPUs such as 200%");
+    snprintf(wanted, sizeof(wanted), "a number from 1 to %d", SLOTS_MAX);
     return bad_value(message, reader, wanted);
 }
 
-static int delimiter(struct record_syntax *syntax, const struct opt_reader *reader,
-                     weir_message *message)
+/* Text with \n, \t, \r, \0, \\ and \xHH resolved, to be freed; *length may count zero bytes. NULL: it is none, or
+ * there is no memory. */
+static char *unescape(size_t *length, const char *text)
 {
-    const char *value = strcmp(reader->value, "\\t") ? reader->value : "\t";
+    static const char letters[] = "ntr0\\", meanings[] = "\n\t\r\0\\";
+    char *out = malloc(strlen(text) + 1);
+    unsigned byte;
 
-    if (strlen(value) != 1 || *value == '\n' || *value == '"')
-        return bad_value(message, reader, "one byte, or \\t");
-    syntax->delimiter = *value;
+    for (*length = 0; out && *text; text++) {
+        const char *known = *text == '\\' && text[1] ? strchr(letters, text[1]) : NULL;
+        if (known) {
+            out[(*length)++] = meanings[known - letters];
+            text++;
+        } else if (text[0] == '\\' && text[1] == 'x' && sscanf(text + 2, "%2x", &byte) == 1 &&
+                   isxdigit((unsigned char)text[3])) {
+            out[(*length)++] = (char)byte;
+            text += 3;
+        } else {
+            out[(*length)++] = *text;
+        }
+    }
+    if (out)
+        out[*length] = 0;
+    if (out && !*length) {
+        free(out);
+        out = NULL;
+    }
+    return out;
+}
+
+static int record_end(struct map_options *p, const struct opt_reader *reader, weir_message *message)
+{
+    free(p->record_end);
+    p->record_end = unescape(&p->feed.record_end_length, reader->value);
+    p->feed.record_end = p->record_end;
+    return p->record_end ? 0 : bad_value(message, reader, "a text such as \\r\\n or ---");
+}
+
+/* One byte, or for plain lines several. */
+static int delimiter(struct map_options *p, const struct opt_reader *reader, weir_message *message)
+{
+    size_t length = 0;
+
+    free(p->delimiter);
+    p->delimiter = unescape(&length, reader->value);
+    if (!p->delimiter || memchr(p->delimiter, 0, length) || strpbrk(p->delimiter, "\n\""))
+        return bad_value(message, reader, "one byte or more, without \\n; \\t is a tab");
+    p->syntax.delimiter = length == 1 ? p->delimiter[0] : 0;
+    p->syntax.delimiter_text = length > 1 ? p->delimiter : NULL;
     return 0;
 }
 
-static int progress(enum progress_mode *mode, const struct opt_reader *reader,
+/* A list that grows: -a, --env. */
+static int add_word(const char ***list, size_t *count, const char *word)
+{
+    const char **larger = realloc(*list, (*count + 2) * sizeof(*larger));
+
+    if (!larger)
+        return WEIR_ENOMEM;
+    *list = larger;
+    larger[(*count)++] = word;
+    larger[*count] = NULL;
+    return 0;
+}
+
+static int bytes(int64_t *n, const struct opt_reader *reader, weir_message *message)
+{
+    return quantity_bytes(n, reader->value) && *n > 0
+               ? 0
+               : bad_value(message, reader, "a size such as 512k, 10M or 2G");
+}
+
+/* T, or N% of what commands usually take. */
+static int timeout(struct engine_options *opt, const struct opt_reader *reader,
+                   weir_message *message)
+{
+    size_t length = strlen(reader->value);
+    char digits[16] = "";
+
+    opt->timeout_ns = opt->timeout_percent = 0;
+    if (length && length < sizeof(digits) && reader->value[length - 1] == '%') {
+        memcpy(digits, reader->value, length - 1);
+        if (quantity_count(&opt->timeout_percent, digits, 100, 1000000))
+            return 0;
+        return bad_value(message, reader, "a share of at least 100%");
+    }
+    if (quantity_duration(&opt->timeout_ns, reader->value) && opt->timeout_ns == 0)
+        return bad_value(message, reader, "a duration that is not zero; leave it out for none");
+    return opt->timeout_ns ? 0 : duration(&opt->timeout_ns, reader, message);
+}
+
+static int load(double *out, const struct opt_reader *reader, weir_message *message)
+{
+    size_t length = strlen(reader->value);
+    char *end;
+
+    *out = strtod(reader->value, &end);
+    if (length && end == reader->value + length - 1 && *end == '%') {
+        *out = *out * wr_os_cpus() / 100;
+        end++;
+    }
+    return length && !*end && *out > 0
+               ? 0
+               : bad_value(message, reader,
+                           "a number of processes, or a share of the CPUs such as 80%");
+}
+
+/* cpu=50%, memory=10%, io=30% */
+static int pressure(struct gate_limits *gate, const struct opt_reader *reader,
                     weir_message *message)
 {
-    static const char *const names[] = { "auto", "never", "always" };
+    static const char *const names[] = { "cpu", "memory", "io" };
+    const char *equals = strchr(reader->value, '=');
+    char *end;
 
-    for (int i = 0; i < 3; i++) {
-        if (!strcmp(reader->value, names[i])) {
-            *mode = (enum progress_mode)i;
+    for (int i = 0; i < 3 && equals; i++)
+        if (!strncmp(reader->value, names[i], (size_t)(equals - reader->value)) &&
+            strlen(names[i]) == (size_t)(equals - reader->value)) {
+            gate->pressure_of = names[i];
+            gate->pressure = strtod(equals + 1, &end);
+            if (end > equals + 1 && (!*end || !strcmp(end, "%")) && gate->pressure > 0 &&
+                gate->pressure <= 100)
+                return 0;
+        }
+    return bad_value(message, reader, "cpu=N%, memory=N% or io=N%");
+}
+
+/* "use auto, never or always" */
+static int bad_choice(weir_message *message, const struct opt_reader *reader)
+{
+    const char *at = reader->found->choices;
+    char list[120] = "";
+
+    while (*at) {
+        size_t word = strcspn(at, " "), used = strlen(list);
+        const char *next = at + word + (at[word] == ' ');
+        snprintf(list + used, sizeof(list) - used, "%s%.*s",
+                 !used   ? ""
+                 : *next ? ", "
+                         : " or ",
+                 (int)word, at);
+        at = next;
+    }
+    return bad_value(message, reader, list);
+}
+
+/* One of the option's choices: its place among them. */
+static int choose(int *out, const struct opt_reader *reader, weir_message *message)
+{
+    size_t length = strlen(reader->value);
+    const char *at = reader->found->choices;
+
+    for (int i = 0; *at; i++) {
+        size_t word = strcspn(at, " ");
+        if (word == length && !strncmp(at, reader->value, length)) {
+            *out = i;
             return 0;
         }
+        at += word;
+        at += *at == ' ';
     }
-    return bad_value(message, reader, "auto, never or always");
+    return bad_choice(message, reader);
 }
 
 static int set_form(struct record_syntax *syntax, enum record_form form, weir_message *message)
@@ -100,8 +244,7 @@ static int set_input_option(struct map_options *p, int id, const struct opt_read
 {
     switch (id) {
     case MAP_INPUT:
-        p->feed.input = strcmp(reader->value, "-") ? reader->value : NULL;
-        return 0;
+        return add_word(&p->inputs, &p->feed.input_count, reader->value);
     case MAP_NUL:
         p->feed.separator = 0;
         return 0;
@@ -113,9 +256,15 @@ static int set_input_option(struct map_options *p, int id, const struct opt_read
         return set_form(&p->syntax, FORM_JSONL, p->message);
     case MAP_NO_HEADER:
         p->feed.header = false;
+        p->no_header = true;
+        return 0;
+    case MAP_RECORD_END:
+        return record_end(p, reader, p->message);
+    case MAP_SHUF:
+        p->feed.shuffle = true;
         return 0;
     default:
-        return delimiter(&p->syntax, reader, p->message);
+        return delimiter(p, reader, p->message);
     }
 }
 
@@ -143,7 +292,7 @@ static int set_limit_option(struct map_options *p, int id, const struct opt_read
         opt->grouped = true;
         return 0;
     case MAP_JOBS:
-        return jobs(&opt->jobs, reader, message);
+        return jobs(p, reader, message);
     case MAP_PER_GROUP:
         return count(&opt->per_group, reader, message, 1, SLOTS_MAX);
     case MAP_LIMIT:
@@ -152,6 +301,12 @@ static int set_limit_option(struct map_options *p, int id, const struct opt_read
         return add_rule(&opt->rules, RULE_RATE, reader, message);
     case MAP_WEIGHT:
         return add_rule(&opt->rules, RULE_WEIGHT, reader, message);
+    case MAP_LOAD:
+        return load(&opt->gate.load, reader, message);
+    case MAP_MEM_FREE:
+        return bytes(&opt->gate.memory, reader, message);
+    case MAP_PRESSURE:
+        return pressure(&opt->gate, reader, message);
     default:
         return count(&opt->max_wait, reader, message, 0, 1000000);
     }
@@ -164,7 +319,7 @@ static int set_command_option(struct map_options *p, int id, const struct opt_re
 
     switch (id) {
     case MAP_TIMEOUT:
-        return duration(&opt->timeout_ns, reader, message);
+        return timeout(opt, reader, message);
     case MAP_GRACE:
         return duration(&opt->grace_ns, reader, message);
     case MAP_RETRIES:
@@ -188,6 +343,21 @@ static int set_command_option(struct map_options *p, int id, const struct opt_re
     case MAP_NO_APPEND:
         p->feed.no_append = true;
         return 0;
+    case MAP_RECORDS:
+        return count(&p->records, reader, message, 1, 1000000);
+    case MAP_FIT:
+        p->feed.batch_fit = true;
+        return 0;
+    case MAP_PIPE:
+        p->pipe = true;
+        return 0;
+    case MAP_BLOCK:
+        return bytes(&p->block, reader, message);
+    case MAP_ENV:
+        return add_word((const char ***)&p->env, &opt->env_count, reader->value);
+    case MAP_TTY:
+        opt->tty = true;
+        return 0;
     default:
         p->feed.to_stdin = true;
         return 0;
@@ -207,6 +377,9 @@ static int set_output_option(struct map_options *p, int id, const struct opt_rea
         p->feed.tagged = true;
         p->feed.tag = reader->value;
         return 0;
+    case MAP_TRACE:
+        opt->trace = true;
+        return 0;
     case MAP_LINE_BUFFER:
         return set_output(opt, OUTPUT_LINES, message);
     case MAP_FILES:
@@ -214,9 +387,25 @@ static int set_output_option(struct map_options *p, int id, const struct opt_rea
         return set_output(opt, OUTPUT_FILES, message);
     case MAP_RESULTS:
         opt->results_path = reader->value;
+        p->feed.keep_records = true;
+        return 0;
+    case MAP_JOURNAL:
+        opt->journal_path = reader->value;
+        p->feed.keep_records = p->feed.identify = true;
+        return 0;
+    case MAP_RESUME:
+        opt->resume = true;
+        return 0;
+    case MAP_RETRY_FAILED:
+        opt->resume = opt->retry_failed = true;
+        return 0;
+    case MAP_IF_EXISTS:
+        return choose((int *)&opt->if_exists, reader, message);
+    case MAP_SHOW_RETRIES:
+        opt->show_retries = true;
         return 0;
     case MAP_PROGRESS:
-        return progress(&opt->progress, reader, message);
+        return choose((int *)&opt->progress, reader, message);
     case MAP_HALT:
         return halt_parse(&opt->halt, reader->value, message);
     default:
@@ -266,14 +455,107 @@ static int check_rules(const struct rules *rules, weir_message *message)
     return 0;
 }
 
+/* Settings that have no meaning together. */
+static int check_pairs(const struct map_options *p, weir_message *message)
+{
+    const struct engine_options *opt = &p->engine;
+    bool columns = p->syntax.form == FORM_CSV || p->syntax.form == FORM_TSV;
+    const struct {
+        bool both;
+        const char *sentence;
+    } wrong[] = {
+        { opt->keep_order && opt->output == OUTPUT_LINES,
+          "use only one of --keep-order and --line-buffer" },
+        { p->no_header && !columns, "--no-header has a meaning only with --csv or --tsv" },
+        { p->feed.tagged && opt->output == OUTPUT_FILES,
+          "--tag has no meaning with --files: nothing is printed" },
+        { p->feed.lists && p->feed.input_count, "use only one of ::: and --input" },
+        { p->feed.lists && p->syntax.form != FORM_LINES,
+          "::: gives values, not rows or objects: leave out --csv, --tsv, --jsonl" },
+        { p->feed.record_end && p->syntax.form != FORM_LINES,
+          "--record-end is for plain lines: leave out --csv, --tsv, --jsonl" },
+        { p->syntax.delimiter_text && p->syntax.form != FORM_LINES,
+          "--delimiter of several bytes is for plain lines" },
+        { opt->resume && !opt->journal_path,
+          "--resume and --retry-failed need a journal: --journal FILE" },
+        { p->block && !p->pipe, "--block has a meaning only with --pipe" },
+        { p->pipe && p->feed.batch_fit, "use only one of --pipe and -X" },
+        { feed_batches(&p->feed) && p->feed.shell && !p->pipe,
+          "-n and -X do not go with --shell: write sh -c 'for x; do ...; done' sh" },
+        { opt->tty && p->jobs_given && opt->jobs > 1,
+          "--tty runs one command at a time: leave out -j" },
+        { opt->tty && (opt->output != OUTPUT_GROUPED || p->feed.to_stdin || p->feed.tagged),
+          "--tty gives commands the terminal: leave out --files, --line-buffer, --tag, --stdin, "
+          "--pipe" },
+        { opt->if_exists != EXISTS_REFUSE && !opt->results_path && !opt->files_directory,
+          "--if-exists has a meaning only with --results or --files" },
+        { opt->if_exists == EXISTS_APPEND && opt->files_directory,
+          "--if-exists append is for --results; with --files use new" },
+    };
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+        if (wrong[i].both)
+            return refuse(message, "%s", wrong[i].sentence);
+    return 0;
+}
+
 static int check(const struct map_options *p, weir_message *message)
 {
+    int rc = 0;
+
     if (!p->words[0])
         return refuse(message, "map: which command? Write it after the options: "
                                "weir map [OPTION]... -- COMMAND [ARGUMENT]...");
-    if (p->engine.keep_order && p->engine.output == OUTPUT_LINES)
-        return refuse(message, "use only one of --keep-order and --line-buffer");
-    return p->engine.grouped ? 0 : check_rules(&p->engine.rules, message);
+    rc = check_pairs(p, message);
+    if (!rc)
+        rc = gate_check(&p->engine.gate, message);
+    if (!rc && !p->engine.grouped)
+        rc = check_rules(&p->engine.rules, message);
+    return rc;
+}
+
+/* What options say together. */
+static void combine(struct map_options *p)
+{
+    enum { BLOCK = 1 << 20 };
+
+    p->feed.inputs = p->inputs;
+    p->feed.stdin_is_closed = standard_input_is_closed;
+    p->feed.batch_records = (size_t)p->records;
+    p->engine.env = p->env;
+    if (p->pipe) {
+        p->feed.to_stdin = true;
+        p->feed.batch_bytes = p->block ? (size_t)p->block : p->records ? 0 : BLOCK;
+    }
+    if (p->engine.tty) {
+        p->engine.jobs = p->jobs_given ? p->engine.jobs : 1;
+        p->engine.progress = PROGRESS_NEVER;
+    }
+}
+
+static char **duplicate_words(char **words)
+{
+    size_t count = 0;
+    char **copy;
+
+    while (words[count])
+        count++;
+    copy = malloc((count + 1) * sizeof(*copy));
+    if (copy)
+        memcpy(copy, words, (count + 1) * sizeof(*copy));
+    return copy;
+}
+
+/* The command ends where a list begins. */
+static void cut_lists(struct map_options *p)
+{
+    for (char **word = p->words; *word; word++)
+        if (values_open(*word)) {
+            p->lists = duplicate_words(word);
+            p->feed.lists = p->lists;
+            *word = NULL;
+            return;
+        }
 }
 
 int map_options_read(struct map_options *p, char **argv, weir_message *message)
@@ -292,10 +574,19 @@ int map_options_read(struct map_options *p, char **argv, weir_message *message)
         rc = id == OPT_WRONG ? WEIR_EINVAL : set_option(p, id, &reader);
     }
     p->words = reader.argv;
-    return rc ? rc : check(p, message);
+    if (rc)
+        return rc;
+    cut_lists(p);
+    combine(p);
+    return check(p, message);
 }
 
 void map_options_fini(struct map_options *p)
 {
     rules_fini(&p->engine.rules);
+    free(p->inputs);
+    free(p->env);
+    free(p->record_end);
+    free(p->delimiter);
+    free(p->lists);
 }

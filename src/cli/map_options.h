@@ -15,6 +15,8 @@ enum map_option {
     MAP_JSONL,
     MAP_NO_HEADER,
     MAP_DELIMITER,
+    MAP_RECORD_END,
+    MAP_SHUF,
     MAP_GROUP_BY,
     MAP_JOBS,
     MAP_PER_GROUP,
@@ -22,6 +24,9 @@ enum map_option {
     MAP_RATE,
     MAP_WEIGHT,
     MAP_MAX_WAIT,
+    MAP_LOAD,
+    MAP_MEM_FREE,
+    MAP_PRESSURE,
     MAP_TIMEOUT,
     MAP_GRACE,
     MAP_RETRIES,
@@ -34,11 +39,23 @@ enum map_option {
     MAP_SHELL,
     MAP_STDIN,
     MAP_NO_APPEND,
+    MAP_RECORDS,
+    MAP_FIT,
+    MAP_PIPE,
+    MAP_BLOCK,
+    MAP_ENV,
+    MAP_TTY,
     MAP_KEEP_ORDER,
     MAP_TAG,
+    MAP_TRACE,
     MAP_LINE_BUFFER,
     MAP_FILES,
     MAP_RESULTS,
+    MAP_JOURNAL,
+    MAP_RESUME,
+    MAP_RETRY_FAILED,
+    MAP_IF_EXISTS,
+    MAP_SHOW_RETRIES,
     MAP_PROGRESS,
     MAP_HALT,
     MAP_DRY_RUN,
@@ -50,7 +67,14 @@ struct map_options {
     struct feed_options feed;
     struct record_syntax syntax;
     bool dry_run, help;
-    char **words; /* the command */
+    bool no_header, jobs_given;
+    bool pipe;
+    int64_t records, block;       /* -n, --block; 0: not given */
+    char **lists;                 /* from ::: on; NULL: none */
+    char **words;                 /* the command */
+    const char **inputs;          /* of -a, as many as feed.input_count */
+    char **env;                   /* of --env, as many as engine.env_count */
+    char *record_end, *delimiter; /* with escapes resolved */
     weir_message *message;
 };
 

@@ -5,7 +5,9 @@
 
 static const struct opt options[] = {
     { 0, 0, "Input", NULL, NULL, OPT_TEXT, NULL },
-    { MAP_INPUT, 'a', "input", "FILE", "Read records from FILE; - is standard input, the default.",
+    { MAP_INPUT, 'a', "input", "FILE",
+      "Read records from FILE; - is standard input, the default. Several are read one after the "
+      "other.",
       OPT_FILE, NULL },
     { MAP_NUL, '0', "null", NULL, "Records end with a zero byte, as find -print0 writes them.",
       OPT_TEXT, NULL },
@@ -17,9 +19,16 @@ static const struct opt options[] = {
       "Each line is a JSON object; {name} is a field, {a.b} one inside another.", OPT_TEXT, NULL },
     { MAP_NO_HEADER, 0, "no-header", NULL,
       "With --csv or --tsv: the first row is a record like the others.", OPT_TEXT, NULL },
-    { MAP_DELIMITER, 'd', "delimiter", "C",
-      "The byte between columns. Default for plain lines: blanks separate columns.", OPT_TEXT,
-      NULL },
+    { MAP_DELIMITER, 'd', "delimiter", "TEXT",
+      "What separates columns: a byte, or for plain lines also several; \\t is a tab. Default for "
+      "plain lines: blanks.",
+      OPT_TEXT, NULL },
+    { MAP_RECORD_END, 0, "record-end", "TEXT",
+      "Plain records end with TEXT instead of an end of line; \\n, \\r, \\t, \\0 and \\xHH are "
+      "known.",
+      OPT_TEXT, NULL },
+    { MAP_SHUF, 0, "shuf", NULL,
+      "Run in random order. All of the input is read first, into memory.", OPT_TEXT, NULL },
 
     { 0, 0, "Groups and limits", NULL, NULL, OPT_TEXT, NULL },
     { MAP_GROUP_BY, 'g', "group-by", "SPEC",
@@ -28,8 +37,9 @@ static const struct opt options[] = {
       "host:FIELD for the host of the URL in a field; or a text with placeholders.",
       OPT_TEXT, NULL },
     { MAP_JOBS, 'j', "jobs", "N",
-      "Run at most N commands at once, over all groups. Default: the CPUs this process may use. N% "
-      "is a share of these CPUs.",
+      "Run at most N commands at once, over all groups. Default: the CPUs this process may use. +N "
+      "is N more than these, N% a share of them. The name of a file with such a value is fine, "
+      "too: it is read again while weir runs.",
       OPT_TEXT, NULL },
     { MAP_PER_GROUP, 'J', "per-group", "N",
       "Run at most N commands of each group at once. Default: only -j limits them.", OPT_TEXT,
@@ -52,10 +62,23 @@ static const struct opt options[] = {
       "input are not read yet.",
       OPT_TEXT, NULL },
 
+    { MAP_LOAD, 0, "load", "N",
+      "Hold commands back while N processes or more run on this machine; N% is a share of the "
+      "CPUs.",
+      OPT_TEXT, NULL },
+    { MAP_MEM_FREE, 0, "mem-free", "SIZE",
+      "Hold commands back while less than SIZE (512M, 2G) of memory is available.", OPT_TEXT,
+      NULL },
+    { MAP_PRESSURE, 0, "pressure", "WHAT=N%",
+      "Hold commands back while the kernel says that tasks stall for cpu, memory or io in N% of "
+      "the time or more (PSI, over ten seconds).",
+      OPT_TEXT, NULL },
+
     { 0, 0, "Each command", NULL, NULL, OPT_TEXT, NULL },
     { MAP_TIMEOUT, 0, "timeout", "T",
-      "End a command that runs longer than T (30s, 5m, 1.5h): send TERM to its process group, "
-      "and KILL after --grace.",
+      "End a command that runs longer than T (30s, 5m, 1.5h), or than N% of what commands usually "
+      "take (the median of those that succeeded, once there are three): send TERM to its process "
+      "group, and KILL after --grace.",
       OPT_TEXT, NULL },
     { MAP_GRACE, 0, "grace", "T", "Time between TERM and KILL. Default 5s.", OPT_TEXT, NULL },
     { MAP_RETRIES, 0, "retries", "N", "Run a failed command again, up to N times.", OPT_TEXT,
@@ -89,12 +112,34 @@ static const struct opt options[] = {
       "Do not append {} to a command without placeholders: run it as it is, once per record.",
       OPT_TEXT, NULL },
 
+    { MAP_RECORDS, 'n', "records", "N",
+      "Up to N records of one group per command: a word with {} or a column stands once for each "
+      "record. With --stdin they are all on standard input.",
+      OPT_TEXT, NULL },
+    { MAP_FIT, 'X', "fit", NULL,
+      "As -n, with as many records as fit into a command line (128 KiB at most).", OPT_TEXT, NULL },
+    { MAP_PIPE, 0, "pipe", NULL,
+      "Split the input among commands: each gets a block of whole records on standard input; {} "
+      "is not appended. With -n, N records.",
+      OPT_TEXT, NULL },
+    { MAP_BLOCK, 0, "block", "SIZE", "Bytes of a --pipe block, at most. Default 1M.", OPT_TEXT,
+      NULL },
+    { MAP_ENV, 0, "env", "NAME[=VALUE]",
+      "Set a variable for the commands. The journal takes the value of NAME for a part of each "
+      "task: if it changes, --resume runs it again.",
+      OPT_TEXT, NULL },
+    { MAP_TTY, 0, "tty", NULL,
+      "Give each command the terminal: for editors and questions. One runs at a time.", OPT_TEXT,
+      NULL },
+
     { 0, 0, "Output", NULL, NULL, OPT_TEXT, NULL },
     { MAP_KEEP_ORDER, 'k', "keep-order", NULL, "Print outputs in the order of the input.", OPT_TEXT,
       NULL },
     { MAP_TAG, 0, "tag", "[TEXT]",
       "Begin each line with TEXT and a tab. Default: the group's key, or {} without groups.",
       OPT_TEXT, NULL },
+    { MAP_TRACE, 't', "trace", NULL, "Print each command on standard error as it starts.", OPT_TEXT,
+      NULL },
     { MAP_LINE_BUFFER, 0, "line-buffer", NULL,
       "Print each line as soon as it is complete (lines beyond 64 KiB in parts). Default: print "
       "a command's output in one piece when the command has ended.",
@@ -102,20 +147,40 @@ static const struct opt options[] = {
     { MAP_FILES, 0, "files", "DIR",
       "Write outputs to DIR/SEQ.out and DIR/SEQ.err, and print none; DIR is created if needed.",
       OPT_DIRECTORY, NULL },
-    { MAP_RESULTS, 0, "results", "FILE", "Write a line of JSON per command to FILE; see below.",
+    { MAP_RESULTS, 0, "results", "FILE",
+      "Write a line of JSON per task to FILE; - is standard output. See below.", OPT_FILE, NULL },
+    { MAP_JOURNAL, 0, "journal", "FILE",
+      "Write down in FILE, an SQLite database, what became of each task; weir log reads it. One "
+      "weir uses it at a time.",
       OPT_FILE, NULL },
+    { MAP_RESUME, 0, "resume", NULL,
+      "Run only what the --journal does not know as ended: a task that has succeeded is not run "
+      "again, nor one that has failed. A task is known by its command, record, group, --env and "
+      "directory, not by its line, so the input may change. Without a journal there, one is begun.",
+      OPT_TEXT, NULL },
+    { MAP_RETRY_FAILED, 0, "retry-failed", NULL, "As --resume, and run again what failed.",
+      OPT_TEXT, NULL },
+    { MAP_IF_EXISTS, 0, "if-exists", "WHAT",
+      "What to do if the --results file has content, or the --files directory has outputs of an "
+      "earlier run. refuse: run nothing, the default; append: add to the file; new: write to "
+      "FILE.2 or DIR.2 (or .3, ...), and say so.",
+      OPT_CHOICE, "refuse append new" },
+    { MAP_SHOW_RETRIES, 0, "show-retries", NULL,
+      "Also print what attempts wrote that failed and were retried. Default: print the last "
+      "attempt's output. The --results line keeps the end of it (4 KiB) in any case.",
+      OPT_TEXT, NULL },
     { MAP_PROGRESS, 0, "progress", "WHEN",
-      "auto: a live display if standard error is a terminal, else a line every ten seconds; "
-      "always: a line every second; never: nothing.",
+      "auto: a live display if standard error is a terminal, else nothing; always: without a "
+      "terminal a line every second; never: nothing.",
       OPT_CHOICE, "auto never always" },
 
     { 0, 0, "The whole run", NULL, NULL, OPT_TEXT, NULL },
     { MAP_HALT, 0, "halt", "WHEN",
       "soon,fail=N: start no more commands once N have failed; now,fail=N: also end the running "
-      "ones. N% is a share of the commands that have ended, and counts once three have failed. "
-      "Default: never.",
+      "ones. success=N counts those that succeeded. N% is a share of those "
+      "that have ended, and counts once there are three. Default: never.",
       OPT_TEXT, NULL },
-    { MAP_DRY_RUN, 'n', "dry-run", NULL, "Print the commands, quoted for a shell, and run none.",
+    { MAP_DRY_RUN, 0, "dry-run", NULL, "Print the commands, quoted for a shell, and run none.",
       OPT_TEXT, NULL },
     { MAP_HELP, 'h', "help", NULL, "Print this help.", OPT_TEXT, NULL },
     { 0 },
@@ -125,14 +190,17 @@ static const struct opt_section sections[] = {
     { "Placeholders",
       "In COMMAND, --cwd and --tag: {} is the record, {1} {2} its columns, {name} a field by its "
       "name, {key} its "
-      "group, {seq} its number from 1, {.} the record without its extension, {/} the last part of "
+      "group, {seq} its number from 1 (also {#}), {%} the number of the slot it runs in, {.} the "
+      "record without its extension, {/} the last part of "
       "its path, {//} the "
-      "directory, {/.} the last part without extension. Anything else in braces stays as it is; "
+      "directory, {/.} the last part without extension; {1/.} and {name//} are the same of a "
+      "column. Anything else in braces stays as it is; "
       "but a name "
       "that the header of --csv or --tsv lacks is an error, unless it follows a $. \\{name} is the "
       "text {name}. Write a column named key or seq by its number. "
       "Values become arguments as they are, without a shell: blanks, quotes and newlines in them "
-      "are harmless. If COMMAND uses no placeholder of the record, {} is appended. A record "
+      "are harmless. If COMMAND has no placeholder, {} is appended, but not with --shell, --stdin "
+      "or --pipe. A record "
       "without "
       "a field that a placeholder or --group-by names is not run, and counts as failed." },
     { "Environment",
@@ -174,9 +242,103 @@ static const struct opt_section sections[] = {
     { 0 },
 };
 
+static const struct opt_hint hints[] = {
+    { "-P", "use -j N, --jobs N" },
+    { "--max-procs", "use -j N, --jobs N" },
+    { "-I", "write {} where the record belongs" },
+    { "--replace", "write {} where the record belongs" },
+    { "-i", "write {} where the record belongs" },
+    { "-L", "use -n N, --records N" },
+    { "-l", "use -n N, --records N" },
+    { "--max-lines", "use -n N, --records N" },
+    { "--max-args", "use -n N, --records N" },
+    { "-s", "use -X: as many as fit, within the limits of the system" },
+    { "--max-chars", "use -X: as many as fit, within the limits of the system" },
+    { "-m", "use -X" },
+    { "--xargs", "use -X" },
+    { "--multiple", "use -X" },
+    { "-x", "a command line that is too long is an error in any case" },
+    { "--exit", "a command line that is too long is an error in any case" },
+    { "-r", "leave it out: without records nothing runs" },
+    { "--no-run-if-empty", "leave it out: without records nothing runs" },
+    { "-E", "there is no end mark: use sed or head before weir" },
+    { "-e", "there is no end mark: use sed or head before weir" },
+    { "--eof", "there is no end mark: use sed or head before weir" },
+    { "-o", "use --tty" },
+    { "--open-tty", "use --tty" },
+    { "-p", "there are no questions before commands; look first with --dry-run" },
+    { "--interactive", "there are no questions before commands; look first with --dry-run" },
+    { "--verbose", "use -t, --trace" },
+    { "-v", "use -t, --trace" },
+    { "--process-slot-var", "the slot is in $WEIR_SLOT, and {%}" },
+    { "--arg-file", "use -a FILE, --input FILE" },
+    { "-S", "commands run on this machine only: use ssh in the command, with --group-by for limits "
+            "per host" },
+    { "--sshlogin", "commands run on this machine only: use ssh in the command, with --group-by "
+                    "for limits per host" },
+    { "--sshloginfile", "commands run on this machine only: use ssh in the command, with "
+                        "--group-by for limits per host" },
+    { "--slf", "commands run on this machine only: use ssh in the command, with --group-by for "
+               "limits per host" },
+    { "--onall", "commands run on this machine only: use ssh in the command" },
+    { "--nonall", "commands run on this machine only: use ssh in the command" },
+    { "--transfer", "commands run on this machine only: use scp or rsync in the command" },
+    { "--return", "commands run on this machine only: use scp or rsync in the command" },
+    { "--cleanup", "commands run on this machine only" },
+    { "--joblog", "use --journal FILE, or --results FILE for lines of JSON" },
+    { "--bar", "on a terminal there is a display; --progress always prints lines elsewhere" },
+    { "--eta",
+      "on a terminal there is a display with it; --progress always prints lines elsewhere" },
+    { "--resume-failed", "use --retry-failed" },
+    { "-u", "use --line-buffer: lines are never mixed" },
+    { "--ungroup", "use --line-buffer: lines are never mixed" },
+    { "--lb", "use --line-buffer" },
+    { "--linebuffer", "use --line-buffer" },
+    { "--group", "leave it out: outputs are not mixed" },
+    { "--colsep", "use -d, --delimiter" },
+    { "-C", "use -d, --delimiter" },
+    { "--tagstring", "use --tag=TEXT" },
+    { "--wd", "use --cwd DIR" },
+    { "--workdir", "use --cwd DIR" },
+    { "--memfree", "use --mem-free SIZE" },
+    { "--memsuspend", "use --mem-free SIZE: commands are held back" },
+    { "--noswap", "use --pressure memory=N%" },
+    { "--limitlocal", "use --pressure" },
+    { "--nice", "run nice weir map ..." },
+    { "--recend", "use --record-end TEXT" },
+    { "--recstart", "records are known by their end: use --record-end TEXT" },
+    { "--spreadstdin", "use --pipe" },
+    { "--pipepart", "use --pipe -a FILE" },
+    { "--pipe-part", "use --pipe -a FILE" },
+    { "--round-robin", "use --pipe: a block for each command" },
+    { "--dryrun", "use --dry-run" },
+    { "--quote", "leave it out: values are never seen by a shell" },
+    { "-q", "leave it out: values are never seen by a shell" },
+    { "--link", "use :::+" },
+    { "--header", "use --csv or --tsv" },
+    { "--semaphore", "weir limits what it starts itself; use flock(1)" },
+    { "--sem", "weir limits what it starts itself; use flock(1)" },
+    { "--termseq", "use --halt" },
+    { "--no-notice", "there is no notice" },
+    { "--will-cite", "there is no notice" },
+    { "--citation", "there is no notice" },
+    { "--bg", "a run has no background: use & of the shell" },
+    { "--fifo", "use --pipe: standard input" },
+    { "--cat", "use --pipe: standard input" },
+    { "--compress", "output that waits is not compressed; $TMPDIR says where" },
+    { "--tmpdir", "set $TMPDIR" },
+    { "--trim", "use sed before weir" },
+    { "--number-of-cores", "see nproc(1)" },
+    { "--gnu", "leave it out" },
+    { "--silent", "leave it out" },
+    { "-D", "use --dry-run, or -t" },
+    { NULL, NULL },
+};
+
 const struct opt_command command_map = {
     .name = "map",
-    .synopsis = "[OPTION]... -- COMMAND [ARGUMENT]...",
+    .synopsis =
+        "[OPTION]... -- COMMAND [ARGUMENT]...\n[OPTION]... -- COMMAND [ARGUMENT]... ::: VALUE...",
     .summary = "runs a command per line of input, with limits per group",
     .intro = "Reads records (lines, rows, objects), fills each into COMMAND, and runs these "
              "commands side by side, with a limit for all of them and a limit for each group. "
@@ -184,4 +346,5 @@ const struct opt_command command_map = {
              "read as it is needed, so it may be endless.",
     .options = options,
     .sections = sections,
+    .hints = hints,
 };

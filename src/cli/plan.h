@@ -6,25 +6,48 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+/* Text that need not end with a zero byte and may contain some. */
+struct span {
+    const char *text;
+    size_t length;
+};
+
+/* Where the number of the slot goes that a command gets: into a word, behind so many bytes. */
+struct plan_hole {
+    size_t word, offset;
+};
+
 /* All of it is in allocations of their own, which become the task's. */
 struct plan {
     char **argv; /* NULL: there is no command, as was said; the task counts as failed           */
-    char *key;   /* of its group; NULL: ""                                                      */
+    char **
+        known_as; /* argv for the journal: with {seq} and {%} as they are written; NULL: as argv  */
+    struct plan_hole
+        *hole; /* of {%}, in order; NULL: none                                          */
+    size_t holes;
+    char *key; /* of its group; NULL: ""                                                      */
     char *
         directory; /* NULL: ours                                                                  */
     char *tag;     /* NULL: none                                                                  */
     char *input;   /* for its standard input; NULL: none                                          */
     size_t input_length;
+    struct span
+        *record; /* what stood in the input, in one allocation with its text; NULL: not kept */
+    size_t
+        record_count; /* several with -n                                                          */
     size_t weight; /* bytes it counts for in what may be under way                                */
 };
 
 static inline void plan_fini(struct plan *plan)
 {
     free(plan->argv);
+    free(plan->known_as);
+    free(plan->hole);
     free(plan->key);
     free(plan->directory);
     free(plan->tag);
     free(plan->input);
+    free(plan->record);
     *plan = (struct plan){ 0 };
 }
 

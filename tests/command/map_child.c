@@ -1,6 +1,7 @@
 /* A command for tests of weir map, without libc: it starts and ends as fast as a process can.
  *
  *     map-child say TEXT            writes TEXT and a newline
+ *     map-child note FILE TEXT      the same, also to the end of FILE
  *     map-child overlap FILE N      is counted in FILE while it runs: in gauge 0, in gauge N, and in that
  *                                   of its slot, SLOT_GAUGES + $WEIR_SLOT (see map_child.h)
  *
@@ -99,6 +100,18 @@ static void say(char *text)
     leave(call(SYS_write, 1, (long)text, (long)length + 1, 0, 0, 0) != (long)length + 1);
 }
 
+static void note(const char *file, char *text)
+{
+    size_t length = length_of(text);
+    long fd = call(SYS_openat, AT_FDCWD, (long)file, O_WRONLY | O_CREAT | O_APPEND, 0600, 0, 0);
+
+    text[length] = '\n';
+    if (fd < 0 || call(SYS_write, fd, (long)text, (long)length + 1, 0, 0, 0) != (long)length + 1)
+        leave(3);
+    text[length] = 0;
+    say(text);
+}
+
 static void enter(struct gauge *gauge)
 {
     int now = atomic_fetch_add(&gauge->now, 1) + 1, peak = atomic_load(&gauge->peak);
@@ -136,6 +149,8 @@ __attribute__((used)) void start(long *stack)
 
     if (argc == 3 && argv[1][0] == 's')
         say(argv[2]);
+    if (argc == 4 && argv[1][0] == 'n')
+        note(argv[2], argv[3]);
     if (argc == 4 && argv[1][0] == 'o')
         overlap(argv[2], number_of(argv[3]), number_of(variable(env, "WEIR_SLOT")));
     leave(2);

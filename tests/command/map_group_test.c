@@ -8,7 +8,8 @@
 
 static void test_a_group_is_a_column(void)
 {
-    assert_ran(MAP("a x\nb y\n", "-k", "-g", "2", "--", "echo", "{key}"), 0, "x a x\ny b y\n", "");
+    assert_ran(MAP("a x\nb y\n", "-k", "-g", "2", "--", "echo", "{key}", "{}"), 0, "x a x\ny b y\n",
+               "");
     assert_ran(MAP("a:x\n", "-d:", "--group-by", "2", "--", "echo", "{key}", "{1}"), 0, "x a\n",
                "");
 }
@@ -33,7 +34,7 @@ static void test_a_group_is_the_host_of_a_url(void)
 {
     assert_ran(
         MAP("get http://u:p@Example.COM:80/x?y\nftp://[::1]/z\nno url\n", "-k", "-g", "host", "--",
-            "printf", "[%s]", "{key}", "{seq}"),
+            "printf", "[%s]", "{key}", "{seq}", "{}"),
         0,
         "[example.com][1][get http://u:p@Example.COM:80/x?y][::1][2][ftp://[::1]/z][][3][no url]",
         "");

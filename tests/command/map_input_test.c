@@ -233,14 +233,14 @@ static void test_delimiter_of_lines_and_csv(void)
     assert_ran(MAP("x;y\n1;2,3\n", "--csv", "-d", ";", "--", "echo", "{y}"), 0, "2,3\n", "");
 }
 
-static void test_a_delimiter_is_one_byte(void)
+static void test_a_delimiter_is_a_byte_or_more(void)
 {
-    static const char *const bad[] = { "", "ab", "\n", "\"" };
+    static const char *const bad[] = { "", "a\n", "\n", "\"" };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         const struct ran *r = MAP("", "-d", bad[i], "--", "echo");
         assert_status(r, 255);
-        assert_contains(r->err, "use one byte, or \\t\n");
+        assert_contains(r->err, "use one byte or more, without \\n; \\t is a tab\n");
     }
 }
 
@@ -259,16 +259,16 @@ static void test_group_and_number(void)
                "x1:1\ny2:2\n", "");
 }
 
-static void test_a_number_alone_does_not_keep_the_record_away(void)
+static void test_nothing_is_appended_where_a_placeholder_stands(void)
 {
-    assert_ran(MAP("x\n", "--", "echo", "{seq}"), 0, "1 x\n", "");
+    assert_ran(MAP("x\n", "--", "echo", "{seq}"), 0, "1\n", "");
 }
 
 static void test_other_braces_stay_as_they_are(void)
 {
-    assert_ran(MAP("a b\n", "--", "printf", "%s ", "{print $1}", "{0}", "{unknown}", "{", "}{",
+    assert_ran(MAP("a b\n", "--", "printf", "%s ", "{print $1}", "{01}", "{unknown}", "{", "}{",
                    "{a..z}", "{}"),
-               0, "{print $1} {0} {unknown} { }{ {a..z} a b ", "");
+               0, "{print $1} {01} {unknown} { }{ {a..z} a b ", "");
 }
 
 static void test_a_placeholder_may_be_anywhere_in_a_word_and_again(void)
@@ -310,7 +310,7 @@ static void test_a_shell_script_is_a_script(void)
 {
     assert_ran(MAP("b\na\n", "-k", "--shell", "--", "echo {} | tr ab AB; echo $((1 + 1))"), 0,
                "B\n2\nA\n2\n", "");
-    assert_ran(MAP("b\n", "--shell", "--", "echo"), 0, "b\n", "");
+    assert_ran(MAP("b\n", "--shell", "--", "echo"), 0, "\n", ""); /* nothing is appended */
     assert_ran(MAP("", "--shell=x", "--", "echo"), 255, "",
                "weir: --shell takes no value\nTry 'weir map --help'.\n");
 }
@@ -457,9 +457,11 @@ static void test_a_directory_is_no_input(void)
     assert_contains(r->err, "weir: standard input: ");
 }
 
-static void test_closed_standard_input_is_empty(void)
+static void test_closed_standard_input_is_an_error(void)
 {
-    assert_ran(SCRIPT("", "weir map -- echo 0<&-"), 0, "", "");
+    assert_ran(
+        SCRIPT("", "weir map -- echo 0<&-"), 255, "",
+        "weir: standard input: it is closed; name a file with -a, or write ::: and values\n");
 }
 
 /* ---- streams ------------------------------------------------------------------------------------- */
@@ -526,10 +528,10 @@ int main(void)
         TEST(test_what_is_no_json_is_said_with_its_place),
         TEST(test_forms_exclude_each_other),
         TEST(test_delimiter_of_lines_and_csv),
-        TEST(test_a_delimiter_is_one_byte),
+        TEST(test_a_delimiter_is_a_byte_or_more),
         TEST(test_parts_of_a_path),
         TEST(test_group_and_number),
-        TEST(test_a_number_alone_does_not_keep_the_record_away),
+        TEST(test_nothing_is_appended_where_a_placeholder_stands),
         TEST(test_other_braces_stay_as_they_are),
         TEST(test_a_placeholder_may_be_anywhere_in_a_word_and_again),
         TEST(test_the_command_itself_may_be_a_placeholder),
@@ -551,7 +553,7 @@ int main(void)
         TEST(test_a_file_that_may_not_be_read),
         TEST(test_a_file_that_cannot_be_read),
         TEST(test_a_directory_is_no_input),
-        TEST(test_closed_standard_input_is_empty),
+        TEST(test_closed_standard_input_is_an_error),
         TEST(test_a_command_starts_when_its_line_arrives),
         TEST(test_a_row_starts_when_it_arrives),
         TEST(test_an_endless_stream_ends_with_its_reader),

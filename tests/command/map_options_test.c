@@ -120,9 +120,11 @@ static void test_halt_has_to_say_when(void)
 
     for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
         char said[200];
-        snprintf(said, sizeof(said),
-                 "--halt %s: use never, soon,fail=N, now,fail=N, or a share such as soon,fail=10%%",
-                 values[i]);
+        snprintf(
+            said, sizeof(said),
+            "--halt %s: use never, soon,fail=N, now,fail=N, or a share such as soon,fail=10%%; "
+            "success=N counts successes",
+            values[i]);
         assert_refused(&(struct refusal){ "--halt", values[i], said });
     }
 }
@@ -145,7 +147,7 @@ static void test_values_that_are_missing_are_asked_for(void)
         const char *option, *said;
     } missing[] = {
         { "-a", "-a needs a value: -a FILE" },
-        { "-d", "-d needs a value: -d C" },
+        { "-d", "-d needs a value: -d TEXT" },
         { "-g", "-g needs a value: -g SPEC" },
         { "--group-by", "--group-by needs a value: --group-by SPEC" },
         { "-j", "-j needs a value: -j N" },
@@ -184,8 +186,8 @@ static void test_an_unknown_option_is_corrected(void)
     assert_ran(
         MAP("", "--tiemout", "1s", "--", "echo"), 255, "",
         "weir: --tiemout: no such option; did you mean --timeout?\nTry 'weir map --help'.\n");
-    assert_ran(MAP("", "-q", "--", "echo"), 255, "",
-               "weir: -q: no such option\nTry 'weir map --help'.\n");
+    assert_ran(MAP("", "-y", "--", "echo"), 255, "",
+               "weir: -y: no such option\nTry 'weir map --help'.\n");
 }
 
 static void test_an_option_may_be_abbreviated(void)

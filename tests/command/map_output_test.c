@@ -295,18 +295,21 @@ static void test_results_have_bad_input_as_well(void)
     free(results.text);
 }
 
-static void test_results_replace_an_older_file(void)
+static void test_results_do_not_destroy_an_older_file(void)
 {
     scratch_write("old", "old\n", 0);
-    assert_status(MAP("", "--results", "old", "--", "true"), 0);
-    assert_string_equal(scratch_read("old"), "");
+    assert_ran(MAP("", "--results", "old", "--", "true"), 255, "",
+               "weir: --results old: it has results already: remove it, or use --if-exists append "
+               "or --if-exists new\n");
+    assert_string_equal(scratch_read("old"), "old\n");
 }
 
 static void test_results_that_cannot_be_opened(void)
 {
     assert_ran(MAP("a\n", "--results", "no/such", "--", "echo"), 255, "",
-               "weir: no/such: No such file or directory\n");
-    assert_ran(MAP("a\n", "--results", ".", "--", "echo"), 255, "", "weir: .: Is a directory\n");
+               "weir: --results no/such: No such file or directory\n");
+    assert_ran(MAP("a\n", "--results", ".", "--", "echo"), 255, "",
+               "weir: --results .: Is a directory\n");
 }
 
 /* ---- when nothing more goes out ------------------------------------------------------------------ */
@@ -370,8 +373,8 @@ static void test_closed_standard_error_is_no_reason_to_hang(void)
 static const struct ran *map_without_room(const char *script)
 {
     return sound(command_run(&(struct command){
-        .argv = WORDS(WEIR_COMMAND, "map", "-j1", "--grace", "200ms", "--results", "lost", "--",
-                      "sh", "-c", script),
+        .argv = WORDS(WEIR_COMMAND, "map", "-j1", "--grace", "200ms", "--results", "lost",
+                      "--if-exists", "new", "--", "sh", "-c", script),
         .input = "1\n2\n",
         .env = WORDS("TMPDIR=/nowhere/at/all"),
     }));
@@ -436,7 +439,7 @@ static void test_nothing_is_left_in_the_temporary_directory(void)
 
 static void test_dry_run_prints_commands_for_a_shell_and_runs_none(void)
 {
-    assert_ran(MAP("a b\nit's\n\n$x\n", "-n", "--", "touch", "dry", "{}"), 0,
+    assert_ran(MAP("a b\nit's\n\n$x\n", "--dry-run", "--", "touch", "dry", "{}"), 0,
                "touch dry 'a b'\ntouch dry 'it'\\''s'\ntouch dry ''\ntouch dry '$x'\n", "");
     assert_null(scratch_read("dry"));
 }
@@ -458,12 +461,12 @@ static void test_dry_run_counts_what_could_not_run(void)
 
 static void test_dry_run_needs_no_such_command(void)
 {
-    assert_ran(MAP("a\n", "-n", "--", "no-such-command"), 0, "no-such-command a\n", "");
+    assert_ran(MAP("a\n", "--dry-run", "--", "no-such-command"), 0, "no-such-command a\n", "");
 }
 
 static void test_dry_run_to_a_full_disk_is_an_error(void)
 {
-    assert_ran(SCRIPT("a\n", "weir map -n -- echo >/dev/full"), 255, "",
+    assert_ran(SCRIPT("a\n", "weir map --dry-run -- echo >/dev/full"), 255, "",
                "weir: standard output: No space left on device\n");
 }
 
@@ -514,7 +517,7 @@ int main(void)
         TEST(test_results_of_a_signal_have_no_exit),
         TEST(test_results_keep_bytes_that_are_no_text),
         TEST(test_results_have_bad_input_as_well),
-        TEST(test_results_replace_an_older_file),
+        TEST(test_results_do_not_destroy_an_older_file),
         TEST(test_results_that_cannot_be_opened),
         TEST(test_results_on_a_full_disk_are_an_error),
         TEST(test_a_full_disk_for_output_ends_the_run),

@@ -3,6 +3,8 @@
 #include "cli/engine/child.h"
 #include "cli/engine/printer.h"
 #include "cli/engine/run.h"
+#include "cli/engine/strays.h"
+#include "cli/screen/quote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,8 +29,11 @@ struct attempt {
     int theirs[FLOWS];  /* what the command writes to                      */
     int ours[FLOWS];    /* where we read that; -1: closed, or a file       */
     int cool[2];        /* a pipe for --cool-code; -1: none                */
+    bool looked;        /* the deadline is only when to look again         */
     bool sentenced;     /* its group was told to end                       */
+    bool no_file;       /* --files: one could not be created               */
     bool lost;          /* we could not keep its output                    */
+    char **argv;        /* of this attempt: with the slot's number in it   */
     weir_time deadline; /* TERM then, or KILL if it is sentenced          */
     int64_t stopped_ns; /* suspends that the deadline takes account of  */
 };
@@ -42,12 +47,15 @@ static void close_if(int *fd)
 
 /* ---- descriptors --------------------------------------------------------------------------------- */
 
-static int open_file(const struct engine *engine, uint64_t seq, const char *suffix)
+/* Not through a link, nor over a file of another run: only what an earlier attempt of this task wrote gives way. */
+static int open_file(const struct attempt *a, const char *suffix)
 {
     char name[40];
+    int again = a->task->attempts > 1 ? O_TRUNC : O_EXCL;
 
-    snprintf(name, sizeof(name), "%llu.%s", (unsigned long long)seq, suffix);
-    return openat(engine->directory_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    snprintf(name, sizeof(name), "%llu.%s", (unsigned long long)a->task->seq, suffix);
+    return openat(a->engine->directory_fd, name,
+                  O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | again, 0666);
 }
 
 static bool write_whole(int fd, const char *text, size_t length)
@@ -73,19 +81,31 @@ static int open_bytes(const char *bytes, size_t length)
     return -1;
 }
 
+/* --tty: the command reads from the terminal, and writes where we would. */
+static bool open_terminal(struct attempt *a)
+{
+    a->input = fcntl(a->engine->tty_fd, F_DUPFD_CLOEXEC, 4);
+    a->theirs[0] = fcntl(1, F_DUPFD_CLOEXEC, 4);
+    a->theirs[1] = fcntl(2, F_DUPFD_CLOEXEC, 4);
+    return a->input >= 0 && a->theirs[0] >= 0 && a->theirs[1] >= 0;
+}
+
 /* False with errno. */
 static bool open_all(struct attempt *a)
 {
     static const char *const suffix[FLOWS] = { "out", "err" };
     int fds[2];
 
+    if (a->engine->opt->tty)
+        return open_terminal(a);
     if (a->task->plan.input &&
         (a->input = open_bytes(a->task->plan.input, a->task->plan.input_length)) < 0)
         return false;
     for (int i = 0; i < FLOWS; i++) {
         if (a->engine->opt->output == OUTPUT_FILES) {
-            a->theirs[i] = open_file(a->engine, a->task->seq, suffix[i]);
-            if (a->theirs[i] < 0)
+            a->theirs[i] = open_file(a, suffix[i]);
+            a->no_file = a->theirs[i] < 0;
+            if (a->no_file)
                 return false;
             continue;
         }
@@ -131,16 +151,64 @@ static bool watch_all(struct attempt *a)
            add(a, a->child.fd, PROCESS);
 }
 
+/* ---- words ---------------------------------------------------------------------------------------- */
+
+/* The task's words with the slot's number in its holes; they are its own if it has none. */
+static char **fill_holes(const struct attempt *a)
+{
+    const struct plan *plan = &a->task->plan;
+    size_t words = 0, size = 0, hole = 0;
+    char number[16], **argv, *text;
+
+    if (!plan->holes)
+        return plan->argv;
+    snprintf(number, sizeof(number), "%u", a->number);
+    for (; plan->argv[words]; words++)
+        size += strlen(plan->argv[words]) + 1;
+    argv = malloc((words + 1) * sizeof(*argv) + size + plan->holes * strlen(number));
+    if (!argv)
+        return NULL;
+    text = (char *)(argv + words + 1);
+    for (size_t w = 0; w < words; w++) {
+        size_t done = 0;
+        argv[w] = text;
+        for (; hole < plan->holes && plan->hole[hole].word == w; hole++) {
+            text = mempcpy(text, plan->argv[w] + done, plan->hole[hole].offset - done);
+            text = stpcpy(text, number);
+            done = plan->hole[hole].offset;
+        }
+        text = stpcpy(text, plan->argv[w] + done) + 1;
+    }
+    argv[words] = NULL;
+    return argv;
+}
+
+/* -t */
+static void print_command(const struct attempt *a)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *file = open_memstream(&text, &length);
+
+    if (!file)
+        return;
+    quote_command(file, a->argv);
+    putc('\n', file);
+    if (fclose(file) == 0)
+        printer_text(a->engine->printer, 2, text, length);
+    free(text);
+}
+
 /* ---- environment --------------------------------------------------------------------------------- */
 
-enum { OUR_VARIABLES = 5 };
+enum { OUR_VARIABLES = 6 };
 
 /* Our environment and what the command may want to know, in one allocation; NULL without memory. */
 static char **make_environment(const struct attempt *a)
 {
     const struct engine *engine = a->engine;
     const char *key = weir_task_key(weir_task_self());
-    size_t count = engine->environment_count, text = strlen(key) + 160;
+    size_t count = engine->environment_count, text = strlen(key) + 220;
     char **env = malloc((count + OUR_VARIABLES + 1) * sizeof(*env) + text), *at, *end;
 
     if (!env)
@@ -155,6 +223,7 @@ static char **make_environment(const struct attempt *a)
     } while (0)
     SET("WEIR_KEY=%s", key);
     SET("WEIR_SEQ=%llu", (unsigned long long)a->task->seq);
+    SET("WEIR_RUN=%s", engine->run_id);
     SET("WEIR_SLOT=%u", a->number);
     SET("WEIR_ATTEMPT=%lld", (long long)a->task->attempts);
     if (a->cool[1] >= 0)
@@ -188,6 +257,7 @@ static bool was_put_off(struct attempt *a)
 static void end_group(struct attempt *a, int signal)
 {
     a->sentenced = true;
+    a->looked = false;
     slots_signal(a->engine->slots, a->slot, signal);
 }
 
@@ -278,18 +348,34 @@ static bool serve(struct attempt *a)
     return runs;
 }
 
+/* --timeout N%: when that is depends on how long others take, and so is looked at again and again. */
+static void look_at_median(struct attempt *a)
+{
+    enum { LOOK_MS = 200 };
+    int64_t usual = a->engine->opt->timeout_percent ? median_get(&a->engine->median) : 0;
+    weir_time due;
+
+    if (!a->engine->opt->timeout_percent || a->sentenced)
+        return;
+    due = a->task->started_at + suspend_ns(&a->engine->suspend) - a->stopped_ns +
+          (int64_t)((double)usual * (double)a->engine->opt->timeout_percent / 100);
+    a->looked = !usual || due > weir_now();
+    a->deadline = a->looked ? weir_in_ms(LOOK_MS) : weir_now();
+}
+
 static void wait_for_end(struct attempt *a)
 {
     int rc;
 
     for (;;) {
         rc = 0;
+        look_at_median(a);
         if (a->engine->opt->output == OUTPUT_LINES && printer_is_full(a->engine->printer))
             rc = weir_fd_wait(printer_room_fd(a->engine->printer), WEIR_READ, a->deadline);
         if (rc >= 0)
             rc = weir_fd_wait(a->slot->epoll, WEIR_READ, a->deadline);
         if (rc == WEIR_ETIMEDOUT) {
-            if (!was_put_off(a))
+            if (!a->looked && !was_put_off(a))
                 overdue(a);
         } else if (!serve(a)) {
             return;
@@ -327,9 +413,14 @@ static void judge(struct attempt *a, int64_t *cool_ns)
         task->outcome = OUTCOME_OUTPUT_LOST;
     else if (task->outcome == OUTCOME_TIMED_OUT)
         return;
-    else if (status == 0)
+    else if (status == 0) {
         task->outcome = OUTCOME_DONE;
-    else if (atomic_load(&a->engine->phase) == PHASE_ENDING)
+        median_add(&a->engine->median, task->ended_at - task->started_at);
+    } else if (a->engine->tty_fd >= 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) {
+        task->outcome =
+            OUTCOME_FAILED; /* Ctrl-C went to the command, but is meant for the run, too */
+        kill(getpid(), SIGINT);
+    } else if (atomic_load(&a->engine->phase) == PHASE_ENDING)
         task->outcome =
             OUTCOME_HALTED; /* also if it took the signal, tidied up and told by its status */
     else
@@ -357,7 +448,11 @@ static void see_it_through(struct attempt *a, int64_t *cool_ns)
     }
     ending = a->sentenced || atomic_load(&a->engine->phase) == PHASE_ENDING;
     epoll_ctl(a->slot->epoll, EPOLL_CTL_DEL, a->child.fd, NULL);
+    if (a->engine->tty_fd >= 0)
+        tcsetpgrp(a->engine->tty_fd, getpgrp()); /* SIGTTOU is ignored */
     slots_ended(a->engine->slots, a->slot, ending);
+    if (ending)
+        strays_note(a->engine->strays, a->task->seq);
     a->task->status = child_reap(&a->child);
     a->task->ended_at = weir_now();
     judge(a, cool_ns);
@@ -373,24 +468,40 @@ static int start(struct attempt *a)
     if (!open_all(a))
         return -errno;
     env = make_environment(a);
-    if (!env)
+    a->argv = fill_holes(a);
+    if (!env || !a->argv) {
+        free(env);
         return -ENOMEM;
+    }
+    if (a->engine->opt->trace)
+        print_command(a);
     suspend_hold_off(&a->engine->suspend);
-    rc = child_start(&a->child, &(struct child_plan){
-                                    .file = a->engine->opt->resolved ? a->engine->opt->resolved
-                                                                     : a->task->plan.argv[0],
-                                    .argv = a->task->plan.argv,
-                                    .envp = env,
-                                    .directory = a->task->plan.directory,
-                                    .input = a->input,
-                                    .output = a->theirs[0],
-                                    .error = a->theirs[1],
-                                    .extra = a->cool[1],
-                                    .group = &a->slot->group,
-                                });
+    rc = child_start(&a->child,
+                     &(struct child_plan){
+                         .file = a->engine->opt->resolved ? a->engine->opt->resolved : a->argv[0],
+                         .argv = a->argv,
+                         .envp = env,
+                         .directory = a->task->plan.directory,
+                         .input = a->input,
+                         .output = a->theirs[0],
+                         .error = a->theirs[1],
+                         .extra = a->cool[1],
+                         .group = &a->slot->group,
+                         .terminal = a->engine->tty_fd,
+                     });
     suspend_allow(&a->engine->suspend);
     free(env);
     return rc;
+}
+
+/* There is no place for its output, nor for that of others. */
+static void fail_file(struct attempt *a, int error)
+{
+    a->task->outcome = OUTCOME_OUTPUT_LOST;
+    a->task->output_error = error;
+    a->task->ended_at = weir_now();
+    engine_fail(a->engine, "task %llu was not run: cannot create its files in %s: %s",
+                (unsigned long long)a->task->seq, a->engine->files_directory, strerror(error));
 }
 
 void attempt_run(struct task *task, int64_t *cool_ns)
@@ -410,12 +521,15 @@ void attempt_run(struct task *task, int64_t *cool_ns)
 
     *cool_ns = -1;
     a.slot = slots_take(engine->slots, &a.number);
+    atomic_store(&a.slot->seq, task->seq);
     task->started_at = weir_now();
     if (engine->opt->timeout_ns)
         set_deadline(&a, engine->opt->timeout_ns);
     rc = start(&a);
     close_theirs(&a);
-    if (rc) {
+    if (rc && a.no_file && rc != -EMFILE && rc != -ENFILE) {
+        fail_file(&a, -rc);
+    } else if (rc) {
         task->outcome = OUTCOME_CANNOT_RUN;
         task->exec_error = -rc;
         task->ended_at = weir_now();
@@ -425,5 +539,7 @@ void attempt_run(struct task *task, int64_t *cool_ns)
     for (int i = 0; i < FLOWS; i++)
         drop(&a, &a.ours[i]);
     close_if(&a.cool[0]);
+    if (a.argv != task->plan.argv)
+        free(a.argv);
     slots_give(engine->slots, a.slot);
 }

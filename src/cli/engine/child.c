@@ -83,8 +83,14 @@ static int be_born(void *arg)
     if (getppid() != us)
         _exit(127); /* too late for the signal */
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_DFL);
     signal(SIGTTIN, SIG_IGN); /* reading from the terminal is an error, not a stop without end */
     signal(SIGTTOU, SIG_IGN);
+    if (plan->terminal >= 0) {
+        tcsetpgrp(plan->terminal, getpid());
+        signal(SIGTTIN, SIG_DFL);
+        signal(SIGTTOU, SIG_DFL);
+    }
     sigprocmask(SIG_SETMASK, &mask, NULL);
     if (limit_raised)
         setrlimit(RLIMIT_NOFILE, &files);

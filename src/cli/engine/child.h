@@ -16,6 +16,7 @@ struct child_plan {
     int input, output,
         error;            /* become its descriptors 0, 1 and 2                                    */
     int extra;            /* becomes its descriptor 3; -1: none                                  */
+    int terminal;         /* it gets the foreground of this terminal; -1: none                   */
     _Atomic pid_t *group; /* the child writes its process group here before anything can be lost */
 };
 

@@ -4,6 +4,7 @@
 #ifndef WR_CLI_ENGINE_ENGINE_H
 #define WR_CLI_ENGINE_ENGINE_H
 
+#include "cli/engine/gate.h"
 #include "cli/engine/halt.h"
 #include "cli/engine/rules.h"
 #include "cli/plan.h"
@@ -21,19 +22,40 @@ enum output_mode {
 
 enum progress_mode { PROGRESS_AUTO, PROGRESS_NEVER, PROGRESS_ALWAYS };
 
+/* What to do if what a run would write to has content already. */
+enum exists_mode { EXISTS_REFUSE, EXISTS_APPEND, EXISTS_NEW };
+
+/* Which file a descriptor or a path leads to. */
+struct file_id {
+    uint64_t device, inode;
+};
+
 struct engine_options { /* as given, with defaults filled in */
     bool keep_order, grouped;
     bool typed_input; /* the input may be typed at the terminal, which then cannot be a display */
     int64_t jobs, per_group;
     struct rules rules;
-    int64_t max_wait; /* tasks under way beyond those that run */
+    int64_t max_wait;      /* tasks under way beyond those that run */
+    const char *jobs_file; /* where -j is read from while it runs; NULL: it stays */
+    struct gate_limits gate;
+    bool trace;       /* -t: print commands as they start */
+    bool tty;         /* commands have the terminal, one at a time */
+    char *const *env; /* NAME=VALUE for commands, and NAME for the journal */
+    size_t env_count;
     int64_t timeout_ns, grace_ns, delay_ns;
+    int64_t timeout_percent; /* of what commands usually take; 0: none */
     int64_t retries, backoff_ns, backoff_max_ns;
     int64_t cool_code; /* -1: none */
     int64_t cool_ns;
     struct halt_rule halt;
     enum output_mode output;
     const char *files_directory, *results_path, *temporary;
+    const char *journal_path; /* NULL: none */
+    bool resume, retry_failed;
+    enum exists_mode if_exists;
+    bool show_retries;            /* print what attempts wrote that failed and were retried */
+    const struct file_id *inputs; /* what must not be written to */
+    size_t input_count;
     enum progress_mode progress;
     const char *resolved; /* path of a command that is the same for all; NULL: it varies */
 };

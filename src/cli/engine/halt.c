@@ -1,4 +1,4 @@
-/* When to stop because of failures.
+/* When to stop early.
  * SPDX-License-Identifier: MIT */
 #include "cli/engine/halt.h"
 
@@ -11,7 +11,8 @@
 static int complain(weir_message *message, const char *text)
 {
     snprintf(message->text, sizeof(message->text),
-             "--halt %s: use never, soon,fail=N, now,fail=N, or a share such as soon,fail=10%%",
+             "--halt %s: use never, soon,fail=N, now,fail=N, or a share such as soon,fail=10%%; "
+             "success=N counts successes",
              text);
     return WEIR_EINVAL;
 }
@@ -24,13 +25,26 @@ static bool parse_share(double *share, const char *text)
     return end > text && !strcmp(end, "%") && *share > 0 && *share <= 1;
 }
 
+/* fail= or success=; answers what follows, NULL: none of them. */
+static const char *parse_what(enum halt_on *on, const char *text)
+{
+    static const char *const names[] = { "fail=", "success=" };
+
+    for (int i = 0; i < 2; i++)
+        if (!strncmp(text, names[i], strlen(names[i]))) {
+            *on = (enum halt_on)i;
+            return text + strlen(names[i]);
+        }
+    return NULL;
+}
+
 int halt_parse(struct halt_rule *rule, const char *text, weir_message *message)
 {
-    const char *comma = strchr(text, ',');
+    const char *comma = strchr(text, ','), *value;
     size_t length = comma ? (size_t)(comma - text) : strlen(text);
-    int64_t failures;
+    int64_t count;
 
-    *rule = (struct halt_rule){ .failures = 1 };
+    *rule = (struct halt_rule){ .count = 1 };
     if (!strcmp(text, "never"))
         return 0;
     if (length == 4 && !strncmp(text, "soon", 4))
@@ -41,25 +55,28 @@ int halt_parse(struct halt_rule *rule, const char *text, weir_message *message)
         return complain(message, text);
     if (!comma)
         return 0;
-    if (strncmp(comma, ",fail=", 6) != 0)
+    value = parse_what(&rule->on, comma + 1);
+    if (!value)
         return complain(message, text);
-    if (quantity_count(&failures, comma + 6, 1, INT64_MAX)) {
-        rule->failures = (uint64_t)failures;
+    if (quantity_count(&count, value, 1, INT64_MAX)) {
+        rule->count = (uint64_t)count;
         return 0;
     }
-    rule->failures = 0;
-    return parse_share(&rule->share, comma + 6) ? 0 : complain(message, text);
+    rule->count = 0;
+    return parse_share(&rule->share, value) ? 0 : complain(message, text);
 }
 
-enum halt_when halt_judge(const struct halt_rule *rule, uint64_t failed, uint64_t ended)
+enum halt_when halt_judge(const struct halt_rule *rule, uint64_t failed, uint64_t succeeded,
+                          uint64_t ended)
 {
+    uint64_t counted = rule->on == HALT_ON_FAIL ? failed : succeeded;
     bool reached;
 
     if (rule->when == HALT_NEVER)
         return HALT_NEVER;
-    if (rule->failures)
-        reached = failed >= rule->failures;
+    if (rule->count)
+        reached = counted >= rule->count;
     else
-        reached = failed >= HALT_SHARE_MIN && (double)failed >= rule->share * (double)ended;
+        reached = counted >= HALT_SHARE_MIN && (double)counted >= rule->share * (double)ended;
     return reached ? rule->when : HALT_NEVER;
 }

@@ -18,35 +18,35 @@ static void test_never_means_never(void)
 {
     struct halt_rule rule = parsed("never");
 
-    assert_int_equal(halt_judge(&rule, 1000, 1000), HALT_NEVER);
+    assert_int_equal(halt_judge(&rule, 1000, 0, 1000), HALT_NEVER);
 }
 
 static void test_a_word_alone_means_the_first_failure(void)
 {
     struct halt_rule soon = parsed("soon"), now = parsed("now");
 
-    assert_int_equal(halt_judge(&soon, 0, 10), HALT_NEVER);
-    assert_int_equal(halt_judge(&soon, 1, 10), HALT_SOON);
-    assert_int_equal(halt_judge(&now, 1, 10), HALT_NOW);
+    assert_int_equal(halt_judge(&soon, 0, 10, 10), HALT_NEVER);
+    assert_int_equal(halt_judge(&soon, 1, 9, 10), HALT_SOON);
+    assert_int_equal(halt_judge(&now, 1, 9, 10), HALT_NOW);
 }
 
 static void test_a_number_of_failures(void)
 {
     struct halt_rule rule = parsed("now,fail=3");
 
-    assert_int_equal(halt_judge(&rule, 2, 2), HALT_NEVER);
-    assert_int_equal(halt_judge(&rule, 3, 900), HALT_NOW);
+    assert_int_equal(halt_judge(&rule, 2, 0, 2), HALT_NEVER);
+    assert_int_equal(halt_judge(&rule, 3, 897, 900), HALT_NOW);
 }
 
 static void test_a_share_of_what_has_ended_once_three_have_failed(void)
 {
     struct halt_rule rule = parsed("soon,fail=10%");
 
-    assert_int_equal(halt_judge(&rule, 2, 2), HALT_NEVER); /* too early to tell */
-    assert_int_equal(halt_judge(&rule, 3, 3), HALT_SOON);
-    assert_int_equal(halt_judge(&rule, 3, 30), HALT_SOON);
-    assert_int_equal(halt_judge(&rule, 3, 31), HALT_NEVER);
-    assert_int_equal(halt_judge(&rule, 100, 1000), HALT_SOON);
+    assert_int_equal(halt_judge(&rule, 2, 0, 2), HALT_NEVER); /* too early to tell */
+    assert_int_equal(halt_judge(&rule, 3, 0, 3), HALT_SOON);
+    assert_int_equal(halt_judge(&rule, 3, 27, 30), HALT_SOON);
+    assert_int_equal(halt_judge(&rule, 3, 28, 31), HALT_NEVER);
+    assert_int_equal(halt_judge(&rule, 100, 900, 1000), HALT_SOON);
 }
 
 static void test_what_makes_no_sense_is_refused_with_an_example(void)

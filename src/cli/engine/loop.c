@@ -2,11 +2,14 @@
  * SPDX-License-Identifier: MIT */
 #include "cli/engine/show.h"
 
+#include "cli/engine/child.h"
+#include "cli/engine/jobs.h"
 #include "cli/engine/orphans.h"
 #include "cli/engine/printer.h"
 #include "cli/engine/results.h"
+#include "cli/engine/strays.h"
 #include "cli/engine/tally.h"
-#include "cli/screen/glyph.h"
+#include "cli/screen/say.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,18 +21,25 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+enum { SWEEP_MS = 200, JOBS_FILE_MS = 500 };
+static const int64_t BLOCKED_NS = 1000000000;
+
 enum { SIGNALS, WAKES, KEYS, OUTPUT, POLLED };
 
 struct loop {
     struct engine *engine;
     struct show show;
     int signal_fd;
-    int interrupts;    /* Ctrl-C so far                                       */
-    weir_time kill_at; /* PHASE_ENDING: when patience ends                      */
-    weir_time flush_at;
+    int interrupts;           /* Ctrl-C so far                                       */
+    weir_time kill_at;        /* PHASE_ENDING: when patience ends                      */
+    bool terminated;          /* by TERM or HUP                                      */
+    weir_time patience_until; /* until then commands that were told to end may write    */
+    weir_time blocked_at;     /* when output that cannot be written is given up     */
+    weir_time sweep_at, jobs_at;
     bool redraw;
     bool quiet_end; /* our reader went away: nobody wants to hear more */
-    char phase[80];
+    char phase[120];
+    bool order_told;
 };
 
 /* ---- waking -------------------------------------------------------------------------------------- */
@@ -55,41 +65,47 @@ static void clear_wakes(struct engine *engine)
     atomic_store(&engine->woken, false);
 }
 
-/* Names and records may hold anything; a terminal is sent text alone. */
-static void clean(char *text, size_t size)
+static void print_message(struct engine *engine, const char *format, va_list args)
 {
-    const char *at;
-    struct glyph glyph;
-    size_t length = 0;
-    char *copy;
+    char text[1024] = "weir: ";
+    size_t length = strlen(text);
 
-    if (!isatty(2) || !(copy = strdup(text)))
-        return;
-    at = copy;
-    while (glyph_next(&glyph, &at, MB_CUR_MAX > 1) && length + glyph.length < size) {
-        memcpy(text + length, glyph.bytes, glyph.length);
-        length += glyph.length;
-    }
-    text[length] = 0;
-    free(copy);
+    vsnprintf(text + length, sizeof(text) - length - 1, format, args);
+    say_clean(text, sizeof(text) - 1);
+    length = strlen(text);
+    text[length++] = '\n';
+    printer_text(engine->printer, 2, text, length);
 }
 
 void engine_say(struct engine *engine, const char *format, ...)
 {
-    char text[1024] = "weir: ";
-    size_t length = strlen(text);
     va_list args;
-    int n;
 
     va_start(args, format);
-    n = vsnprintf(text + length, sizeof(text) - length - 1, format, args);
+    print_message(engine, format, args);
     va_end(args);
-    if (n < 0)
-        return;
-    clean(text, sizeof(text) - 1);
-    length = strlen(text);
-    text[length++] = '\n';
-    printer_text(engine->printer, 2, text, length);
+}
+
+void engine_ask(struct engine *engine, enum halt_when when)
+{
+    int before = atomic_load(&engine->asked);
+
+    while ((int)when > before && !atomic_compare_exchange_weak(&engine->asked, &before, (int)when))
+        ;
+    if ((int)when > before)
+        engine_wake(engine);
+}
+
+void engine_fail(struct engine *engine, const char *format, ...)
+{
+    va_list args;
+
+    if (!atomic_exchange(&engine->wrong, true)) {
+        va_start(args, format);
+        print_message(engine, format, args);
+        va_end(args);
+    }
+    engine_ask(engine, HALT_SOON);
 }
 
 /* ---- phases -------------------------------------------------------------------------------------- */
@@ -200,6 +216,35 @@ static void interrupt(struct loop *loop)
     }
 }
 
+/* ---- -j while it runs ------------------------------------------------------------------------------ */
+
+static void set_jobs(struct loop *loop, int64_t jobs)
+{
+    struct engine *engine = loop->engine;
+
+    jobs = jobs < 1 ? 1 : jobs > SLOTS_MAX ? SLOTS_MAX : jobs;
+    if (jobs == atomic_load(&engine->jobs) || engine->opt->tty)
+        return;
+    child_raise_descriptors((rlim_t)jobs * 8 + 64);
+    weir_executor_resize(engine->executor, jobs, 0);
+    atomic_store(&engine->jobs, jobs);
+    engine_say(engine, "at most %lld at once from now on", (long long)jobs);
+    loop->redraw = true;
+}
+
+/* -j FILE: a number, or a share of the CPUs; what is none of these changes nothing. */
+static void look_at_jobs_file(struct loop *loop)
+{
+    const char *path = loop->engine->opt->jobs_file;
+    int64_t jobs;
+
+    if (!path || weir_now() < loop->jobs_at)
+        return;
+    loop->jobs_at = weir_in_ms(JOBS_FILE_MS);
+    if (jobs_from_file(&jobs, path))
+        set_jobs(loop, jobs);
+}
+
 static void take_signals(struct loop *loop)
 {
     struct signalfd_siginfo info;
@@ -211,11 +256,18 @@ static void take_signals(struct loop *loop)
             break;
         case SIGTERM:
         case SIGHUP:
+            if (!loop->terminated)
+                loop->patience_until = weir_in_ns(loop->engine->opt->grace_ns);
+            loop->terminated = true;
             loop->interrupts = loop->interrupts < 1 ? 1 : loop->interrupts;
             interrupt(loop);
             break;
         case SIGTSTP:
             suspend(loop);
+            break;
+        case SIGUSR1:
+        case SIGUSR2:
+            set_jobs(loop, atomic_load(&loop->engine->jobs) + (info.ssi_signo == SIGUSR1 ? 1 : -1));
             break;
         case SIGCHLD:
             reap_orphans(loop);
@@ -285,20 +337,30 @@ static void print(struct loop *loop)
     }
 }
 
-static void flush_results(struct loop *loop)
+/* A reader of our output that does not read must not keep us after TERM: what cannot be written for a second is
+ * given up, once commands have had their grace. */
+static void give_up_if_blocked(struct loop *loop)
 {
-    int rc;
+    struct printer *printer = loop->engine->printer;
+    int fd = printer_pending(printer);
+    weir_time now = weir_now();
 
-    if (!loop->engine->results)
+    if (!loop->terminated || fd < 0 || !printer_may_wait(printer) || takes_more(fd))
+        loop->blocked_at = WEIR_FOREVER;
+    else if (loop->blocked_at == WEIR_FOREVER)
+        loop->blocked_at = now + BLOCKED_NS;
+    else if (now >= loop->blocked_at &&
+             (now >= loop->patience_until || slots_running(loop->engine->slots) == 0))
+        give_up_printing(loop);
+}
+
+/* What tasks that were ended by force have left behind; looked for a few times a second at most. */
+static void sweep(struct loop *loop)
+{
+    if (weir_now() < loop->sweep_at)
         return;
-    rc = results_flush(loop->engine->results);
-    loop->flush_at = weir_in_s(1);
-    if (!rc)
-        return;
-    atomic_store(&loop->engine->wrong, true);
-    engine_say(loop->engine, "%s: %s; starting no more commands", loop->engine->opt->results_path,
-               strerror(-rc));
-    stop_starting(loop);
+    if (strays_sweep(loop->engine->strays))
+        loop->sweep_at = weir_in_ms(SWEEP_MS);
 }
 
 /* ---- the loop ------------------------------------------------------------------------------------ */
@@ -315,9 +377,29 @@ static weir_time submit_retries(struct engine *engine)
             task_submit(task);
         return next;
     }
-    while ((task = retries_any(engine->retries)))
+    while ((task = retries_any(engine->retries))) {
+        task->journal_id = 0; /* it has attempts left: a later run goes on with it */
         task_end(task);
+    }
     return WEIR_FOREVER;
+}
+
+/* --keep-order behind a slow task: no more is read, and so nothing starts. Said once where there is no display. */
+static bool order_holds_up(struct loop *loop)
+{
+    struct engine *engine = loop->engine;
+    uint64_t seq, waiting;
+
+    if (!engine->opt->keep_order || !window_is_full(engine) ||
+        !printer_waits_for(engine->printer, &seq, &waiting))
+        return false;
+    snprintf(loop->phase, sizeof(loop->phase),
+             "nothing starts: %llu outputs wait for task %llu (--keep-order, --max-wait)",
+             (unsigned long long)waiting, (unsigned long long)seq);
+    if (!loop->order_told && !loop->show.live)
+        engine_say(engine, "%s", loop->phase);
+    loop->order_told = true;
+    return true;
 }
 
 static const char *phase_text(struct loop *loop)
@@ -325,6 +407,9 @@ static const char *phase_text(struct loop *loop)
     weir_executor_stats stats = { .size = sizeof(stats) };
     int phase = atomic_load(&loop->engine->phase);
 
+    if (phase == PHASE_RUNNING &&
+        (gate_why(&loop->engine->gate, loop->phase, sizeof(loop->phase)) || order_holds_up(loop)))
+        return loop->phase;
     if (phase == PHASE_RUNNING || weir_executor_stats_get(&stats, loop->engine->executor) < 0)
         return NULL;
     snprintf(loop->phase, sizeof(loop->phase),
@@ -347,8 +432,10 @@ static int sleep_ms(struct loop *loop, weir_time next)
 
     if (loop->show.live || loop->show.plain)
         next = earlier(next, loop->show.next);
-    if (loop->engine->results)
-        next = earlier(next, loop->flush_at);
+    if (loop->terminated)
+        next = earlier(next, weir_in_ms(100));
+    if (loop->engine->opt->jobs_file)
+        next = earlier(next, loop->jobs_at);
     if (atomic_load(&loop->engine->phase) == PHASE_ENDING)
         next = earlier(next, loop->kill_at);
     if (next == WEIR_FOREVER)
@@ -400,8 +487,9 @@ static void turn(struct loop *loop)
         print(loop);
         take_halt(loop);
         next = submit_retries(engine);
-        if (engine->results && weir_now() >= loop->flush_at)
-            flush_results(loop);
+        sweep(loop);
+        look_at_jobs_file(loop);
+        give_up_if_blocked(loop);
         if (atomic_load(&engine->phase) == PHASE_ENDING && weir_now() >= loop->kill_at)
             kill_running(loop);
         show_update(&loop->show, loop->redraw, phase_text(loop));
@@ -415,7 +503,8 @@ static void turn(struct loop *loop)
 /* Not those that we were started to ignore (nohup): blocked ones would come all the same. */
 void loop_signals(sigset_t *set)
 {
-    static const int ours[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH };
+    static const int ours[] = { SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT,
+                                SIGTSTP, SIGWINCH, SIGUSR1, SIGUSR2 };
     struct sigaction action;
 
     sigemptyset(set);
@@ -439,7 +528,8 @@ static int open_signals(void)
  * because others failed has not failed. */
 static int exit_status(const struct engine *engine)
 {
-    uint64_t failed = atomic_load(&engine->totals.failed);
+    uint64_t failed =
+        atomic_load(&engine->totals.failed) + atomic_load(&engine->totals.failed_before);
     bool incomplete = atomic_load(&engine->totals.not_run) || atomic_load(&engine->totals.halted) ||
                       !atomic_load(&engine->totals.all_read);
 
@@ -468,18 +558,21 @@ static void last_words(struct loop *loop)
     char text[120];
     struct engine *engine = loop->engine;
     uint64_t failed = atomic_load(&engine->totals.failed),
-             not_run = atomic_load(&engine->totals.not_run);
+             not_run = atomic_load(&engine->totals.not_run),
+             before = atomic_load(&engine->totals.failed_before);
 
     if (loop->quiet_end)
         return;
-    clean(engine->totals.first_failure, sizeof(engine->totals.first_failure));
     if (failed)
-        fprintf(stderr, "weir: %llu of %llu failed; the first: %s\n", (unsigned long long)failed,
-                (unsigned long long)atomic_load(&engine->totals.ended),
-                engine->totals.first_failure);
+        say("%llu of %llu failed; the first: %s", (unsigned long long)failed,
+            (unsigned long long)atomic_load(&engine->totals.ended), engine->totals.first_failure);
+    if (before)
+        say("%llu %s failed in an earlier run, and %s not run again; --retry-failed runs %s",
+            (unsigned long long)before, before == 1 ? "task" : "tasks",
+            before == 1 ? "was" : "were", before == 1 ? "it" : "them");
     if (atomic_load(&engine->phase) != PHASE_RUNNING)
-        fprintf(stderr, "weir: stopped early%s\n",
-                what_is_missing(text, sizeof(text), atomic_load(&engine->totals.halted), not_run));
+        say("stopped early%s",
+            what_is_missing(text, sizeof(text), atomic_load(&engine->totals.halted), not_run));
 }
 
 /* Nothing runs any more: signals do again what they usually do, so that a reader of our last words who does
@@ -497,7 +590,9 @@ static void release_signals(struct loop *loop)
 
 int loop_run(struct engine *engine)
 {
-    struct loop loop = { .engine = engine, .signal_fd = open_signals(), .flush_at = weir_in_s(1) };
+    struct loop loop = { .engine = engine,
+                         .signal_fd = open_signals(),
+                         .blocked_at = WEIR_FOREVER };
     pthread_t reader;
     int rc;
 
@@ -505,10 +600,11 @@ int loop_run(struct engine *engine)
     if (!rc)
         rc = supply_start(&reader, engine);
     if (rc) {
-        fprintf(stderr, "weir: cannot start: %s\n", strerror(-rc));
+        say("cannot start: %s", strerror(-rc));
         return 255;
     }
     turn(&loop);
+    strays_sweep(engine->strays);
     pthread_join(reader, NULL);
     rc = results_close(engine->results);
     engine->results = NULL;
@@ -519,7 +615,7 @@ int loop_run(struct engine *engine)
     close(loop.signal_fd);
     if (rc) {
         atomic_store(&engine->wrong, true);
-        fprintf(stderr, "weir: %s: %s\n", engine->opt->results_path, strerror(-rc));
+        say("%s: %s", engine->opt->results_path, strerror(-rc));
     }
     last_words(&loop);
     return exit_status(engine);

@@ -17,11 +17,13 @@
 
 enum { LINES_MAX = 1 << 20 }; /* bytes of text that wait at most before commands have to */
 
-/* Text on its way; the bytes follow. */
+/* Text on its way; the bytes follow, then the tag that goes before each line, if it has one. It is put there when the
+ * text is written: a long tag and many lines would make much of little. */
 struct text {
     struct wr_list link;
     int fd;
     size_t length;
+    bool tagged, line_starts;
     char bytes[];
 };
 
@@ -35,13 +37,19 @@ struct printer {
     size_t held;          /* bytes in texts                                                      */
     bool full;            /* room_fd is not readable                                             */
     int room_fd;
+    uint64_t waiting;  /* tasks in the list */
     uint64_t next_seq; /* --keep-order: the task to be printed next                              */
 
     struct task *task; /* being printed */
     int flow;
     size_t position; /* in its stream */
     bool line_starts[2];
-    char *piece; /* what is being written, to fd: `left` bytes from `at`       */
+    struct text *text;  /* being printed                                                         */
+    const char *source; /* what comes next of its bytes, or of `raw`: source_left bytes          */
+    size_t source_left;
+    const char *tag;
+    bool *starts; /* whether the next byte of the source begins a line                           */
+    char *piece;  /* what is being written, to fd: `left` bytes from `at`       */
     char raw[SPOOL_PIECE];
     size_t piece_size, at, left;
     int fd;
@@ -93,6 +101,7 @@ void printer_free(struct printer *printer)
         if (printer->own_fd[fd] >= 0)
             close(printer->own_fd[fd]);
     close(printer->room_fd);
+    free(printer->text);
     free(printer->piece);
     free(printer);
 }
@@ -115,10 +124,24 @@ void printer_task(struct printer *printer, struct task *task)
     while (engine->opt->keep_order && at != &printer->tasks && task_of(at)->seq > task->seq)
         at = at->prev;
     wr_list_append(at->next, &task->link);
+    printer->waiting++;
     next = !engine->opt->keep_order || task->seq == printer->next_seq;
     wr_unlock(&printer->lock);
-    if (next)
+    if (next || window_is_full(engine))
         engine_wake(engine);
+}
+
+bool printer_waits_for(struct printer *printer, uint64_t *seq, uint64_t *waiting)
+{
+    bool waits;
+
+    wr_lock(&printer->lock);
+    waits =
+        !wr_list_empty(&printer->tasks) && task_of(printer->tasks.next)->seq != printer->next_seq;
+    *seq = printer->next_seq;
+    *waiting = printer->waiting;
+    wr_unlock(&printer->lock);
+    return waits;
 }
 
 static void set_full(struct printer *printer, bool full)
@@ -150,8 +173,7 @@ void printer_text(struct printer *printer, int fd, const char *bytes, size_t len
 
     if (!text)
         return; /* there is no better place to say so */
-    text->fd = fd;
-    text->length = length;
+    *text = (struct text){ .fd = fd, .length = length };
     memcpy(text->bytes, bytes, length);
     add_text(printer, text);
 }
@@ -171,45 +193,6 @@ bool printer_is_full(struct printer *printer)
     return full;
 }
 
-/* ---- tags ---------------------------------------------------------------------------------------- */
-
-static size_t count_lines(const char *text, size_t length)
-{
-    size_t lines = 0;
-
-    for (const char *end = text + length; (text = memchr(text, '\n', (size_t)(end - text))); text++)
-        lines++;
-    return lines;
-}
-
-/* The most bytes that tag_lines makes of so many. */
-static size_t tagged_size(const char *tag, const char *text, size_t length)
-{
-    return length + (tag ? (count_lines(text, length) + 1) * (strlen(tag) + 1) : 0);
-}
-
-/* Copies text, with the tag and a tab before each line. *line_starts: whether the next byte begins one. */
-static size_t tag_lines(char *out, const char *tag, const char *text, size_t length,
-                        bool *line_starts)
-{
-    const char *end = text + length;
-    char *at = out;
-
-    while (text < end) {
-        const char *line_end = memchr(text, '\n', (size_t)(end - text));
-        size_t n = (size_t)((line_end ? line_end + 1 : end) - text);
-        if (tag && *line_starts) {
-            at = stpcpy(at, tag);
-            *at++ = '\t';
-        }
-        memcpy(at, text, n);
-        at += n;
-        text += n;
-        *line_starts = line_end != NULL;
-    }
-    return (size_t)(at - out);
-}
-
 /* ---- lines as they come -------------------------------------------------------------------------- */
 
 /* Prints what the stream has kept and `length` bytes more. */
@@ -217,21 +200,22 @@ static int print_lines(struct printer *printer, struct task *task, int flow, con
                        size_t length)
 {
     struct spooled *kept = &task->stream[flow];
-    struct text *text;
-    bool line_starts = !task->amid_line[flow];
+    const char *tag = task->plan.tag;
+    struct text *text = malloc(sizeof(*text) + kept->length + length + (tag ? strlen(tag) + 1 : 0));
 
-    text = malloc(sizeof(*text) +
-                  tagged_size(task->plan.tag, kept->tail ? kept->tail : "", kept->length) +
-                  tagged_size(task->plan.tag, bytes, length));
     if (!text)
         return -ENOMEM;
-    text->fd = flow + 1;
-    text->length = tag_lines(text->bytes, task->plan.tag, kept->tail ? kept->tail : "",
-                             kept->length, &line_starts);
-    text->length +=
-        tag_lines(text->bytes + text->length, task->plan.tag, bytes, length, &line_starts);
+    *text = (struct text){ .fd = flow + 1,
+                           .length = kept->length + length,
+                           .tagged = tag != NULL,
+                           .line_starts = !task->amid_line[flow] };
+    memcpy(text->bytes, kept->tail ? kept->tail : "", kept->length);
+    memcpy(text->bytes + kept->length, bytes, length);
+    if (tag)
+        strcpy(text->bytes + text->length, tag);
+    task->amid_line[flow] =
+        text->length ? text->bytes[text->length - 1] != '\n' : task->amid_line[flow];
     kept->length = 0;
-    task->amid_line[flow] = !line_starts;
     add_text(printer, text);
     return 0;
 }
@@ -270,7 +254,75 @@ static bool reserve_piece(struct printer *printer, size_t size)
     return true;
 }
 
-/* Loads a text; false if there is none. */
+/* ---- tags ---------------------------------------------------------------------------------------- */
+
+/* How much of the source makes at most PIECE_MAX bytes, or one line; *size is how much that is with its tags. */
+static size_t take_lines(size_t *size, const struct printer *printer)
+{
+    enum { PIECE_MAX = 2 * SPOOL_PIECE };
+    size_t tag = strlen(printer->tag) + 1, taken = 0;
+    const char *end;
+
+    *size = 0;
+    while (taken < printer->source_left) {
+        const char *line = printer->source + taken;
+        size_t rest = printer->source_left - taken, n, more;
+        end = memchr(line, '\n', rest);
+        n = end ? (size_t)(end + 1 - line) : rest;
+        more = n + (taken || *printer->starts ? tag : 0);
+        if (taken && *size + more > PIECE_MAX)
+            break;
+        *size += more;
+        taken += n;
+    }
+    return taken;
+}
+
+/* Copies so much of the source into the piece, with the tag and a tab before each line. */
+static size_t put_lines(struct printer *printer, size_t taken)
+{
+    const char *at = printer->source, *stop = at + taken;
+    char *out = printer->piece;
+
+    while (at < stop) {
+        const char *line_end = memchr(at, '\n', (size_t)(stop - at));
+        size_t n = (size_t)((line_end ? line_end + 1 : stop) - at);
+        if (*printer->starts) {
+            out = stpcpy(out, printer->tag);
+            *out++ = '\t';
+        }
+        out = mempcpy(out, at, n);
+        at += n;
+        *printer->starts = line_end != NULL;
+    }
+    return (size_t)(out - printer->piece);
+}
+
+/* Makes the next piece of the source. False: no memory, and the rest of the source is dropped. */
+static bool next_piece(struct printer *printer)
+{
+    size_t size = printer->source_left, taken = size;
+
+    if (printer->tag)
+        taken = take_lines(&size, printer);
+    printer->at = 0;
+    if (!reserve_piece(printer, size)) {
+        printer->source_left = 0;
+        return false;
+    }
+    if (printer->tag)
+        size = put_lines(printer, taken);
+    else
+        memcpy(printer->piece, printer->source, size);
+    printer->left = size;
+    printer->source += taken;
+    printer->source_left -= taken;
+    return true;
+}
+
+/* ---- what comes next ----------------------------------------------------------------------------- */
+
+/* Takes a text up; false if there is none. */
 static bool load_text(struct printer *printer)
 {
     struct text *text = NULL;
@@ -285,13 +337,13 @@ static bool load_text(struct printer *printer)
     wr_unlock(&printer->lock);
     if (!text)
         return false;
+    free(printer->text);
+    printer->text = text;
     printer->fd = text->fd;
-    printer->at = printer->left = 0;
-    if (reserve_piece(printer, text->length)) {
-        memcpy(printer->piece, text->bytes, text->length);
-        printer->left = text->length;
-    }
-    free(text);
+    printer->source = text->bytes;
+    printer->source_left = text->length;
+    printer->tag = text->tagged ? text->bytes + text->length : NULL;
+    printer->starts = &text->line_starts;
     return true;
 }
 
@@ -308,6 +360,7 @@ static struct task *next_task(struct printer *printer)
     }
     if (task) {
         wr_list_remove(&task->link);
+        printer->waiting--;
         printer->next_seq++;
     }
     wr_unlock(&printer->lock);
@@ -333,20 +386,19 @@ static bool load_piece(struct printer *printer)
     for (; printer->flow < 2; printer->flow++, printer->position = 0) {
         struct spooled *stream = &task->stream[printer->flow];
         int64_t n = spooled_read(stream, printer->engine->spool, printer->raw, &printer->position);
-        if (n > 0 && !reserve_piece(printer, tagged_size(task->plan.tag, printer->raw, (size_t)n)))
-            n = -ENOMEM;
         if (n < 0)
             lost(printer, (int)-n);
         if (n <= 0)
             continue;
         printer->fd = printer->flow + 1;
-        printer->at = 0;
-        printer->left = tag_lines(printer->piece, task->plan.tag, printer->raw, (size_t)n,
-                                  &printer->line_starts[printer->flow]);
+        printer->source = printer->raw;
+        printer->source_left = (size_t)n;
+        printer->tag = task->plan.tag;
+        printer->starts = &printer->line_starts[printer->flow];
         return true;
     }
     printer->task = NULL;
-    task_free(task);
+    task_release(task);
     return false;
 }
 
@@ -354,6 +406,13 @@ int printer_pending(struct printer *printer)
 {
     while (!printer->left || printer->broken[printer->fd]) {
         printer->left = 0;
+        if (printer->broken[printer->fd])
+            printer->source_left = 0;
+        if (printer->source_left) {
+            if (!next_piece(printer) && printer->task)
+                lost(printer, ENOMEM);
+            continue;
+        }
         if (printer->task) {
             load_piece(printer);
             continue;
@@ -404,7 +463,7 @@ bool printer_in_line(const struct printer *printer)
 
 bool printer_is_amid(const struct printer *printer)
 {
-    return printer->left || printer->task;
+    return printer->left || printer->source_left || printer->task;
 }
 
 void printer_line_ended(struct printer *printer)

@@ -11,7 +11,7 @@
 int printer_new(struct printer **out, struct engine *engine);
 void printer_free(struct printer *printer);
 
-/* A task is over; from now on it is the printer's, which frees it when it is printed. */
+/* A task is over; the printer releases it when it is printed. */
 void printer_task(struct printer *printer, struct task *task);
 
 /* Text for descriptor 1 or 2, printed as it stands. */
@@ -25,6 +25,10 @@ int printer_lines(struct printer *printer, struct task *task, int flow, const ch
 /* Readable while there is room for more lines; see attempt.c. */
 int printer_room_fd(const struct printer *printer);
 bool printer_is_full(struct printer *printer);
+
+/* --keep-order: which task has not ended that is to be printed next, and how many have ended that come after it.
+ * False: none waits for it. */
+bool printer_waits_for(struct printer *printer, uint64_t *seq, uint64_t *waiting);
 
 /* ---- for the loop ------------------------------------------------------------------------------- */
 

@@ -5,14 +5,17 @@
 
 #include "cli/engine/run.h"
 
-/* 0, or a negated errno. */
-int results_open(struct results **out, const char *path);
+/* Opens the file that opt->results_path names, or says why not, and answers an exit status. A file that has content is
+ * refused unless opt->if_exists says what to do; so is one that another weir writes to. "-" is standard output. */
+int results_open(struct results **out, struct engine *engine);
 
-/* From any thread. What cannot be written is found out by results_flush. */
+/* Writes a line, from any thread, in one piece: it is there when this returns. */
 void results_add(struct results *results, const struct task *task);
 
-/* Brings everything to the file. 0, or a negated errno, once. */
-int results_flush(struct results *results);
+/* An attempt has failed, and there will be another: its exit and what it wrote are kept for the task's line. */
+void results_note_attempt(struct task *task);
+
+/* 0, or a negated errno. */
 int results_close(struct results *results);
 
 #endif

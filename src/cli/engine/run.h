@@ -6,6 +6,7 @@
  *     printer.c  puts outputs onto standard output and error, in order, never mixed
  *     tally.c    counts per group, for the display
  *     results.c  one line of JSON per task
+ *     journal.c  what became of tasks, for later runs
  *     loop.c     the main thread: signals, keys, display, printing, retries that are due
  *
  * Threads: main (loop), the reader (window), and the executor's workers (tasks). Locks never nest.
@@ -15,6 +16,7 @@
 
 #include "base/list.h"
 #include "cli/engine/engine.h"
+#include "cli/engine/median.h"
 #include "cli/engine/slots.h"
 #include "cli/engine/spool.h"
 #include "cli/engine/suspend.h"
@@ -25,15 +27,17 @@
 #include <stdio.h>
 
 /* How a task ended. */
-#define OUTCOMES(X)                                                             \
-    X(DONE, "done")     /* exit 0                                */             \
-    X(FAILED, "failed") /* another exit, or a signal             */             \
-    X(TIMED_OUT, "timed_out")                                                   \
-    X(CANNOT_RUN, "cannot_run")   /* not found, not executable, too long   */   \
-    X(BAD_INPUT, "bad_input")     /* the record has no such field, …       */ \
-    X(OUTPUT_LOST, "output_lost") /* no room to keep what it wrote         */   \
-    X(HALTED, "halted")           /* ended by us before it was done        */   \
-    X(NOT_RUN, "not_run")         /* never started, since we stopped first */
+#define OUTCOMES(X)                                                                  \
+    X(DONE, "done")     /* exit 0                                */                  \
+    X(FAILED, "failed") /* another exit, or a signal             */                  \
+    X(TIMED_OUT, "timed_out")                                                        \
+    X(CANNOT_RUN, "cannot_run")     /* not found, not executable, too long   */      \
+    X(BAD_INPUT, "bad_input")       /* the record has no such field, …       */    \
+    X(OUTPUT_LOST, "output_lost")   /* no room to keep what it wrote         */      \
+    X(NOT_RECORDED, "not_recorded") /* done, but the journal could not be written */ \
+    X(SKIPPED, "skipped")           /* an earlier run has done it            */      \
+    X(HALTED, "halted")             /* ended by us before it was done        */      \
+    X(NOT_RUN, "not_run")           /* never started, since we stopped first */
 
 enum outcome {
 #define OUTCOME_ENUM(name, label) OUTCOME_##name,
@@ -44,7 +48,8 @@ const char *outcome_name(enum outcome outcome);
 
 static inline bool outcome_is_failure(enum outcome outcome)
 {
-    return outcome != OUTCOME_DONE && outcome != OUTCOME_NOT_RUN && outcome != OUTCOME_HALTED;
+    return outcome != OUTCOME_DONE && outcome != OUTCOME_NOT_RUN && outcome != OUTCOME_HALTED &&
+           outcome != OUTCOME_SKIPPED;
 }
 
 struct tally; /* a group's counts */
@@ -72,11 +77,18 @@ struct task {
     int64_t attempts, cooled;
     weir_time queued_at, started_at, ended_at; /* of the last attempt; 0: none */
     enum outcome outcome;
-    int status;       /* as from waitpid; -1: it never ran */
-    int exec_error;   /* an errno: why it cannot run      */
-    int output_error; /* an errno: why its output is lost  */
-    bool again;       /* run it once more                  */
-    bool counted;     /* among those that have ended */
+    int status;                      /* as from waitpid; -1: it never ran */
+    int exec_error;                  /* an errno: why it cannot run      */
+    int output_error;                /* an errno: why its output is lost  */
+    bool again;                      /* run it once more                  */
+    bool counted;                    /* among those that have ended */
+    bool handed_over;                /* its body has passed it on to be told */
+    int64_t journal_id;              /* its row; 0: none */
+    void (*tell)(struct task *task); /* called when that is committed */
+    _Atomic int
+        holders; /* the executor, and the part that tells of it                            */
+    char
+        *failed_attempts; /* a JSON array, for results; NULL: none                                */
     struct spooled stream[2];
     bool amid_line[2]; /* --line-buffer: what was printed last has no newline */
 };
@@ -96,19 +108,23 @@ struct window {
     bool input_over;
 };
 
-/* How many tasks there were: read == ended + not_run + those under way. failed and halted are among the ended. */
+/* How many tasks there were: read == ended + not_run + skipped + those under way. failed and halted are among the ended. */
 struct totals {
     _Atomic uint64_t read, ended, not_run;
-    _Atomic uint64_t failed, halted;
+    _Atomic uint64_t failed, halted, succeeded;
+    _Atomic uint64_t skipped;       /* not ended: an earlier run has done them */
+    _Atomic uint64_t failed_before; /* of the skipped */
     _Atomic bool all_read;   /* the input's end was reached                                     */
     _Atomic bool first_told; /* who sets it writes first_failure                                */
     char first_failure[256]; /* for the last words                                              */
 };
 
 struct printer;
+struct journal;
 struct results;
 struct tallies;
 struct retries;
+struct strays;
 
 struct engine {
     const struct engine_options *opt;
@@ -118,12 +134,20 @@ struct engine {
     struct spool *spool;
     struct printer *printer;
     struct results *results; /* NULL: none wanted */
+    struct journal *journal; /* NULL: none wanted */
     struct tallies *tallies;
     struct retries *retries;
     struct window window;
     struct totals totals;
     struct suspend suspend;
+    struct gate gate;
+    struct median median; /* of what commands took */
+    _Atomic int64_t jobs; /* -j, as it is now; the loop changes it */
     int null_fd, directory_fd;
+    int tty_fd;            /* --tty; else -1 */
+    char *files_directory; /* of --files, or the name that was found free */
+    char run_id[40]; /* in $WEIR_RUN of every command: what they leave behind is known by it */
+    struct strays *strays;
 
     int stop_fd; /* readable: the reader stops */
     int wake_fd; /* readable: the loop has something to do */
@@ -150,6 +174,9 @@ void supply_stop(struct engine *engine);
 /* A task is over and printed. */
 void window_leave(struct engine *engine, size_t weight);
 
+/* As much is under way as may be. */
+bool window_is_full(struct engine *engine);
+
 /* Nothing is under way, and the input is over. */
 bool window_is_closed(struct engine *engine);
 
@@ -160,7 +187,12 @@ void task_submit(struct task *task);
 
 /* Its end, with outcome and status set: counts, result line, output to the printer. */
 void task_end(struct task *task);
-void task_free(struct task *task);
+
+/* An earlier run has done it. */
+void task_skip(struct task *task);
+
+/* One of its holders is done with it; the last one frees it. */
+void task_release(struct task *task);
 
 /* ---- attempt.c ----------------------------------------------------------------------------------- */
 
@@ -189,5 +221,12 @@ void engine_wake(struct engine *engine);
 /* Says something on standard error, without disturbing the display. From any thread. */
 __attribute__((format(printf, 2, 3))) void engine_say(struct engine *engine, const char *format,
                                                       ...);
+
+/* Asks the loop to stop starting commands, or to end those that run. From any thread. */
+void engine_ask(struct engine *engine, enum halt_when when);
+
+/* The same about an error of our own that makes going on useless: nothing more is started. */
+__attribute__((format(printf, 2, 3))) void engine_fail(struct engine *engine, const char *format,
+                                                       ...);
 
 #endif

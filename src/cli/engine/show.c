@@ -16,11 +16,13 @@ enum { ROWS_MAX = 200, WHY_MAX = 12, WHY_SIZE = 320, STATE_SIZE = 64 };
 struct picture {
     struct show *show;
     struct view view;
-    size_t rows, active,
-        idle_rows; /* how many fit; groups with tasks; rows left for those without */
-    double share;  /* what a new reading counts in smoothed rates                */
+    size_t rows;            /* how many fit                                                */
+    size_t running, active; /* groups with commands that run; with tasks under way     */
+    size_t running_rows, active_rows, idle_rows; /* rows left for these, and for others   */
+    double share; /* what a new reading counts in smoothed rates                */
     weir_time now;
     int64_t eta_ns;
+    uint64_t skipped; /* done by an earlier run: they count, but took no time */
     struct view_group group[ROWS_MAX];
     char state[ROWS_MAX][STATE_SIZE];
     char *key[ROWS_MAX];
@@ -39,11 +41,8 @@ int show_open(struct show *show, struct engine *engine)
         return 0;
     /* Whoever types records into the terminal needs its echo and its lines. */
     show->live = term_is_live(2) && !engine->opt->typed_input;
-    show->plain = !show->live;
-    if (show->live)
-        show->period_ns = 100 * INT64_C(1000000);
-    else
-        show->period_ns = (always ? 1 : 10) * INT64_C(1000000000);
+    show->plain = !show->live && always;
+    show->period_ns = (show->live ? 100 : 1000) * INT64_C(1000000);
     /* Nothing at all for what is over at once, but what is asked for comes. */
     show->next = show->began + (show->live ? show->period_ns / 2 : show->period_ns);
     return show->live ? term_open(&show->term, 2) : 0;
@@ -61,9 +60,16 @@ static bool is_active(const struct tally *tally)
     return tasks_left(tally) > 0;
 }
 
-static double smooth(double old, uint64_t more, double seconds, double share)
+/* A new reading. The weight says how much of a full one all readings so far make, so that the first ones do not begin
+ * from nothing. */
+static double smooth(struct pace *pace, uint64_t ended, double seconds, double share)
 {
-    return seconds > 0 ? old + share * ((double)more / seconds - old) : old;
+    if (seconds > 0) {
+        pace->rate += share * ((double)(ended - pace->before) / seconds - pace->rate);
+        pace->weight += share * (1 - pace->weight);
+        pace->before = ended;
+    }
+    return pace->weight > 0 ? pace->rate / pace->weight : 0;
 }
 
 /* At the end, what a whole run's average was says more than what happened lately. */
@@ -72,32 +78,43 @@ static double average(const struct picture *p, uint64_t ended)
     return p->view.elapsed_ns > 0 ? (double)ended * 1e9 / (double)p->view.elapsed_ns : 0;
 }
 
-/* How long the group takes for what is known of it, if it goes on as it did so far; 0: no telling. */
+/* How long the group takes for what is known of it, if it goes on as it did since its first start; 0: no telling. */
 static int64_t group_eta(const struct picture *p, const struct tally *tally)
 {
     uint64_t ended = tally->in[TASK_ENDED], left = tasks_left(tally);
 
     if (!ended || !left || p->show->closing)
         return 0;
-    return (int64_t)((double)left / (double)ended * (double)(p->now - tally->since));
+    return (int64_t)((double)left / (double)ended * (double)(p->now - tally->first_start));
 }
 
-/* First look: rates, and how many groups are active. */
+/* Whether the group's own limit or rate decides when it ends, and not its share of -j; and it has shown how fast. */
+static bool is_bound(const struct tally *tally)
+{
+    enum { TELLING = 3 };
+
+    return tally->in[TASK_ENDED] >= TELLING && tally->in[TASK_WAITS] &&
+           (tally->paced || (tally->limit && (int64_t)tally->in[TASK_RUNS] >= tally->limit));
+}
+
+/* First look: totals, rates, and how many groups are active. */
 static void count(struct tally *tally, void *arg)
 {
     struct picture *p = arg;
+    struct view_group *total = &p->view.total;
     uint64_t ended = tally->in[TASK_ENDED];
     double seconds = (double)(p->now - p->show->smoothed_at) / 1e9;
 
-    tally->per_second = smooth(tally->per_second, ended - tally->ended_before, seconds, p->share);
-    tally->ended_before = ended;
-    if (p->show->closing)
-        tally->per_second = average(p, ended);
+    smooth(&tally->pace, ended, seconds, p->share);
+    p->running += tally->in[TASK_RUNS] > 0;
     p->active += is_active(tally);
-    if (group_eta(p, tally) > p->eta_ns) /* the slowest decides */
+    if (is_bound(tally) && group_eta(p, tally) > p->eta_ns) /* the slowest decides */
         p->eta_ns = group_eta(p, tally);
-    p->view.total.running += tally->in[TASK_RUNS];
-    p->view.total.waiting += tally->in[TASK_WAITS] + tally->in[TASK_RETRIES];
+    total->done += ended;
+    total->failed += tally->failed;
+    total->not_run += tally->in[TASK_NOT_RUN];
+    total->running += tally->in[TASK_RUNS];
+    total->waiting += tally->in[TASK_WAITS] + tally->in[TASK_RETRIES];
 }
 
 /* What is special about a group, if anything. */
@@ -132,20 +149,41 @@ static void describe_group(struct picture *p, const struct tally *tally, struct 
     group->state = n ? text : NULL;
 }
 
+/* Rows go to groups with commands that run, then to those with tasks that wait, then to others; all in the order in
+ * which they appeared. */
+static void share_rows(struct picture *p)
+{
+    size_t left = p->rows;
+
+    p->running_rows = p->running < left ? p->running : left;
+    left -= p->running_rows;
+    p->active_rows = p->active - p->running < left ? p->active - p->running : left;
+    p->idle_rows = left - p->active_rows;
+}
+
+/* Whether there is a row for the group, which is taken then. */
+static bool take_row(struct picture *p, const struct tally *tally)
+{
+    size_t *rows = tally->in[TASK_RUNS] ? &p->running_rows
+                   : is_active(tally)   ? &p->active_rows
+                                        : &p->idle_rows;
+
+    if (*rows == 0)
+        return false;
+    --*rows;
+    return true;
+}
+
 /* Second look: those that are shown. */
 static void take(struct tally *tally, void *arg)
 {
     struct picture *p = arg;
     size_t i = p->view.count;
-    bool active = is_active(tally);
 
-    if (!active && p->idle_rows == 0)
-        return;
-    if (i == p->rows) {
-        p->view.others += active;
+    if (i == p->rows || !take_row(p, tally)) {
+        p->view.others += is_active(tally);
         return;
     }
-    p->idle_rows -= !active;
     p->key[i] = strdup(tally->key); /* the tally may be gone when the picture is drawn */
     p->group[i] = (struct view_group){
         .key = p->key[i] ? p->key[i] : "",
@@ -153,7 +191,10 @@ static void take(struct tally *tally, void *arg)
         .failed = tally->failed,
         .running = tally->in[TASK_RUNS],
         .waiting = tally->in[TASK_WAITS] + tally->in[TASK_RETRIES],
-        .per_second = tally->per_second,
+        .not_run = tally->in[TASK_NOT_RUN],
+        .per_second = p->show->closing         ? average(p, tally->in[TASK_ENDED])
+                      : tally->pace.weight > 0 ? tally->pace.rate / tally->pace.weight
+                                               : 0,
         .limit = tally->limit,
     };
     describe_group(p, tally, &p->group[i], p->state[i]);
@@ -179,6 +220,8 @@ static void ask_why(struct tally *tally, void *arg)
     struct task *task;
     int n;
 
+    char held_back[120];
+
     if (i == WHY_MAX || wr_list_empty(&tally->tasks))
         return;
     task = WR_CONTAINER(tally->tasks.next, struct task, link);
@@ -187,7 +230,10 @@ static void ask_why(struct tally *tally, void *arg)
     n = snprintf(p->why_text[i], WHY_SIZE,
                  "%.60s: %llu wait; task %llu: ", tally->key[0] ? tally->key : "(none)",
                  (unsigned long long)tally->in[TASK_WAITS], (unsigned long long)task->seq);
-    say_why(p->why_text[i] + n, (size_t)(WHY_SIZE - n), &why);
+    if (gate_why(&p->show->engine->gate, held_back, sizeof(held_back)))
+        snprintf(p->why_text[i] + n, (size_t)(WHY_SIZE - n), "held_back (%s)", held_back);
+    else
+        say_why(p->why_text[i] + n, (size_t)(WHY_SIZE - n), &why);
     p->why[i] = p->why_text[i];
     p->view.why_count++;
 }
@@ -215,10 +261,10 @@ static void estimate(struct picture *p)
     uint64_t done = view->total.done;
 
     view->eta_ns = -1;
-    if (!view->expected || !done || done > view->expected || p->show->closing)
+    if (!view->expected || done <= p->skipped || done > view->expected || p->show->closing)
         return;
-    view->eta_ns =
-        (int64_t)((double)(view->expected - done) / (double)done * (double)view->elapsed_ns);
+    view->eta_ns = (int64_t)((double)(view->expected - done) / (double)(done - p->skipped) *
+                             (double)view->elapsed_ns);
     if (!view->expected_is_estimate && p->eta_ns > view->eta_ns)
         view->eta_ns = p->eta_ns;
     view->eta_ns = (view->eta_ns / 1000000000 + 1) * 1000000000; /* whole seconds, and never none */
@@ -229,23 +275,27 @@ static void gather(struct picture *p, const char *phase)
     struct show *show = p->show;
     struct engine *engine = show->engine;
     double seconds = (double)(p->now - show->smoothed_at) / 1e9;
-    uint64_t ended = atomic_load(&engine->totals.ended);
+    struct tally_sums others = tallies_others(engine->tallies);
+    struct view_group *total = &p->view.total;
 
     p->share = seconds / (seconds + 3); /* three seconds fade a reading to half */
     p->view.grouped = engine->opt->grouped;
     p->view.groups = p->group;
     p->view.phase = phase;
     p->view.elapsed_ns = p->now - show->began;
-    p->view.total.done = ended;
-    p->view.total.failed = atomic_load(&engine->totals.failed);
-    show->per_second = smooth(show->per_second, ended - show->ended_before, seconds, p->share);
-    show->ended_before = ended;
-    p->view.total.per_second = show->closing ? average(p, ended) : show->per_second;
+    p->skipped = others.skipped;
+    *total = (struct view_group){ .done = others.ended,
+                                  .failed = others.failed,
+                                  .not_run = others.not_run };
     tallies_each(engine->tallies, count, p);
+    total->per_second = smooth(&show->pace, total->done, seconds, p->share);
+    if (show->closing)
+        total->per_second = average(p, total->done);
+    total->done += p->skipped;
     show->smoothed_at = p->now;
     expect(p);
     estimate(p);
-    p->idle_rows = p->rows > p->active ? p->rows - p->active : 0;
+    share_rows(p);
     tallies_each(engine->tallies, take, p);
     if (show->with_why) {
         p->view.why = p->why;

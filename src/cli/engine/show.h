@@ -4,6 +4,7 @@
 #define WR_CLI_SHOW_H
 
 #include "cli/engine/run.h"
+#include "cli/engine/tally.h"
 #include "cli/screen/term.h"
 
 /* The display, or plain lines, or nothing. */
@@ -16,8 +17,7 @@ struct show {
     struct view_text text;
     weir_time began, next, smoothed_at;
     int64_t period_ns;
-    double per_second;
-    uint64_t ended_before;
+    struct pace pace;
 };
 
 int show_open(struct show *show, struct engine *engine);

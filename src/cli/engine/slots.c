@@ -3,6 +3,7 @@
 #include "cli/engine/slots.h"
 
 #include "base/lock.h"
+#include "cli/engine/strays.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,8 @@ struct slots {
     uint32_t count;
     struct slot *slot; /* shared with the guardian */
     uint64_t *taken;   /* a bit each               */
-    int lifeline;      /* the guardian reads the other end; it closes when we are gone */
+    const char *run_id;
+    int lifeline; /* the guardian reads the other end; it closes when we are gone */
     pid_t guardian;
 };
 
@@ -44,6 +46,17 @@ static void close_from(int first)
         close(fd);
 }
 
+/* Whether a task runs, for the guardian: nothing changes any more. */
+static bool runs_in_slot(uint64_t seq, void *arg)
+{
+    const struct slots *slots = arg;
+
+    for (uint32_t i = 0; i < slots->count; i++)
+        if (atomic_load(&slots->slot[i].seq) == seq)
+            return true;
+    return false;
+}
+
 /* Waits for our end, whatever it is, and cleans up. Nothing the terminal sends may end it before that. */
 static void guard(const struct slots *slots, int lifeline)
 {
@@ -62,6 +75,7 @@ static void guard(const struct slots *slots, int lifeline)
         if (group > 0)
             kill(-group, SIGKILL);
     }
+    strays_kill(slots->run_id, runs_in_slot, (void *)slots);
     _exit(0);
 }
 
@@ -81,7 +95,7 @@ static int start_guardian(struct slots *slots)
     return slots->guardian < 0 ? -errno : 0;
 }
 
-int slots_new(struct slots **out, uint32_t count)
+int slots_new(struct slots **out, uint32_t count, const char *run_id)
 {
     struct slots *slots = calloc(1, sizeof(*slots));
     int rc = -ENOMEM;
@@ -89,6 +103,7 @@ int slots_new(struct slots **out, uint32_t count)
     if (!slots)
         return rc;
     slots->count = count;
+    slots->run_id = run_id;
     slots->lifeline = -1;
     slots->taken = calloc((count + 63) / 64, sizeof(*slots->taken));
     slots->slot =
@@ -126,6 +141,7 @@ void slots_give(struct slots *slots, struct slot *slot)
     size_t i = (size_t)(slot - slots->slot);
 
     wr_lock(&slots->lock);
+    atomic_store(&slot->seq, 0);
     slots->taken[i / 64] &= ~(UINT64_C(1) << i % 64);
     wr_unlock(&slots->lock);
 }
@@ -137,6 +153,17 @@ void slots_ended(struct slots *slots, struct slot *slot, bool sweep)
         kill(-atomic_load(&slot->group), SIGKILL);
     atomic_store(&slot->group, 0);
     wr_unlock(&slots->lock);
+}
+
+uint32_t slots_running(struct slots *slots)
+{
+    uint32_t running = 0;
+
+    wr_lock(&slots->lock);
+    for (uint32_t i = 0; i < slots->count; i++)
+        running += atomic_load(&slots->slot[i].group) > 0;
+    wr_unlock(&slots->lock);
+    return running;
 }
 
 static void send(struct slot *slot, int signal)

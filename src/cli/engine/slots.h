@@ -14,15 +14,17 @@
 enum { SLOTS_MAX = 10000 };
 
 struct slot {
-    _Atomic pid_t group; /* 0: nothing runs here. Cleared before the leader is reaped: the number
+    _Atomic pid_t group;  /* 0: nothing runs here. Cleared before the leader is reaped: the number
                             belongs to it until then                                             */
-    int epoll;           /* a set of descriptors, kept from command to command; -1: none yet     */
+    _Atomic uint64_t seq; /* of the task, while it runs                                          */
+    int epoll;            /* a set of descriptors, kept from command to command; -1: none yet     */
 };
 
 struct slots;
 
-/* Before any thread is started, since it forks. 0, or a negated errno. */
-int slots_new(struct slots **out, uint32_t count);
+/* Before any thread is started, since it forks. `run_id`: what commands leave outside of their groups is known by it
+ * (see strays.h). 0, or a negated errno. */
+int slots_new(struct slots **out, uint32_t count, const char *run_id);
 
 /* The lowest free slot; there are as many as may run at once. *number is from 1. */
 struct slot *slots_take(struct slots *slots, uint32_t *number);
@@ -31,6 +33,9 @@ void slots_give(struct slots *slots, struct slot *slot);
 /* The command in this slot has ended and is about to be reaped; `sweep`: what else is in its group is
  * killed. */
 void slots_ended(struct slots *slots, struct slot *slot, bool sweep);
+
+/* How many commands run. */
+uint32_t slots_running(struct slots *slots);
 
 /* Sends a signal to the group of one slot, or of all. */
 void slots_signal(struct slots *slots, struct slot *slot, int signal);

@@ -198,6 +198,12 @@ int spooled_add(struct spooled *s, struct spool *spool, const char *text, size_t
     return 0;
 }
 
+void spooled_settle(struct spooled *s, struct spool *spool)
+{
+    if (memory_is_short(spool, s) && flush_tail(s, spool) == 0)
+        release_tail(s, spool);
+}
+
 int64_t spooled_read(const struct spooled *s, struct spool *spool, char *buffer, size_t *position)
 {
     size_t i = (*position)++;

@@ -36,6 +36,9 @@ bool spooled_fits(const struct spooled *s, const struct spool *spool, size_t len
 /* Adds at most SPOOL_PIECE bytes. 0, -ENOMEM, or what the file system said (-ENOSPC). */
 int spooled_add(struct spooled *s, struct spool *spool, const char *text, size_t length);
 
+/* Nothing more is added: if memory is short, what is in memory goes to the file. */
+void spooled_settle(struct spooled *s, struct spool *spool);
+
 /* Reads on from *position (at first zero) into a buffer of SPOOL_PIECE bytes; answers how many, 0 at the end,
  * or a negated errno. */
 int64_t spooled_read(const struct spooled *s, struct spool *spool, char *buffer, size_t *position);

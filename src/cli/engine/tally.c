@@ -18,6 +18,7 @@ struct tallies {
     struct wr_list list; /* in the order of appearance */
     struct wr_list idle; /* those that may be forgotten: without tasks */
     size_t count;
+    struct tally_sums others;
 };
 
 /* The task that this thread is about to submit. */
@@ -41,6 +42,9 @@ int tallies_new(struct tallies **out, struct engine *engine)
 
 static void forget(struct tallies *tallies, struct tally *tally)
 {
+    tallies->others.ended += tally->in[TASK_ENDED];
+    tallies->others.failed += tally->failed;
+    tallies->others.not_run += tally->in[TASK_NOT_RUN];
     tdelete(tally, &tallies->tree, by_key);
     wr_list_remove(&tally->link);
     wr_list_remove(&tally->idle);
@@ -82,7 +86,6 @@ static struct tally *make(struct tallies *tallies, const char *key)
     limit = rules_find(&opt->rules, RULE_LIMIT, key);
     tally->limit = limit ? limit->count : opt->per_group;
     tally->paced = rules_find(&opt->rules, RULE_RATE, key) != NULL;
-    tally->since = weir_now();
     wr_list_init(&tally->tasks);
     wr_list_init(&tally->idle);
     wr_list_append(&tallies->list, &tally->link);
@@ -138,6 +141,8 @@ void tally_moves(struct task *task, enum task_state to)
 
     wr_lock(&tallies->lock);
     handle = move(task, to);
+    if (to == TASK_RUNS && !task->tally->first_start)
+        task->tally->first_start = weir_now();
     if (to == TASK_ENDED && outcome_is_failure(task->outcome))
         task->tally->failed++;
     wr_unlock(&tallies->lock);
@@ -183,5 +188,30 @@ void tallies_each(struct tallies *tallies, void (*see)(struct tally *tally, void
     wr_lock(&tallies->lock);
     wr_list_each(link, &tallies->list)
         see(WR_CONTAINER(link, struct tally, link), arg);
+    wr_unlock(&tallies->lock);
+}
+
+void tally_bad(struct tallies *tallies)
+{
+    wr_lock(&tallies->lock);
+    tallies->others.ended++;
+    tallies->others.failed++;
+    wr_unlock(&tallies->lock);
+}
+
+struct tally_sums tallies_others(struct tallies *tallies)
+{
+    struct tally_sums others;
+
+    wr_lock(&tallies->lock);
+    others = tallies->others;
+    wr_unlock(&tallies->lock);
+    return others;
+}
+
+void tally_skips(struct tallies *tallies)
+{
+    wr_lock(&tallies->lock);
+    tallies->others.skipped++;
     wr_unlock(&tallies->lock);
 }

@@ -5,6 +5,12 @@
 
 #include "cli/engine/run.h"
 
+/* How fast tasks end: smoothed, and corrected for how short the time was that it was smoothed over. */
+struct pace {
+    double rate, weight;
+    uint64_t before;
+};
+
 /* Under the tallies' lock. Each task under way is in exactly one state:
  *     tasks in states WAITS, RUNS, RETRIES == in[WAITS] + in[RUNS] + in[RETRIES]
  *     length of `tasks` == in[WAITS]                                                              */
@@ -15,10 +21,9 @@ struct tally {
     struct wr_list tasks; /* those that wait, in order of submission                             */
     int64_t limit;        /* 0: none of its own                                                  */
     bool paced;
-    weir_time since; /* it appeared */
+    weir_time first_start; /* of a command of its; 0: none so far                              */
     weir_time cools_until;
-    double per_second; /* smoothed, and what it was smoothed from: the loop's                  */
-    uint64_t ended_before;
+    struct pace pace;    /* the loop's                                                            */
     struct wr_list link; /* in the order of appearance                                          */
     struct wr_list idle; /* among those that may be forgotten                                   */
     uint64_t references; /* tasks under way                                                      */
@@ -42,6 +47,18 @@ void tally_leaves(
 
 /* Its group is to cool down until then; answers when that is over, given what others have asked for. */
 weir_time tally_cools(struct task *task, weir_time until);
+
+/* A task without a group has ended, since its record is not valid. */
+void tally_bad(struct tallies *tallies);
+
+/* A task was not run, since an earlier run has done it. */
+void tally_skips(struct tallies *tallies);
+
+/* What groups had that are forgotten, and tasks without a group. */
+struct tally_sums {
+    uint64_t ended, failed, not_run, skipped;
+};
+struct tally_sums tallies_others(struct tallies *tallies);
 
 /* Calls `see` for each group in the order of appearance, under the lock. */
 void tallies_each(struct tallies *tallies, void (*see)(struct tally *tally, void *arg), void *arg);

@@ -1,5 +1,6 @@
 /* A task from its submission to its end: attempts, retries, cooling down.
  * SPDX-License-Identifier: MIT */
+#include "cli/engine/journal.h"
 #include "cli/engine/printer.h"
 #include "cli/engine/results.h"
 #include "cli/engine/run.h"
@@ -13,10 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { GATE_MS = 100 };
 enum { COOLED_MAX = 100 }; /* times one task may send its group to cool down */
 
 /* How long a task may wait for a process or descriptors, and how long between two looks. */
-static const int64_t SHORTAGE_NS = INT64_C(60000000000);
+static const int64_t SHORTAGE_NS = INT64_C(60000000000), SHORTAGE_ALONE_NS = 2000000000;
 static const int64_t SHORTAGE_PAUSE_NS = 10000000, SHORTAGE_PAUSE_MAX_NS = 500000000;
 
 const char *outcome_name(enum outcome outcome)
@@ -45,6 +47,13 @@ static void wait_for_delay(struct engine *engine)
             next = WEIR_FOREVER;
     } while (!atomic_compare_exchange_weak(&engine->next_start, &turn, next));
     weir_fd_wait(engine->stop_fd, WEIR_READ, next - engine->opt->delay_ns); /* or until we stop */
+}
+
+/* --load and the like: nothing may start, so that is waited for here, with permits held. */
+static void wait_for_gate(struct engine *engine)
+{
+    while (gate_is_closed(&engine->gate) && atomic_load(&engine->phase) == PHASE_RUNNING)
+        weir_fd_wait(engine->stop_fd, WEIR_READ, weir_in_ms(GATE_MS));
 }
 
 /* How long to wait before attempt number n + 1. */
@@ -125,15 +134,25 @@ static void tell_shortage(const struct task *task)
                (unsigned long long)task->seq, why);
 }
 
+/* Whether a shortage may pass: others run, or so little time has gone by that others may be about to. */
+static bool may_pass(struct task *task, weir_time since)
+{
+    weir_time now = weir_now();
+
+    return now < since + SHORTAGE_ALONE_NS ||
+           (now < since + SHORTAGE_NS && slots_running(task->engine->slots) > 0);
+}
+
 /* One attempt. A shortage is waited out with permits held, so that nobody else runs into it instead. */
 static void attempt(struct task *task, int64_t *cool_ns)
 {
     struct engine *engine = task->engine;
-    weir_time until = weir_in_ns(SHORTAGE_NS);
+    weir_time since = weir_now();
     int64_t pause_ns = SHORTAGE_PAUSE_NS;
 
     attempt_run(task, cool_ns);
-    while (is_passing(task) && weir_now() < until && atomic_load(&engine->phase) == PHASE_RUNNING) {
+    while (is_passing(task) && may_pass(task, since) &&
+           atomic_load(&engine->phase) == PHASE_RUNNING) {
         if (!atomic_exchange(&engine->short_told, true))
             tell_shortage(task);
         weir_fd_wait(engine->stop_fd, WEIR_READ, weir_in_ns(pause_ns));
@@ -143,15 +162,46 @@ static void attempt(struct task *task, int64_t *cool_ns)
 }
 
 static void count_end(struct task *task);
+static void record_and_tell(struct task *task);
+
+/* With permits held: so the next command of -j1 starts after this one was passed on, and outputs come in the order
+ * in which commands ended. */
+static void pass_on(struct task *task)
+{
+    count_end(task);
+    task->handed_over = true;
+    atomic_fetch_add(&task->holders, 1);
+    record_and_tell(task);
+}
+
+/* What becomes of the output of an attempt. */
+static void settle_output(struct task *task)
+{
+    const struct engine_options *opt = task->engine->opt;
+
+    if (opt->output == OUTPUT_LINES)
+        end_lines(task);
+    else if (task->again && opt->output == OUTPUT_GROUPED) {
+        if (task->engine->results || task->engine->journal)
+            results_note_attempt(task);
+        if (!opt->show_retries)
+            forget_output(task); /* what the last attempt writes is what counts */
+    } else {
+        for (int i = 0; i < 2; i++)
+            spooled_settle(&task->stream[i], task->engine->spool);
+    }
+}
 
 static int body(void **value, void *arg)
 {
     struct task *task = arg;
     int64_t cool_ns;
+    int error;
 
     (void)value;
-    tally_moves(task, TASK_RUNS);
     wait_for_delay(task->engine);
+    wait_for_gate(task->engine);
+    tally_moves(task, TASK_RUNS);
     task->again = false;
     if (atomic_load(&task->engine->phase) != PHASE_RUNNING || atomic_load(&task->engine->asked))
         return 0; /* with the outcome it had */
@@ -161,13 +211,11 @@ static int body(void **value, void *arg)
     if (cool_ns >= 0)
         cool_group(task, cool_ns);
     task->again = try_again(task, cool_ns);
-    if (task->again && task->engine->opt->output == OUTPUT_GROUPED)
-        forget_output(task); /* what the last attempt writes is what counts */
-    else if (task->engine->opt->output == OUTPUT_LINES)
-        end_lines(task);
-    if (!task->again) /* with permits held: what failures ask for is known before the next one starts */
-        count_end(task);
-    return task->outcome == OUTCOME_DONE ? 0 : -1;
+    settle_output(task);
+    error = task->outcome == OUTCOME_DONE ? 0 : -1;
+    if (!task->again)
+        pass_on(task);
+    return error;
 }
 
 /* ---- around it ----------------------------------------------------------------------------------- */
@@ -178,9 +226,10 @@ static void settled(weir_task *handle, const weir_result *result, void *arg)
     struct task *task = arg;
 
     (void)handle;
-    if (result->outcome == WEIR_REJECTED || result->outcome == WEIR_CANCELLED) {
-        task_end(task);
-    } else if (!task->again) {
+    if (task->handed_over) {
+        task_release(task);
+    } else if (result->outcome == WEIR_REJECTED || result->outcome == WEIR_CANCELLED ||
+               !task->again) {
         task_end(task);
     } else if (!task->retry_at) {
         task_submit(task); /* its group cools down, and it waits there */
@@ -222,6 +271,9 @@ static void describe_outcome(const struct task *task, char *text, size_t size)
         break;
     case OUTCOME_BAD_INPUT:
         snprintf(text, size, " was not run: its record is not valid");
+        break;
+    case OUTCOME_NOT_RECORDED:
+        snprintf(text, size, " ran, but the journal could not be written");
         break;
     case OUTCOME_OUTPUT_LOST:
         snprintf(text, size, " ran, but its output could not be written (%s)",
@@ -277,14 +329,10 @@ static void count_failure(struct task *task)
 /* Asks the loop to halt, if failures are as many as that. */
 static void judge(struct engine *engine)
 {
-    int asked = halt_judge(&engine->opt->halt, atomic_load(&engine->totals.failed),
-                           atomic_load(&engine->totals.ended));
-    int before = atomic_load(&engine->asked);
+    const struct totals *totals = &engine->totals;
 
-    while (asked > before && !atomic_compare_exchange_weak(&engine->asked, &before, asked))
-        ;
-    if (asked > before)
-        engine_wake(engine);
+    engine_ask(engine, halt_judge(&engine->opt->halt, atomic_load(&totals->failed),
+                                  atomic_load(&totals->succeeded), atomic_load(&totals->ended)));
 }
 
 /* Once per task. */
@@ -304,37 +352,79 @@ static void count_end(struct task *task)
         count_failure(task);
     else if (task->outcome == OUTCOME_HALTED)
         atomic_fetch_add(&engine->totals.halted, 1);
+    else if (task->outcome == OUTCOME_DONE)
+        atomic_fetch_add(&engine->totals.succeeded, 1);
     judge(engine);
 }
 
-void task_end(struct task *task)
+/* Makes known what became of it: nothing of it is told before. */
+static void tell(struct task *task)
 {
     struct engine *engine = task->engine;
 
-    if (!task->ended_at)
-        task->ended_at = weir_now();
-    count_end(task);
+    if (task->outcome == OUTCOME_NOT_RECORDED) { /* it will run again, so nothing of it is told */
+        forget_output(task);
+        atomic_fetch_add(&engine->totals.failed, 1);
+    }
     if (engine->results)
         results_add(engine->results, task);
     if (task->tally)
         tally_moves(task, task->outcome == OUTCOME_NOT_RUN ? TASK_NOT_RUN : TASK_ENDED);
+    else
+        tally_bad(engine->tallies);
     if (engine->opt->keep_order || !spooled_is_empty(&task->stream[0]) ||
-        !spooled_is_empty(&task->stream[1])) {
+        !spooled_is_empty(&task->stream[1]))
         printer_task(engine->printer, task);
-        return;
-    }
-    task_free(task);
+    else
+        task_release(task);
 }
 
-void task_free(struct task *task)
+/* Whether the outcome is final: what was not run, or ended by us, is left for the next run. */
+static bool is_final(const struct task *task)
+{
+    return task->journal_id && task->outcome != OUTCOME_NOT_RUN && task->outcome != OUTCOME_HALTED;
+}
+
+static void record_and_tell(struct task *task)
+{
+    if (task->engine->journal && is_final(task))
+        journal_add(task->engine->journal, task, tell);
+    else
+        tell(task);
+}
+
+void task_end(struct task *task)
+{
+    if (!task->ended_at)
+        task->ended_at = weir_now();
+    count_end(task);
+    record_and_tell(task);
+}
+
+void task_skip(struct task *task)
+{
+    struct engine *engine = task->engine;
+
+    atomic_fetch_add(&engine->totals.skipped, 1);
+    tally_skips(engine->tallies);
+    if (engine->opt->keep_order)
+        printer_task(engine->printer, task);
+    else
+        task_release(task);
+}
+
+void task_release(struct task *task)
 {
     struct engine *engine = task->engine;
     size_t weight = task->plan.weight;
 
+    if (atomic_fetch_sub(&task->holders, 1) > 1)
+        return;
     forget_output(task);
     if (task->tally)
         tally_leaves(task);
     plan_fini(&task->plan);
+    free(task->failed_attempts);
     free(task);
     window_leave(engine, weight);
 }

@@ -1,5 +1,6 @@
 /* The reader's thread: from plans to tasks, as many as may be under way.
  * SPDX-License-Identifier: MIT */
+#include "cli/engine/journal.h"
 #include "cli/engine/printer.h"
 #include "cli/engine/run.h"
 #include "cli/engine/tally.h"
@@ -15,7 +16,8 @@ enum { WINDOW_BYTES = 64 << 20 }; /* of records under way, whatever their number
 
 static bool has_room(const struct engine *engine)
 {
-    return engine->window.under_way < (uint64_t)(engine->opt->max_wait + engine->opt->jobs) &&
+    return engine->window.under_way <
+               (uint64_t)(engine->opt->max_wait + atomic_load(&engine->jobs)) &&
            (engine->window.bytes < WINDOW_BYTES || engine->window.under_way == 0);
 }
 
@@ -54,6 +56,16 @@ void window_leave(struct engine *engine, size_t weight)
     pthread_mutex_unlock(&engine->window.lock);
     if (closed)
         engine_wake(engine);
+}
+
+bool window_is_full(struct engine *engine)
+{
+    bool full;
+
+    pthread_mutex_lock(&engine->window.lock);
+    full = !has_room(engine);
+    pthread_mutex_unlock(&engine->window.lock);
+    return full;
 }
 
 bool window_is_closed(struct engine *engine)
@@ -96,6 +108,7 @@ static struct task *task_new(struct engine *engine, struct plan *plan)
     task->plan = *plan;
     task->outcome = plan->argv ? OUTCOME_NOT_RUN : OUTCOME_BAD_INPUT;
     task->status = -1;
+    atomic_init(&task->holders, 1);
     *plan = (struct plan){ 0 };
     return task;
 }
@@ -109,6 +122,20 @@ static bool end_of_input(struct engine *engine, int rc, const weir_message *mess
     }
     atomic_store(&engine->totals.all_read, rc == 0);
     return false;
+}
+
+/* Whether the journal says that the task need not run; then that is the end of it. */
+static bool was_done_before(struct task *task)
+{
+    enum journal_verdict verdict = JOURNAL_RUN;
+
+    if (!task->engine->journal || journal_meet(&verdict, task) < 0 || verdict == JOURNAL_RUN)
+        return false;
+    if (verdict == JOURNAL_FAILED)
+        atomic_fetch_add(&task->engine->totals.failed_before, 1);
+    task->outcome = OUTCOME_SKIPPED;
+    task_skip(task);
+    return true;
 }
 
 /* Takes one plan and makes a task of it; false: that was the last. */
@@ -133,7 +160,7 @@ static bool take_one(struct engine *engine)
     window_enter(engine, task->plan.weight);
     if (task->outcome == OUTCOME_BAD_INPUT)
         task_end(task);
-    else
+    else if (!was_done_before(task))
         task_submit(task);
     return true;
 }

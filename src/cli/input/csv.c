@@ -52,16 +52,6 @@ const char *csv_row_end(enum csv_place *place, const char *text, size_t length, 
 
 /* ---- fields -------------------------------------------------------------------------------------- */
 
-/* How many fields there are at most: delimiters inside quotes count here, too. */
-static size_t count_fields(const struct record *record, char delimiter)
-{
-    size_t count = 1;
-
-    for (size_t i = 0; i < record->length; i++)
-        count += record->text[i] == delimiter;
-    return count;
-}
-
 /* The quote that closes a field which opened before `at`; NULL: none. */
 static const char *closing_quote(bool *doubled, const char *at, const char *end)
 {
@@ -126,16 +116,33 @@ static void take_unquoted(struct record *record, const char **at, char delimiter
     record->fields[record->field_count++] = (struct span){ from, (size_t)(*at - from) };
 }
 
+/* Room for one more field; it grows by doubling. */
+static int make_room(struct record *record, weir_message *message)
+{
+    enum { FEW = 16 };
+    size_t count = record->field_count;
+    struct span *larger;
+
+    if (count == RECORD_FIELDS_MAX)
+        return record_too_wide(record, message);
+    if (count % FEW || (count && count & (count - 1)))
+        return 0;
+    larger = realloc(record->fields, (count ? 2 * count : FEW) * sizeof(*larger));
+    if (!larger)
+        return WEIR_ENOMEM;
+    record->fields = larger;
+    return 0;
+}
+
 int csv_split(struct record *record, char delimiter, weir_message *message)
 {
     const char *at = record->text, *end = at + record->length;
     size_t used = 0;
 
-    record->fields = malloc(count_fields(record, delimiter) * sizeof(record->fields[0]));
-    if (!record->fields)
-        return WEIR_ENOMEM;
     for (;; at++) {
-        int rc = 0;
+        int rc = make_room(record, message);
+        if (rc < 0)
+            return rc;
         if (at < end && *at == '"')
             rc = take_quoted(record, &at, &used, delimiter, message);
         else

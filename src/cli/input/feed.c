@@ -2,10 +2,12 @@
  * SPDX-License-Identifier: MIT */
 #include "cli/input/feed.h"
 
+#include "cli/input/batch.h"
 #include "cli/input/key.h"
-#include "cli/input/reader.h"
+#include "cli/input/records.h"
 #include "cli/input/template.h"
 #include "cli/opt/refuse.h"
+#include "cli/screen/say.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,63 +20,24 @@ enum { STATUS_WRONG = 255 };
 struct feed {
     const struct feed_options *opt;
     struct record_syntax syntax;
-    struct reader *reader;
+    struct records *records;
+    struct batches *batches; /* NULL: each record is a task of its own */
+    bool no_more;            /* records                                */
     struct template *command, *tag, *directory;
     struct key_rule *key_rule;
     bool needs_fields; /* a placeholder or the group is a column, or the form is to be checked */
-    bool no_rows;      /* not even a header, so that no name can be looked for */
-    int64_t size;      /* of a regular file; 0: not known */
 };
 
 static int wrong(const char *what, int error)
 {
-    fprintf(stderr, "weir: %s: %s\n", what, strerror(error));
+    say("%s: %s", what, strerror(error));
     return STATUS_WRONG;
 }
 
 static int wrong_text(const weir_message *message, int rc)
 {
-    fprintf(stderr, "weir: %s\n", message->text[0] ? message->text : weir_strerror(rc));
+    say("%s", message->text[0] ? message->text : weir_strerror(rc));
     return STATUS_WRONG;
-}
-
-/* ---- input --------------------------------------------------------------------------------------- */
-
-static int open_input(struct feed *feed, int stop_fd)
-{
-    const char *name = feed->opt->input;
-    struct stat st;
-    int fd = name ? open(name, O_RDONLY | O_CLOEXEC) : 0, rc;
-
-    if (fd < 0)
-        return wrong(name, errno);
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-        feed->size = st.st_size;
-    if (!name && isatty(0))
-        fputs("weir: reading records from the terminal; Ctrl-D ends the input\n", stderr);
-    rc = reader_new(&feed->reader, fd, name ? name : "standard input", feed->opt->separator,
-                    &feed->syntax, stop_fd);
-    return rc ? wrong(name ? name : "standard input", -rc) : 0;
-}
-
-/* The first row of a table has the names of the columns; without any row there is nothing to do. */
-static int read_header(struct feed *feed)
-{
-    weir_message message = { "" };
-    struct record header;
-    int rc;
-
-    if (!feed->opt->header || (feed->syntax.form != FORM_CSV && feed->syntax.form != FORM_TSV))
-        return 0;
-    rc = reader_next(&header, feed->reader, &message);
-    feed->no_rows = rc == 0;
-    if (rc <= 0)
-        return rc ? wrong_text(&message, rc) : 0;
-    rc = record_split(&header, &feed->syntax, &message);
-    if (!rc)
-        rc = record_syntax_set_names(&feed->syntax, &header, &message);
-    record_fini(&header);
-    return rc ? wrong_text(&message, rc) : 0;
 }
 
 /* ---- templates ----------------------------------------------------------------------------------- */
@@ -119,6 +82,8 @@ static int check_our_names(const struct feed *feed, weir_message *message)
         needs(feed->command) | needs(feed->directory) | (feed->opt->tag ? needs(feed->tag) : 0);
     size_t key = column(feed, "key"), seq = column(feed, "seq");
 
+    if ((needs(feed->directory) | needs(feed->tag)) & TEMPLATE_NEEDS_SLOT)
+        return refuse(message, "{%%} is known only when a command starts: use it in the command");
     if (needed & TEMPLATE_NEEDS_SEQ && seq)
         return refuse(message,
                       "{seq} could be the task's number or the column \"seq\": write {%zu} for "
@@ -142,8 +107,7 @@ static int make_command(struct feed *feed, char **words, weir_message *message)
     size_t count = length_of(words);
 
     if (opt->shell)
-        return template_new_shell(&feed->command, "/bin/sh", words, count, &feed->syntax, append,
-                                  message);
+        return template_new_shell(&feed->command, "/bin/sh", words, count, &feed->syntax, message);
     return template_new(&feed->command, words, count, &feed->syntax, append, message);
 }
 
@@ -158,13 +122,37 @@ static int make_templates(struct feed *feed, char **words)
         rc = make_one(&feed->directory, opt->directory, feed, &message);
     if (!rc && opt->tagged)
         rc = make_one(&feed->tag, tag, feed, &message);
-    if (!rc && opt->group_by && !feed->no_rows)
+    if (!rc && opt->group_by && !records_are_none(feed->records))
         rc = key_rule_new(&feed->key_rule, opt->group_by, &feed->syntax, &message);
     if (!rc)
         rc = check_our_names(feed, &message);
     feed->needs_fields =
         feed->syntax.form != FORM_LINES || feed->key_rule ||
         (needs(feed->command) | needs(feed->tag) | needs(feed->directory)) & TEMPLATE_NEEDS_FIELDS;
+    if (!rc && template_nests_code(feed->command))
+        say("warning: a placeholder inside a script for another shell (sh -c, eval, ssh) is code "
+            "there, not text: pass it as an argument, sh -c '... \"$1\"' sh {}");
+    return rc ? wrong_text(&message, rc) : 0;
+}
+
+/* Several records per command: which words stand once for each. */
+static int make_batches(struct feed *feed)
+{
+    size_t words = template_words(feed->command);
+    bool *repeats = calloc(words, sizeof(*repeats));
+    weir_message message = { "" };
+    int rc = repeats ? 0 : WEIR_ENOMEM;
+
+    for (size_t w = 0; w < words && !rc; w++) {
+        unsigned needed = template_word_needs(feed->command, w);
+        repeats[w] = needed & (TEMPLATE_NEEDS_RECORD | TEMPLATE_NEEDS_FIELDS);
+        if (needed & (TEMPLATE_NEEDS_SEQ | TEMPLATE_NEEDS_SLOT))
+            rc = refuse(&message, "{seq} and {%%} have no meaning where a command takes several "
+                                  "records; use $WEIR_SEQ and $WEIR_SLOT");
+    }
+    if (!rc)
+        rc = batches_new(&feed->batches, feed->opt, repeats, words);
+    free(repeats);
     return rc ? wrong_text(&message, rc) : 0;
 }
 
@@ -178,11 +166,11 @@ int feed_open(struct feed **out, const struct feed_options *opt, const struct re
         return wrong("cannot start", ENOMEM);
     feed->opt = opt;
     feed->syntax = *syntax;
-    status = open_input(feed, stop_fd);
-    if (!status)
-        status = read_header(feed);
+    status = records_open(&feed->records, opt, &feed->syntax, stop_fd);
     if (!status)
         status = make_templates(feed, words);
+    if (!status && feed_batches(opt))
+        status = make_batches(feed);
     return status;
 }
 
@@ -190,23 +178,29 @@ void feed_free(struct feed *feed)
 {
     if (!feed)
         return;
+    batches_free(feed->batches);
     key_rule_free(feed->key_rule);
     template_free(feed->command);
     template_free(feed->directory);
     template_free(feed->tag);
-    reader_free(feed->reader);
+    records_free(feed->records);
     record_syntax_fini(&feed->syntax);
     free(feed);
 }
 
 uint64_t feed_position(void *arg)
 {
-    return reader_bytes(((struct feed *)arg)->reader);
+    return records_position(((struct feed *)arg)->records);
 }
 
 int64_t feed_size(const struct feed *feed)
 {
-    return feed->size;
+    return records_size(feed->records);
+}
+
+int feed_input(const struct feed *feed, size_t index, uint64_t *device, uint64_t *inode)
+{
+    return records_input(feed->records, index, device, inode);
 }
 
 bool feed_command_is_fixed(const struct feed *feed)
@@ -220,7 +214,9 @@ bool feed_command_is_fixed(const struct feed *feed)
 static int fill(struct plan *out, struct feed *feed, struct record *record, uint64_t seq,
                 weir_message *message)
 {
-    struct template_values values = { .record = record, .syntax = &feed->syntax, .seq = seq };
+    struct template_values values = {
+        .record = record, .syntax = &feed->syntax, .seq = seq, .plan = out
+    };
     int rc = feed->needs_fields ? record_split(record, &feed->syntax, message) : 0;
 
     if (!rc && feed->key_rule)
@@ -229,6 +225,12 @@ static int fill(struct plan *out, struct feed *feed, struct record *record, uint
         return rc;
     values.key = out->key ? out->key : "";
     rc = template_fill(&out->argv, feed->command, &values, message);
+    values.plan = NULL;
+    if (!rc && feed->opt->identify) {
+        values.as_written = true;
+        rc = template_fill(&out->known_as, feed->command, &values, message);
+        values.as_written = false;
+    }
     if (!rc && feed->directory)
         rc = template_fill_one(&out->directory, feed->directory, &values, message);
     if (!rc && feed->tag)
@@ -238,30 +240,71 @@ static int fill(struct plan *out, struct feed *feed, struct record *record, uint
 
 /* The record as standard input. It ends as it did in the input: many programs take no notice of a line without its
  * end. */
-static void give_input(struct plan *out, struct record *record, char separator)
+static int give_input(struct plan *out, const struct record *record, const struct feed_options *opt)
 {
-    out->input = record->text; /* followed by a zero byte, which gives way to the separator */
-    out->input_length = record->length;
-    if (separator)
-        out->input[out->input_length++] = separator;
-    record->text = NULL;
+    const char *end = opt->record_end ? opt->record_end : &opt->separator;
+    size_t length = opt->record_end ? opt->record_end_length : opt->separator ? 1 : 0;
+
+    out->input = malloc(record->length + length + 1);
+    if (!out->input)
+        return WEIR_ENOMEM;
+    memcpy(out->input, record->text, record->length);
+    memcpy(out->input + record->length, end, length);
+    out->input_length = record->length + length;
+    return 0;
 }
 
-int feed_next(struct plan *out, void *arg, uint64_t seq, weir_message *message)
+/* A copy of what stood in the input, for results and the journal. */
+static int keep_record(struct plan *out, const struct record *record)
 {
-    struct feed *feed = arg;
+    out->record = malloc(sizeof(*out->record) + record->length);
+    if (!out->record)
+        return WEIR_ENOMEM;
+    out->record->text = memcpy(out->record + 1, record->text, record->length);
+    out->record->length = record->length;
+    out->record_count = 1;
+    return 0;
+}
+
+/* A plan of one record: 1; without a command if that makes none. 0: there are no more. */
+static int next_plan(struct plan *out, struct feed *feed, uint64_t seq, weir_message *message)
+{
     struct record record;
-    int rc = reader_next(&record, feed->reader, message);
+    int rc = records_next(&record, feed->records, message);
 
     if (rc <= 0)
         return rc;
     rc = fill(out, feed, &record, seq, message);
     out->weight = record.length;
+    if (!rc && feed->opt->keep_records)
+        rc = keep_record(out, &record);
     if (!rc && feed->opt->to_stdin)
-        give_input(out, &record, feed->opt->separator);
+        rc = give_input(out, &record, feed->opt);
     record_fini(&record);
     if (!rc)
         return 1;
     plan_fini(out);
     return rc == WEIR_EINVAL ? 1 : rc;
+}
+
+int feed_next(struct plan *out, void *arg, uint64_t seq, weir_message *message)
+{
+    struct feed *feed = arg;
+    int rc;
+
+    if (!feed->batches)
+        return next_plan(out, feed, seq, message);
+    for (;;) {
+        rc = batches_take(out, feed->batches, feed->no_more);
+        if (rc || feed->no_more)
+            return rc;
+        rc = next_plan(out, feed, seq, message);
+        if (rc < 0 || (rc && !out->argv))
+            return rc;
+        feed->no_more = rc == 0;
+        if (rc)
+            rc = batches_add(feed->batches, out);
+        if (rc < 0)
+            return rc;
+    }
 }

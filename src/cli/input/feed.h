@@ -7,17 +7,34 @@
 #include "cli/plan.h"
 
 struct feed_options {
-    const char *input; /* a file; NULL: standard input       */
-    char separator;    /* of records: '\n' or 0               */
-    bool header;       /* the first row has names             */
+    const char *const *inputs; /* files, read one after the other; "-" is standard input */
+    size_t input_count;        /* 0: standard input                  */
+    bool stdin_is_closed;
+    char **lists;           /* from ::: on; NULL: none            */
+    char separator;         /* of records: '\n' or 0              */
+    const char *record_end; /* of several bytes; NULL: the separator */
+    size_t record_end_length;
+    bool header; /* the first row has names            */
     bool shell, to_stdin, no_append;
+    bool shuffle; /* all records are read first         */
     bool tagged;
+    bool keep_records;    /* plans tell what stood in the input */
+    bool identify;        /* plans tell what the journal knows them as */
+    size_t batch_records; /* records per command; 0: one, or as many as fit */
+    bool batch_fit;       /* as many as fit into a command line */
+    size_t batch_bytes;   /* as many as make so many bytes of standard input; 0: no */
     const char *group_by, *tag, *directory; /* a specification, and templates; NULL: none */
 };
 
+/* Whether a command takes several records. */
+static inline bool feed_batches(const struct feed_options *opt)
+{
+    return opt->batch_records > 1 || opt->batch_fit || opt->batch_bytes;
+}
+
 struct feed;
 
-/* Opens the input, reads its header, and looks at the words of the command. 0; or an exit status, and what is wrong
+/* Opens the inputs, reads the header, and looks at the words of the command. 0; or an exit status, and what is wrong
  * was said. `syntax` is copied; `opt` and `words` must outlive the feed. */
 int feed_open(struct feed **out, const struct feed_options *opt, const struct record_syntax *syntax,
               char **words, int stop_fd);
@@ -27,8 +44,11 @@ void feed_free(struct feed *feed);
 int feed_next(struct plan *out, void *feed, uint64_t seq, weir_message *message);
 uint64_t feed_position(void *feed);
 
-/* Bytes of the input; 0: not known. */
+/* Bytes of the input, or tasks from lists; 0: not known. */
 int64_t feed_size(const struct feed *feed);
+
+/* The files that are read, as device and inode; -1: no such one. */
+int feed_input(const struct feed *feed, size_t index, uint64_t *device, uint64_t *inode);
 
 /* Whether every task runs the command that is written first. */
 bool feed_command_is_fixed(const struct feed *feed);

@@ -2,15 +2,15 @@
  * SPDX-License-Identifier: MIT */
 #include "cli/input/key.h"
 
+#include "cli/input/regex.h"
 #include "cli/input/template.h"
 #include "cli/opt/refuse.h"
 
 #include <inttypes.h>
-#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_MAX = 4096, CAPTURES_MAX = 9 };
+enum { KEY_MAX = 4096 };
 
 enum key_kind { KEY_FIELD, KEY_REGEX, KEY_HOST, KEY_TEMPLATE };
 
@@ -18,7 +18,7 @@ struct key_rule {
     enum key_kind kind;
     char *field;           /* KEY_FIELD; KEY_HOST: whose URL, NULL: the record's */
     bool host_field_first; /* KEY_HOST: an object may have a member of that name */
-    regex_t regex;
+    struct regex *regex;
     struct template *template;
 };
 
@@ -93,21 +93,18 @@ static int set_field(struct key_rule *rule, const char *name, const struct recor
 
 static int set_regex(struct key_rule *rule, const char *spec, size_t length, weir_message *message)
 {
-    char *pattern = strndup(spec + 1, length - 2), reason[128];
-    int error;
+    char *pattern = strndup(spec + 1, length - 2);
+    weir_message reason = { "" };
+    int rc;
 
     if (!pattern)
         return WEIR_ENOMEM;
-    error = regcomp(&rule->regex, pattern, REG_EXTENDED);
+    rule->kind = KEY_REGEX;
+    rc = regex_new(&rule->regex, pattern, &reason);
     free(pattern);
-    if (!error) {
-        rule->kind = KEY_REGEX; /* there is something to free now */
-        return 0;
-    }
-    if (error == REG_ESPACE)
-        return WEIR_ENOMEM;
-    regerror(error, &rule->regex, reason, sizeof(reason));
-    return refuse(message, "--group-by: %.200s: %s", spec, reason);
+    if (rc == WEIR_EINVAL)
+        refuse(message, "--group-by: %.200s: %.200s", spec, reason.text);
+    return rc;
 }
 
 static int set_template(struct key_rule *rule, const char *spec, const struct record_syntax *syntax,
@@ -179,8 +176,7 @@ void key_rule_free(struct key_rule *rule)
 {
     if (!rule)
         return;
-    if (rule->kind == KEY_REGEX)
-        regfree(&rule->regex);
+    regex_free(rule->regex);
     template_free(rule->template);
     free(rule->field);
     free(rule);
@@ -214,37 +210,21 @@ static int copy_key(char **out, const struct span *key, bool lower)
     return 0;
 }
 
-/* regexec on a text without a final zero. */
-static int match_text(const regex_t *regex, const char *text, size_t length, size_t count,
-                      regmatch_t *found)
+/* The first capture that took part; without captures the whole match. */
+static int match(struct span *out, const struct key_rule *rule, const struct record *record)
 {
-#ifdef REG_STARTEND
-    found[0].rm_so = 0;
-    found[0].rm_eo = (regoff_t)length;
-    return regexec(regex, text, count, found, REG_STARTEND);
-#else
-    char *copy = strndup(text, length);
-    int rc = copy ? regexec(regex, copy, count, found, 0) : REG_ESPACE;
+    struct span found[1 + REGEX_CAPTURES_MAX];
+    size_t captures = regex_captures(rule->regex), which = captures ? 1 : 0;
+    int rc = regex_match(rule->regex, found, record->text, record->length);
 
-    free(copy);
-    return rc;
-#endif
-}
-
-static struct span match(const struct key_rule *rule, const struct record *record)
-{
-    regmatch_t found[1 + CAPTURES_MAX];
-    size_t captures = rule->regex.re_nsub < CAPTURES_MAX ? rule->regex.re_nsub : CAPTURES_MAX;
-    size_t which = captures ? 1 : 0;
-
-    if (match_text(&rule->regex, record->text, record->length, 1 + captures, found) != 0)
-        return (struct span){ "", 0 };
-    while (which < captures && found[which].rm_so < 0)
+    *out = (struct span){ "", 0 };
+    if (rc <= 0)
+        return rc;
+    while (which < captures && !found[which].text)
         which++;
-    if (found[which].rm_so < 0)
-        return (struct span){ "", 0 };
-    return (struct span){ record->text + found[which].rm_so,
-                          (size_t)(found[which].rm_eo - found[which].rm_so) };
+    if (found[which].text)
+        *out = found[which];
+    return 0;
 }
 
 /* Which text the key comes from, before a host is looked for in it. */
@@ -316,8 +296,9 @@ int key_of(char **out, const struct key_rule *rule, const struct record *record,
     case KEY_TEMPLATE:
         return template_key(out, rule, record, syntax, message);
     case KEY_REGEX:
-        key = match(rule, record);
-        rc = check_key(&key, record->line, message);
+        rc = match(&key, rule, record);
+        if (rc == 0)
+            rc = check_key(&key, record->line, message);
         return rc < 0 ? rc : copy_key(out, &key, false);
     case KEY_FIELD:
     case KEY_HOST:

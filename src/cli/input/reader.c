@@ -25,6 +25,8 @@ struct reader {
     char *name;
     int fd, stop_fd;
     char separator;
+    const char *ending; /* of several bytes, in place of the separator; NULL: none */
+    size_t ending_length;
     bool ended;       /* the input did */
     bool past_mark;   /* no byte order mark is to be expected any more */
     uint64_t line;    /* number of the line at begin */
@@ -57,6 +59,12 @@ int reader_new(struct reader **out, int fd, const char *name, char separator,
     }
     *out = reader;
     return 0;
+}
+
+void reader_set_end(struct reader *reader, const char *text, size_t length)
+{
+    reader->ending = text;
+    reader->ending_length = length;
 }
 
 void reader_free(struct reader *reader)
@@ -165,6 +173,22 @@ static bool pass_mark(struct reader *reader)
     return true;
 }
 
+/* The same for an ending of several bytes, which may be there in part only. */
+static const char *find_text(struct reader *reader)
+{
+    const char *from = reader->buffer + reader->scanned;
+    size_t length = reader->end - reader->scanned, keep = reader->ending_length - 1;
+    const char *found = memmem(from, length, reader->ending, reader->ending_length);
+
+    if (found)
+        reader->scanned = (size_t)(found - reader->buffer);
+    else if (reader->ended)
+        reader->scanned = reader->end;
+    else if (length > keep)
+        reader->scanned = reader->end - keep;
+    return found;
+}
+
 /* Where the record at begin ends; NULL: not in the buffer. */
 static const char *find_end(struct reader *reader)
 {
@@ -179,6 +203,8 @@ static const char *find_end(struct reader *reader)
         found = csv_row_end(&reader->place, from, length,
                             reader->syntax->delimiter ? reader->syntax->delimiter : ',',
                             reader->separator);
+    else if (reader->ending)
+        return find_text(reader);
     else
         found = memchr(from, reader->separator, length);
     reader->scanned = found ? (size_t)(found - reader->buffer) : reader->end;
@@ -250,6 +276,11 @@ static int too_long(const struct reader *reader, weir_message *message)
                   reader->place == CSV_QUOTED ? "; is a quote never closed?" : "");
 }
 
+static size_t ending_size(const struct reader *reader)
+{
+    return reader->ending ? reader->ending_length : 1;
+}
+
 int reader_next(struct record *out, struct reader *reader, weir_message *message)
 {
     for (;;) {
@@ -260,7 +291,7 @@ int reader_next(struct record *out, struct reader *reader, weir_message *message
         if (length > READER_RECORD_MAX)
             return too_long(reader, message);
         if (found || (reader->ended && length)) {
-            rc = take_or_skip(out, reader, length, found != NULL);
+            rc = take_or_skip(out, reader, length, found ? ending_size(reader) : 0);
             if (rc)
                 return rc;
         } else if (reader->ended) {

@@ -15,6 +15,9 @@ struct reader;
 int reader_new(struct reader **out, int fd, const char *name, char separator,
                const struct record_syntax *syntax, int stop_fd);
 
+/* Plain lines end with this text instead of the separator; it must outlive the reader. */
+void reader_set_end(struct reader *reader, const char *text, size_t length);
+
 /* The next record, not split yet: 1, and the caller owns it (record_fini); 0 at the end of the input.
  * WEIR_ECANCELED: stop_fd was readable when more input was needed; nothing is lost by asking again.
  * WEIR_EINVAL (a record too long) or another negative errno (a read failed): with a sentence. WEIR_ENOMEM.

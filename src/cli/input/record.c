@@ -10,6 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+int record_too_wide(const struct record *record, weir_message *message)
+{
+    return refuse(message, "line %" PRIu64 " has more than %d columns", record->line,
+                  RECORD_FIELDS_MAX);
+}
+
 /* ---- lines --------------------------------------------------------------------------------------- */
 
 static bool is_blank(char c)
@@ -31,11 +37,13 @@ static size_t count_words(const struct record *record)
 }
 
 /* Runs of blanks separate; those at both ends mean nothing. */
-static int split_at_blanks(struct record *record)
+static int split_at_blanks(struct record *record, weir_message *message)
 {
     const char *at = record->text, *end = at + record->length, *from;
     size_t count = count_words(record);
 
+    if (count > RECORD_FIELDS_MAX)
+        return record_too_wide(record, message);
     record->fields = malloc((count + 1) * sizeof(record->fields[0]));
     if (!record->fields)
         return WEIR_ENOMEM;
@@ -50,13 +58,15 @@ static int split_at_blanks(struct record *record)
 }
 
 /* Each delimiter separates two fields, so there is always one field at least. */
-static int split_at(struct record *record, char delimiter)
+static int split_at(struct record *record, char delimiter, weir_message *message)
 {
     const char *at = record->text, *end = at + record->length;
     size_t count = 1;
 
     for (size_t i = 0; i < record->length; i++)
         count += record->text[i] == delimiter;
+    if (count > RECORD_FIELDS_MAX)
+        return record_too_wide(record, message);
     record->fields = malloc(count * sizeof(record->fields[0]));
     if (!record->fields)
         return WEIR_ENOMEM;
@@ -66,6 +76,29 @@ static int split_at(struct record *record, char delimiter)
             stop = end;
         record->fields[record->field_count++] = (struct span){ at, (size_t)(stop - at) };
         at = stop + 1;
+    }
+    return 0;
+}
+
+/* The same with a delimiter of several bytes. */
+static int split_at_text(struct record *record, const char *delimiter, weir_message *message)
+{
+    const char *at = record->text, *end = at + record->length;
+    size_t size = strlen(delimiter), count = 1;
+
+    for (const char *p = at; (p = memmem(p, (size_t)(end - p), delimiter, size)); p += size)
+        count++;
+    if (count > RECORD_FIELDS_MAX)
+        return record_too_wide(record, message);
+    record->fields = malloc(count * sizeof(record->fields[0]));
+    if (!record->fields)
+        return WEIR_ENOMEM;
+    while (record->field_count < count) {
+        const char *stop = memmem(at, (size_t)(end - at), delimiter, size);
+        if (!stop)
+            stop = end;
+        record->fields[record->field_count++] = (struct span){ at, (size_t)(stop - at) };
+        at = stop + size;
     }
     return 0;
 }
@@ -87,10 +120,10 @@ static size_t unescape(char *out, const struct span *field)
     return used;
 }
 
-static int split_tsv(struct record *record, char delimiter)
+static int split_tsv(struct record *record, char delimiter, weir_message *message)
 {
     char *out;
-    int rc = split_at(record, delimiter);
+    int rc = split_at(record, delimiter, message);
 
     if (rc < 0 || !memchr(record->text, '\\', record->length))
         return rc;
@@ -138,16 +171,22 @@ int record_split(struct record *record, const struct record_syntax *syntax, weir
     char delimiter = syntax->delimiter;
     int rc = 0;
 
+    if (record->is_split)
+        return 0;
     forget_fields(record);
     switch (syntax->form) {
     case FORM_LINES:
-        rc = delimiter ? split_at(record, delimiter) : split_at_blanks(record);
+        if (syntax->delimiter_text)
+            rc = split_at_text(record, syntax->delimiter_text, message);
+        else
+            rc =
+                delimiter ? split_at(record, delimiter, message) : split_at_blanks(record, message);
         break;
     case FORM_CSV:
         rc = csv_split(record, delimiter ? delimiter : ',', message);
         break;
     case FORM_TSV:
-        rc = split_tsv(record, delimiter ? delimiter : '\t');
+        rc = split_tsv(record, delimiter ? delimiter : '\t', message);
         break;
     case FORM_JSONL:
         rc = check_object(record, message);

@@ -3,6 +3,8 @@
 #ifndef WR_CLI_RECORD_H
 #define WR_CLI_RECORD_H
 
+#include "cli/plan.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,14 +21,9 @@ enum record_form {
 struct record_syntax {
     enum record_form form;
     char delimiter; /* between fields; 0: the form's own (blanks, ',', tab)                   */
-    char **names;   /* of columns, from the header; NULL: columns have numbers only           */
+    const char *delimiter_text; /* FORM_LINES: of several bytes; NULL: none                   */
+    char **names; /* of columns, from the header; NULL: columns have numbers only           */
     size_t name_count;
-};
-
-/* Text that need not end with a zero byte and may contain some. */
-struct span {
-    const char *text;
-    size_t length;
 };
 
 struct record {
@@ -35,12 +32,18 @@ struct record {
     uint64_t line; /* number of its first line, from 1, for messages                          */
     struct span *fields; /* FORM_LINES/CSV/TSV: decoded columns. Filled by record_split        */
     size_t field_count;
+    bool is_split; /* the fields did not come from the text: record_split leaves them alone   */
     char *decoded; /* what fields point into, where they differ from text; owned, or NULL     */
 };
+
+enum { RECORD_FIELDS_MAX = 100000 }; /* more are refused: each takes memory */
 
 /* Finds the fields. 0, or WEIR_EINVAL with a sentence ("line 7: a quote is never closed"), or
  * WEIR_ENOMEM. A record of FORM_JSONL is checked to be an object. */
 int record_split(struct record *record, const struct record_syntax *syntax, weir_message *message);
+
+/* Refuses a record of more than RECORD_FIELDS_MAX columns. */
+int record_too_wide(const struct record *record, weir_message *message);
 
 /* Looks up a field of a record that was split: by a header's name, by column number from 1 ("3"), or, in JSON,
  * by a member's name, a.b for nested ones, a.0 for the first element of an array. Strings come decoded,

@@ -9,43 +9,77 @@
 
 /* ---- placeholders -------------------------------------------------------------------------------- */
 
+static bool is_text(const char *text, size_t length, const char *known)
+{
+    return strlen(known) == length && memcmp(known, text, length) == 0;
+}
+
 static bool known_word(enum placeholder_kind *kind, const char *name, size_t length)
 {
     static const struct {
         const char *name;
         enum placeholder_kind kind;
     } known[] = {
-        { "", HOLDS_RECORD },      { ".", HOLDS_STEM },       { "/", HOLDS_BASE },
-        { "//", HOLDS_DIRECTORY }, { "/.", HOLDS_BASE_STEM }, { "key", HOLDS_KEY },
-        { "seq", HOLDS_SEQ },
+        { "key", HOLDS_KEY }, { "seq", HOLDS_SEQ }, { "#", HOLDS_SEQ }, { "%", HOLDS_SLOT }
     };
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (strlen(known[i].name) == length && memcmp(known[i].name, name, length) == 0) {
+        if (is_text(name, length, known[i].name)) {
             *kind = known[i].kind;
             return true;
         }
     return false;
 }
 
-size_t placeholder_at(enum placeholder_kind *kind, const char *at, const char *end,
+/* The longest ending of the text that names a part of a path; answers its length. */
+static size_t part_at_end(enum path_part *part, const char *text, size_t length)
+{
+    static const struct {
+        const char *name;
+        enum path_part part;
+    } known[] = {
+        { "//", PART_DIRECTORY }, { "/.", PART_BASE_STEM }, { "/", PART_BASE }, { ".", PART_STEM }
+    };
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        size_t n = strlen(known[i].name);
+        if (n <= length && memcmp(text + length - n, known[i].name, n) == 0) {
+            *part = known[i].part;
+            return n;
+        }
+    }
+    *part = PART_WHOLE;
+    return 0;
+}
+
+/* What a text in braces holds; false: nothing. */
+static bool hold(struct held *held, const char *text, size_t length,
+                 const struct record_syntax *syntax)
+{
+    size_t ending;
+
+    *held = (struct held){ .kind = HOLDS_FIELD, .name_length = length };
+    if (known_word(&held->kind, text, length) || record_may_have(syntax, text, length))
+        return true;
+    ending = part_at_end(&held->part, text, length);
+    held->name_length = length - ending;
+    if (held->name_length)
+        return ending && record_may_have(syntax, text, held->name_length);
+    held->kind = HOLDS_RECORD;
+    return true;
+}
+
+size_t placeholder_at(struct held *held, const char *at, const char *end,
                       const struct record_syntax *syntax)
 {
     const char *close;
-    size_t length;
 
     if (at == end || *at != '{')
         return 0;
     close = memchr(at, '}', (size_t)(end - at));
-    if (!close)
+    if (!close || !hold(held, at + 1, (size_t)(close - at) - 1, syntax))
         return 0;
-    length = (size_t)(close - at) - 1;
-    if (!known_word(kind, at + 1, length)) {
-        if (!record_may_have(syntax, at + 1, length))
-            return 0;
-        *kind = HOLDS_FIELD;
-    }
-    return length + 2;
+    return (size_t)(close - at) + 1;
 }
 
 /* ---- names --------------------------------------------------------------------------------------- */
@@ -65,14 +99,53 @@ static bool is_name(const char *name, size_t length)
     return letters;
 }
 
+/* Placeholders of GNU parallel's that are not ours, and what to write; NULL: it is none. */
+static const char *foreign_form(const char *at, const char *end)
+{
+    static const struct {
+        const char *form, *meant;
+    } known[] = {
+        { "..", "{.} leaves out one extension; use --shell for more" },
+        { "...", "{.} leaves out one extension; use --shell for more" },
+        { "/..", "{/.} leaves out one extension; use --shell for more" },
+        { "/...", "{/.} leaves out one extension; use --shell for more" },
+        { "+/", "use --shell for this" },
+        { "+.", "use --shell for the extension: ${x##*.}" },
+        { "+..", "use --shell for the extension" },
+        { "+...", "use --shell for the extension" },
+        { "##", "the number of all tasks is not known while the input is read" },
+        { "0", "columns count from 1; {} is the whole record" },
+        { "0#", "{#} is the number of the task" },
+        { "-1", "columns count from 1, from the left" },
+        { "-2", "columns count from 1, from the left" },
+        { "SEQ", "{seq} is the number of the task" },
+        { "KEY", "{key} is the group" },
+        { "slot", "{%} is the number of the slot" },
+    };
+    const char *close = at < end && *at == '{' ? memchr(at, '}', (size_t)(end - at)) : NULL;
+
+    if (!close)
+        return NULL;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (is_text(at + 1, (size_t)(close - at) - 1, known[i].form))
+            return known[i].meant;
+    if (close - at > 3 && at[1] == '=' && close[-1] == '=')
+        return "there are no Perl expressions; use --shell";
+    return NULL;
+}
+
 size_t template_name_at(const char *at, const char *end, const struct record_syntax *syntax)
 {
     const char *close = at < end && *at == '{' ? memchr(at, '}', (size_t)(end - at)) : NULL;
-    enum placeholder_kind kind;
+    struct held held;
+    size_t length = close ? (size_t)(close - at) - 1 : 0;
 
-    if (!close || !is_name(at + 1, (size_t)(close - at) - 1))
+    if (foreign_form(at, end))
+        return length + 2;
+    if (!close ||
+        !(is_name(at + 1, length) || is_text(at + 1, length, "#") || is_text(at + 1, length, "%")))
         return 0;
-    return syntax->names || placeholder_at(&kind, at, end, syntax) ? (size_t)(close - at) + 1 : 0;
+    return syntax->names || placeholder_at(&held, at, end, syntax) ? length + 2 : 0;
 }
 
 /* The header's names, as many as fit; the others are counted. */
@@ -101,11 +174,16 @@ static void list_names(char *text, size_t size, const struct record_syntax *synt
 int template_refuse_unknown(const char *at, const char *end, const struct record_syntax *syntax,
                             weir_message *message)
 {
-    size_t length = syntax->names ? template_name_at(at, end, syntax) : 0;
+    const char *meant = foreign_form(at, end);
+    size_t length = syntax->names || meant ? template_name_at(at, end, syntax) : 0;
     char names[256];
 
     if (!length)
         return 0;
+    if (meant)
+        return refuse(message, "%.*s: no such placeholder: %s; for the text itself write \\%.*s",
+                      length < 80 ? (int)length : 80, at, meant, length < 80 ? (int)length : 80,
+                      at);
     list_names(names, sizeof(names), syntax);
     return refuse(message, "%.*s: no such column; %s; for the text itself write \\%.*s",
                   length < 80 ? (int)length : 80, at, names, length < 80 ? (int)length : 80, at);
@@ -119,16 +197,15 @@ static void *roomy(void *array, size_t count, size_t size)
     return realloc(array, (count ? 2 * count : 1) * size);
 }
 
-int template_add_placeholder(size_t *index, struct template *template, enum placeholder_kind kind,
-                             const char *at, size_t length)
+int template_add_placeholder(size_t *index, struct template *template, const struct held *held,
+                             const char *at)
 {
-    struct placeholder new = { .kind = kind }, *larger;
+    struct placeholder new = { .kind = held->kind, .part = held->part }, *larger;
 
     for (size_t i = 0; i < template->placeholder_count; i++) {
         const struct placeholder *old = &template->placeholders[i];
-        if (old->kind == kind &&
-            (kind != HOLDS_FIELD ||
-             (strlen(old->name) == length - 2 && memcmp(old->name, at + 1, length - 2) == 0))) {
+        if (old->kind == held->kind && old->part == held->part &&
+            (held->kind != HOLDS_FIELD || is_text(at + 1, held->name_length, old->name))) {
             *index = i;
             return 0;
         }
@@ -137,8 +214,8 @@ int template_add_placeholder(size_t *index, struct template *template, enum plac
     if (!larger)
         return WEIR_ENOMEM;
     template->placeholders = larger;
-    if (kind == HOLDS_FIELD) {
-        new.name = strndup(at + 1, length - 2);
+    if (held->kind == HOLDS_FIELD) {
+        new.name = strndup(at + 1, held->name_length);
         if (!new.name)
             return WEIR_ENOMEM;
     }
@@ -147,30 +224,45 @@ int template_add_placeholder(size_t *index, struct template *template, enum plac
     return 0;
 }
 
+static unsigned need_of(const struct placeholder *placeholder)
+{
+    switch (placeholder->kind) {
+    case HOLDS_FIELD:
+        return TEMPLATE_NEEDS_FIELDS;
+    case HOLDS_KEY:
+        return TEMPLATE_NEEDS_KEY;
+    case HOLDS_SEQ:
+        return TEMPLATE_NEEDS_SEQ;
+    case HOLDS_SLOT:
+        return TEMPLATE_NEEDS_SLOT;
+    case HOLDS_RECORD:
+        break;
+    }
+    return TEMPLATE_NEEDS_RECORD;
+}
+
 unsigned template_needs(const struct template *template)
 {
     unsigned needs = 0;
 
     for (size_t i = 0; i < template->placeholder_count; i++)
-        switch (template->placeholders[i].kind) {
-        case HOLDS_FIELD:
-            needs |= TEMPLATE_NEEDS_FIELDS;
-            break;
-        case HOLDS_KEY:
-            needs |= TEMPLATE_NEEDS_KEY;
-            break;
-        case HOLDS_SEQ:
-            needs |= TEMPLATE_NEEDS_SEQ;
-            break;
-        case HOLDS_RECORD:
-        case HOLDS_STEM:
-        case HOLDS_BASE:
-        case HOLDS_DIRECTORY:
-        case HOLDS_BASE_STEM:
-            needs |= TEMPLATE_NEEDS_RECORD;
-            break;
-        }
+        needs |= need_of(&template->placeholders[i]);
     return needs;
+}
+
+unsigned template_word_needs(const struct template *template, size_t word)
+{
+    unsigned needs = 0;
+
+    for (size_t i = template->word_start[word]; i < template->word_start[word + 1]; i++)
+        if (!template->pieces[i].text)
+            needs |= need_of(&template->placeholders[template->pieces[i].placeholder]);
+    return needs;
+}
+
+size_t template_words(const struct template *template)
+{
+    return template->word_count;
 }
 
 /* ---- words --------------------------------------------------------------------------------------- */
@@ -213,7 +305,8 @@ int template_add_reference(struct template *template, size_t placeholder)
 static int add_record(struct template *template)
 {
     size_t index;
-    int rc = template_add_placeholder(&index, template, HOLDS_RECORD, NULL, 0);
+    int rc =
+        template_add_placeholder(&index, template, &(struct held){ .kind = HOLDS_RECORD }, NULL);
 
     if (rc == 0)
         rc = template_open_word(template);
@@ -227,7 +320,8 @@ static int parse_word(struct template *template, const char *text, size_t length
     int rc = template_open_word(template);
 
     while (rc == 0 && (at = memchr(at, '{', (size_t)(end - at)))) {
-        enum placeholder_kind kind;
+        bool variable = at > text && at[-1] == '$'; /* for sh -c */
+        struct held held;
         size_t index, taken;
 
         if (at > literal && at[-1] == '\\' && template_name_at(at, end, syntax)) {
@@ -235,16 +329,18 @@ static int parse_word(struct template *template, const char *text, size_t length
             literal = at++;
             continue;
         }
-        taken = placeholder_at(&kind, at, end, syntax);
+        taken = placeholder_at(&held, at, end, syntax);
+        if (taken && variable && (at[1] == '#' || at[1] == '%'))
+            taken = 0;
         if (!taken) {
-            if (at == text || at[-1] != '$') /* else it is a variable, for sh -c */
+            if (!variable)
                 rc = template_refuse_unknown(at, end, syntax, message);
             at++;
             continue;
         }
         rc = template_add_text(template, literal, (size_t)(at - literal));
         if (rc == 0)
-            rc = template_add_placeholder(&index, template, kind, at, taken);
+            rc = template_add_placeholder(&index, template, &held, at);
         if (rc == 0)
             rc = template_add_reference(template, index);
         at += taken;
@@ -288,14 +384,18 @@ int template_new(struct template **out, char *const *words, size_t count,
     if (!template)
         return WEIR_ENOMEM;
     rc = parse_words(template, words, count, syntax, message);
-    if (rc == 0 && append &&
-        !(template_needs(template) & (TEMPLATE_NEEDS_RECORD | TEMPLATE_NEEDS_FIELDS)))
+    if (rc == 0 && append && !template_needs(template))
         rc = add_record(template);
     if (rc < 0)
         template_free(template);
     else
         *out = template;
     return rc;
+}
+
+bool template_nests_code(const struct template *template)
+{
+    return template->nested_code;
 }
 
 bool template_command_is_fixed(const struct template *template)

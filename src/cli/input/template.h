@@ -1,7 +1,8 @@
 /* Command templates: words with placeholders, filled per record into an argument vector.
  *
- *     {}      the record           {1} {name}  a field         {key}  its group      {seq}  its number
+ *     {}      the record           {1} {name}  a field         {key}  its group      {seq} {#}  its number
  *     {.}     without extension    {/}  last part of the path  {//}   its directory  {/.}  last part, no ext.
+ *     {1/.} {name//}  the same of a field                      {%}    the number of the slot it runs in
  *
  * Anything else in braces stays as it is, so awk '{print $1}' needs no quoting of ours. But a name (letters, digits,
  * _ and -) that a known header lacks is refused: most likely it is misspelt. \{name} is the text {name}.
@@ -21,10 +22,11 @@ struct template_values {
     const struct record_syntax *syntax;
     const char *key;
     uint64_t seq;
+    bool as_written;   /* {seq} and {%} stay as they are: for the journal */
+    struct plan *plan; /* gets the holes of {%}; NULL: none wanted        */
 };
 
-/* Parses words[0..count). `append`: if no word has a placeholder that depends on the record ({}, a
- * field, a path part), one more word {} follows. 0, WEIR_ENOMEM, or WEIR_EINVAL with a sentence. */
+/* Parses words[0..count). `append`: if no word has a placeholder, one more word {} follows. 0, WEIR_ENOMEM, or WEIR_EINVAL with a sentence. */
 int template_new(struct template **out, char *const *words, size_t count,
                  const struct record_syntax *syntax, bool append, weir_message *message);
 
@@ -35,11 +37,11 @@ int template_new(struct template **out, char *const *words, size_t count,
  * hands it to something that runs code: eval, another sh -c, ssh, an awk program.
  *
  * ${name} and \{} are the shell's own and left alone; \{name} is the text {name} also within quotes. WEIR_EINVAL:
- * a placeholder where the shell would not replace it (a here-document with quoted end mark, ${} and the like),
- * or {} would have to be appended where it would be run as a command. template_fill then answers shell, -c,
+ * a placeholder where the shell would not replace it (a here-document with quoted end mark, ${} and the like).
+ * Nothing is appended. template_fill then answers shell, -c,
  * script, sh, value... */
 int template_new_shell(struct template **out, const char *shell, char *const *words, size_t count,
-                       const struct record_syntax *syntax, bool append, weir_message *message);
+                       const struct record_syntax *syntax, weir_message *message);
 
 /* What a record must bring: an OR of these. Fields: record_split was called. */
 enum {
@@ -47,8 +49,17 @@ enum {
     TEMPLATE_NEEDS_FIELDS = 2,
     TEMPLATE_NEEDS_KEY = 4,
     TEMPLATE_NEEDS_SEQ = 8,
+    TEMPLATE_NEEDS_SLOT = 16,
 };
 unsigned template_needs(const struct template *template);
+
+/* The same for one word of those that template_fill answers, of template_words. */
+unsigned template_word_needs(const struct template *template, size_t word);
+size_t template_words(const struct template *template);
+
+/* Whether a value becomes part of a script that another shell runs, as in --shell -- "sh -c 'echo {}'": it is code
+ * there, and not safe. */
+bool template_nests_code(const struct template *template);
 
 /* Whether the first word has no placeholder, so that the command can be looked for before any record. */
 bool template_command_is_fixed(const struct template *template);

@@ -99,13 +99,21 @@ static void filling_fini(struct filling *filling, size_t count)
 /* What the braces said, for messages. */
 static const char *label_of(const struct placeholder *placeholder)
 {
-    static const char *const labels[] = {
-        [HOLDS_RECORD] = "",      [HOLDS_STEM] = ".",       [HOLDS_BASE] = "/",
-        [HOLDS_DIRECTORY] = "//", [HOLDS_BASE_STEM] = "/.", [HOLDS_KEY] = "key",
-        [HOLDS_SEQ] = "seq",
-    };
+    static const char *const parts[] = { "", ".", "/", "//", "/." };
 
-    return placeholder->kind == HOLDS_FIELD ? placeholder->name : labels[placeholder->kind];
+    switch (placeholder->kind) {
+    case HOLDS_FIELD:
+        return placeholder->name;
+    case HOLDS_KEY:
+        return "key";
+    case HOLDS_SEQ:
+        return "seq";
+    case HOLDS_SLOT:
+        return "%";
+    case HOLDS_RECORD:
+        break;
+    }
+    return parts[placeholder->part];
 }
 
 /* Nothing that a shell's arithmetic would take for a name, a subscript or an operator. */
@@ -130,7 +138,8 @@ static int check_value(const struct placeholder *placeholder, struct span value,
         return refuse(message,
                       "line %" PRIu64 ": {%.80s} contains a zero byte, which an argument cannot",
                       line, label_of(placeholder));
-    if (placeholder->numeric && !is_number(value))
+    if (placeholder->numeric && placeholder->kind != HOLDS_SLOT && placeholder->kind != HOLDS_SEQ &&
+        !is_number(value))
         return refuse(message,
                       "line %" PRIu64
                       ": {%.80s} is used in shell arithmetic, but is not a whole number",
@@ -138,41 +147,56 @@ static int check_value(const struct placeholder *placeholder, struct span value,
     return 0;
 }
 
+static struct span part_of(struct span path, enum path_part part)
+{
+    switch (part) {
+    case PART_STEM:
+        return stem_of(path);
+    case PART_BASE:
+        return base_of(path);
+    case PART_DIRECTORY:
+        return directory_of(path);
+    case PART_BASE_STEM:
+        return stem_of(base_of(path));
+    case PART_WHOLE:
+        break;
+    }
+    return path;
+}
+
+static struct span text_span(const char *text)
+{
+    return (struct span){ text, strlen(text) };
+}
+
 static int find_value(struct filling *filling, size_t index, const struct placeholder *placeholder,
                       const struct template_values *values, weir_message *message)
 {
-    struct span record = { values->record->text, values->record->length };
     struct span *value = &filling->values[index];
+    int rc = 0;
 
     switch (placeholder->kind) {
     case HOLDS_RECORD:
-        *value = record;
-        break;
-    case HOLDS_STEM:
-        *value = stem_of(record);
-        break;
-    case HOLDS_BASE:
-        *value = base_of(record);
-        break;
-    case HOLDS_DIRECTORY:
-        *value = directory_of(record);
-        break;
-    case HOLDS_BASE_STEM:
-        *value = stem_of(base_of(record));
+        *value = (struct span){ values->record->text, values->record->length };
         break;
     case HOLDS_KEY:
-        *value = (struct span){ values->key ? values->key : "", 0 };
-        value->length = strlen(value->text);
+        *value = text_span(values->key ? values->key : "");
         break;
     case HOLDS_SEQ:
         snprintf(filling->seq, sizeof(filling->seq), "%" PRIu64, values->seq);
-        *value = (struct span){ filling->seq, strlen(filling->seq) };
+        *value = text_span(values->as_written ? "{seq}" : filling->seq);
+        break;
+    case HOLDS_SLOT:
+        *value = text_span(values->as_written ? "{%}" : "");
         break;
     case HOLDS_FIELD:
-        return record_field(value, &filling->owned[index], values->record, values->syntax,
-                            placeholder->name, message);
+        rc = record_field(value, &filling->owned[index], values->record, values->syntax,
+                          placeholder->name, message);
+        break;
     }
-    return 0;
+    if (rc == 0)
+        *value = part_of(*value, placeholder->part);
+    return rc;
 }
 
 static int find_values(struct filling *filling, const struct template *template,
@@ -237,6 +261,28 @@ static char **write_words(const struct template *template, const struct filling 
     return words;
 }
 
+/* Notes where the numbers of slots go. */
+static int find_holes(struct plan *plan, const struct template *template,
+                      const struct filling *filling)
+{
+    for (size_t w = 0; w < template->word_count; w++) {
+        size_t offset = 0;
+        for (size_t i = template->word_start[w]; i < template->word_start[w + 1]; i++) {
+            const struct piece *piece = &template->pieces[i];
+            struct plan_hole *larger;
+            offset += piece_value(filling, piece).length;
+            if (piece->text || template->placeholders[piece->placeholder].kind != HOLDS_SLOT)
+                continue;
+            larger = realloc(plan->hole, (plan->holes + 1) * sizeof(*larger));
+            if (!larger)
+                return WEIR_ENOMEM;
+            plan->hole = larger;
+            plan->hole[plan->holes++] = (struct plan_hole){ w, offset };
+        }
+    }
+    return 0;
+}
+
 int template_fill(char ***out, const struct template *template,
                   const struct template_values *values, weir_message *message)
 {
@@ -251,6 +297,8 @@ int template_fill(char ***out, const struct template *template,
         *out = write_words(template, &filling);
         rc = *out ? 0 : WEIR_ENOMEM;
     }
+    if (rc == 0 && values->plan && template_needs(template) & TEMPLATE_NEEDS_SLOT)
+        rc = find_holes(values->plan, template, &filling);
     filling_fini(&filling, template->placeholder_count);
     return rc;
 }

@@ -6,19 +6,33 @@
 #include "cli/input/template.h"
 
 enum placeholder_kind {
-    HOLDS_RECORD,    /* {}   */
-    HOLDS_STEM,      /* {.}  */
-    HOLDS_BASE,      /* {/}  */
-    HOLDS_DIRECTORY, /* {//} */
-    HOLDS_BASE_STEM, /* {/.} */
-    HOLDS_FIELD,
+    HOLDS_RECORD, /* {}            */
+    HOLDS_FIELD,  /* {1}, {name}   */
     HOLDS_KEY,
-    HOLDS_SEQ,
+    HOLDS_SEQ,  /* {seq}, {#}    */
+    HOLDS_SLOT, /* {%}           */
+};
+
+/* Of the record or a field, taken as a path. */
+enum path_part {
+    PART_WHOLE,
+    PART_STEM,      /* {.}  */
+    PART_BASE,      /* {/}  */
+    PART_DIRECTORY, /* {//} */
+    PART_BASE_STEM, /* {/.} */
+};
+
+/* What stands in braces. */
+struct held {
+    enum placeholder_kind kind;
+    enum path_part part;
+    size_t name_length; /* HOLDS_FIELD: the name is behind the opening brace */
 };
 
 /* Each distinct one stands once in a template. */
 struct placeholder {
     enum placeholder_kind kind;
+    enum path_part part;
     char *name;   /* of a field; owned */
     bool numeric; /* used in arithmetic: only a number may stand here */
 };
@@ -37,25 +51,27 @@ struct template
     struct piece *pieces;
     size_t *word_start;
     size_t placeholder_count, piece_count, word_count;
-    char *text; /* what pieces point into */
+    char *text;       /* what pieces point into */
+    bool nested_code; /* a value is part of a script for another shell */
 };
 
-/* Where a placeholder begins, at a brace: its length with both braces, its kind, its name in between. 0: what
- * is in braces is none. */
-size_t placeholder_at(enum placeholder_kind *kind, const char *at, const char *end,
+/* Where a placeholder begins, at a brace: its length with both braces, and what it holds. 0: what is in braces is
+ * none. */
+size_t placeholder_at(struct held *held, const char *at, const char *end,
                       const struct record_syntax *syntax);
 
 /* The same for a name: a placeholder's, or what would be one if the header had it. A backslash before the brace
  * makes text of it. 0: what is in braces is no name, or means nothing here. */
 size_t template_name_at(const char *at, const char *end, const struct record_syntax *syntax);
 
-/* Refuses such a name that the header lacks: most likely it is misspelt. 0: it is none. */
+/* Refuses what looks like a placeholder and is none: a name that the header lacks, or a form of GNU parallel's that
+ * is written otherwise here. 0: it is no such thing. */
 int template_refuse_unknown(const char *at, const char *end, const struct record_syntax *syntax,
                             weir_message *message);
 
 /* Adds a placeholder that placeholder_at found, unless it is there; *index is its place. */
-int template_add_placeholder(size_t *index, struct template *template, enum placeholder_kind kind,
-                             const char *at, size_t length);
+int template_add_placeholder(size_t *index, struct template *template, const struct held *held,
+                             const char *at);
 
 /* Words are added from their first piece to their last. */
 int template_open_word(struct template *template);

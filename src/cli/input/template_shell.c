@@ -5,6 +5,7 @@
  * reference the right way; where a guess is wrong, a value may be split into words, but since the script's
  * text is fixed before any value is known, none can become code.
  * SPDX-License-Identifier: MIT */
+#include "cli/input/shell_use.h"
 #include "cli/input/template_parts.h"
 #include "cli/opt/refuse.h"
 
@@ -31,8 +32,9 @@ struct level {
     char closer;  /* ARITH: ')' or ']' */
     int open;     /* ARITH: parentheses inside. BARE: case words without their esac */
     bool command; /* BARE: a command's first word may follow */
-    const char *word; /* BARE: where the current word began; NULL: between words */
-    size_t mark;      /* HEREDOC: which one */
+    const char *word; /* BARE: where the current word began; NULL: between words. BRACE: the name */
+    const char *first; /* BARE: where the current command began; NULL: none so far */
+    size_t mark;       /* HEREDOC: which one */
 };
 
 struct heredoc {
@@ -53,7 +55,6 @@ struct script {
     struct heredoc pending[PENDING_MAX];
     size_t pending_count, pending_done;
     const char *loose; /* right behind a backslash that stands for itself, in double quotes */
-    size_t appendable; /* what comes later in `out` is not in a comment or here-document */
     int error;
 };
 
@@ -179,8 +180,49 @@ static void put_reference(struct script *s, size_t index)
         s->template->placeholders[index].numeric = true;
 }
 
+/* What the shell does with a value of `length` bytes of script at the cursor: in the innermost ${...} around it, and
+ * in the command around that. */
+static enum shell_use use_here(const struct script *s, size_t length)
+{
+    enum shell_use use = USE_TEXT;
+    int depth = s->depth;
+
+    for (; use == USE_TEXT && depth >= 0; depth--) {
+        const struct level *level = &s->levels[depth];
+        if (level->place == BRACE)
+            use = shell_use_in_braces(level->word, s->at);
+        else if (level->place == BARE || level->place == BACKTICK)
+            return level->first ? shell_use_in_command(level->first, s->at, s->at + length, s->end)
+                                : USE_TEXT;
+        else if (level->place == ARITH || level->place == HEREDOC)
+            return use;
+    }
+    return use;
+}
+
+/* Takes account of that. */
+static void note_use(struct script *s, size_t index, size_t length)
+{
+    switch (use_here(s, length)) {
+    case USE_NUMBER:
+        s->template->placeholders[index].numeric = true;
+        break;
+    case USE_NAME:
+        s->error = refuse(s->message,
+                          "%.*s: a value cannot be the name of a variable (bash would run what is "
+                          "in it): write the name into the script",
+                          (int)length, s->at);
+        break;
+    case USE_CODE:
+        s->template->nested_code = true;
+        break;
+    case USE_TEXT:
+        break;
+    }
+}
+
 /* A placeholder of `length` bytes is at the cursor. */
-static void refer(struct script *s, enum placeholder_kind kind, size_t length)
+static void refer(struct script *s, const struct held *held, size_t length)
 {
     struct level *level = top(s);
     size_t index;
@@ -195,7 +237,9 @@ static void refer(struct script *s, enum placeholder_kind kind, size_t length)
                    (int)length, s->at);
     if (s->error)
         return;
-    s->error = template_add_placeholder(&index, s->template, kind, s->at, length);
+    s->error = template_add_placeholder(&index, s->template, held, s->at);
+    if (!s->error)
+        note_use(s, index, length);
     if (s->error)
         return;
     if (s->loose == s->at) /* or it would take the dollar's meaning away */
@@ -206,12 +250,12 @@ static void refer(struct script *s, enum placeholder_kind kind, size_t length)
 
 static bool refer_if_placeholder(struct script *s)
 {
-    enum placeholder_kind kind;
-    size_t length = placeholder_at(&kind, s->at, s->end, s->syntax);
+    struct held held;
+    size_t length = placeholder_at(&held, s->at, s->end, s->syntax);
     bool is_program = top(s)->place == HEREDOC && top(s)->quoted; /* where nothing is replaced */
 
     if (length)
-        refer(s, kind, length);
+        refer(s, &held, length);
     else if (!is_program)
         s->error = template_refuse_unknown(s->at, s->end, s->syntax, s->message);
     return length > 0 || s->error;
@@ -298,7 +342,6 @@ static bool close_heredoc(struct script *s)
     if (!is_mark(&s->pending[top(s)->mark], s->at, stop ? stop : s->end))
         return false;
     copy(s, (size_t)((stop ? stop + 1 : s->end) - s->at));
-    s->appendable = s->length + 1;
     pop(s);
     top(s)->command = true;
     open_heredoc(s);
@@ -323,7 +366,7 @@ static void step_backslash(struct script *s, const char *special)
 static void step_dollar(struct script *s)
 {
     bool quoted = is_quoted(top(s));
-    enum placeholder_kind kind;
+    struct held held;
     char next = peek(s, 1);
 
     if (next == '(' || next == '[') {
@@ -331,8 +374,8 @@ static void step_dollar(struct script *s)
         copy(s, next == '(' && arithmetic ? 3 : 2);
         push(s, arithmetic ? ARITH : BARE)->closer = next == '[' ? ']' : ')';
     } else if (next == '{') {
-        size_t length = placeholder_at(&kind, s->at + 1, s->end, s->syntax);
-        if (length && kind <= HOLDS_BASE_STEM) {
+        size_t length = placeholder_at(&held, s->at + 1, s->end, s->syntax);
+        if (length && held.kind == HOLDS_RECORD) {
             s->error =
                 refuse(s->message, "$%.*s is not known to the shell; for a dollar sign write \\$",
                        (int)length, s->at + 1);
@@ -340,6 +383,7 @@ static void step_dollar(struct script *s)
         }
         copy(s, 2);
         push(s, BRACE)->quoted = quoted;
+        top(s)->word = s->at;
     } else if (next == '\'' && !quoted) {
         copy(s, 2);
         push(s, ANSI);
@@ -413,7 +457,6 @@ static void step_comment(struct script *s)
 
     while (s->at < s->end && *s->at != '\n' && !(backtick && *s->at == '`'))
         copy(s, 1);
-    s->appendable = s->length + 1;
 }
 
 /* What separates words. */
@@ -466,6 +509,8 @@ static void step_bare(struct script *s)
             return;
         }
         level->word = s->at;
+        if (level->command)
+            level->first = s->at;
     }
     if (c == '\\' && peek(s, 1) == '"' && level->place == BACKTICK && level->quoted) {
         copy(s, 2);
@@ -644,36 +689,12 @@ static char *join(size_t *length, char *const *words, size_t count)
     return joined;
 }
 
-/* One more word, {}. Where a command's first word is expected, the record itself would be run. */
-static void append_record(struct script *s)
+static int translate(struct script *s)
 {
-    size_t index;
-
-    end_word(s);
-    if (top(s)->command || s->length < s->appendable) {
-        s->error =
-            refuse(s->message, "cannot append {} to this command: write {} where it belongs");
-        return;
-    }
-    s->error = template_add_placeholder(&index, s->template, HOLDS_RECORD, NULL, 0);
-    if (s->error)
-        return;
-    put_text(s, " ");
-    put_reference(s, index);
-}
-
-static int translate(struct script *s, bool append)
-{
-    const unsigned record = TEMPLATE_NEEDS_RECORD | TEMPLATE_NEEDS_FIELDS;
-
-    while (append && s->end > s->at && s->end[-1] == '\n')
-        s->end--;
     s->levels[0] = (struct level){ .place = BARE, .command = true };
     put_text(s, "");
     while (s->at < s->end && !s->error)
         step(s);
-    if (!s->error && append && !(template_needs(s->template) & record))
-        append_record(s);
     return s->error;
 }
 
@@ -729,10 +750,10 @@ static int add_words(struct template *template, const char *shell, const char *s
     return rc;
 }
 
-static int build(struct template *template, struct script *s, const char *shell, bool append)
+static int build(struct template *template, struct script *s, const char *shell)
 {
     char *script;
-    int rc = translate(s, append);
+    int rc = translate(s);
 
     if (rc < 0)
         return rc;
@@ -745,7 +766,7 @@ static int build(struct template *template, struct script *s, const char *shell,
 }
 
 int template_new_shell(struct template **out, const char *shell, char *const *words, size_t count,
-                       const struct record_syntax *syntax, bool append, weir_message *message)
+                       const struct record_syntax *syntax, weir_message *message)
 {
     struct template *template = NULL;
     struct script *s = NULL;
@@ -765,7 +786,7 @@ int template_new_shell(struct template **out, const char *shell, char *const *wo
         s->message = message;
         s->from = s->at = source;
         s->end = source + length;
-        rc = build(template, s, shell, append);
+        rc = build(template, s, shell);
         free(s->out);
     }
     free(s);

@@ -51,7 +51,9 @@ static char **fill(const struct template *template, const struct record_syntax *
                    const char *text, size_t length, weir_message *message)
 {
     struct record record = record_of(syntax, text, length);
-    struct template_values values = { &record, syntax, "the key", 42 };
+    struct template_values values = {
+        .record = &record, .syntax = syntax, .key = "the key", .seq = 42
+    };
     char **words;
     int rc = template_fill(&words, template, &values, message);
 
@@ -104,7 +106,7 @@ static void test_other_braces_stay_as_they_are(void **state)
     (void)state;
     assert_filled(&lines, false, WORDS("awk", "{print $1}", "{name}", "{", "}", "{1", "{ }"), "a",
                   "awk|{print $1}|{name}|{|}|{1|{ }");
-    assert_filled(&lines, false, WORDS("{0}{01}{1..3}{-1}{1a}"), "a", "{0}{01}{1..3}{-1}{1a}");
+    assert_filled(&lines, false, WORDS("{01}{1..3}{1a}"), "a", "{01}{1..3}{1a}");
 }
 
 static void test_fields_have_names(void **state)
@@ -129,9 +131,9 @@ static void assert_unknown(const struct record_syntax *syntax, const char *word,
         WEIR_EINVAL);
     assert_string_equal(message.text, sentence);
     message.text[0] = 0;
-    assert_int_equal(template_new_shell(&template, "/bin/sh", (char *[]){ (char *)word }, 1, syntax,
-                                        false, &message),
-                     WEIR_EINVAL);
+    assert_int_equal(
+        template_new_shell(&template, "/bin/sh", (char *[]){ (char *)word }, 1, syntax, &message),
+        WEIR_EINVAL);
     assert_string_equal(message.text, sentence);
 }
 
@@ -168,9 +170,8 @@ static void test_a_name_that_the_header_lacks_is_refused(void **state)
 static void test_what_cannot_be_a_name_stays_as_it_is(void **state)
 {
     (void)state;
-    assert_filled(&named, false,
-                  WORDS("{print $1}", "{0}{01}{-1}{1..3}{a,b}{a.b}", "{ nam }", "{nam"), "a,b,c",
-                  "{print $1}|{0}{01}{-1}{1..3}{a,b}{a.b}|{ nam }|{nam");
+    assert_filled(&named, false, WORDS("{print $1}", "{01}{1..3}{a,b}{a.b}", "{ nam }", "{nam"),
+                  "a,b,c", "{print $1}|{01}{1..3}{a,b}{a.b}|{ nam }|{nam");
     assert_filled(&lines, false, WORDS("{nam}", "\\{nam}"), "a", "{nam}|\\{nam}"); /* no header */
     assert_filled(&named, false, WORDS("sh", "-c", "echo ${HOME} $1 ${nam}", "-", "{name}"),
                   "a,b,c", "sh|-c|echo ${HOME} $1 ${nam}|-|a");    /* a shell's */
@@ -187,11 +188,11 @@ static void test_a_backslash_keeps_a_name_from_being_one(void **state)
                   "\\a,b,c|\\a|\\{ nam }"); /* these are no names */
 }
 
-static void test_the_record_is_appended_where_nothing_depends_on_it(void **state)
+static void test_the_record_is_appended_where_no_placeholder_stands(void **state)
 {
     (void)state;
     assert_filled(&lines, true, WORDS("echo"), "a b", "echo|a b");
-    assert_filled(&lines, true, WORDS("echo", "{seq}", "{key}"), "a", "echo|42|the key|a");
+    assert_filled(&lines, true, WORDS("echo", "{seq}", "{key}"), "a", "echo|42|the key");
     assert_filled(&lines, false, WORDS("echo"), "a b", "echo");
     assert_filled(&lines, true, WORDS("echo", "{/}"), "a/b", "echo|b");
     assert_filled(&lines, true, WORDS("echo", "{1}"), "a b", "echo|a");
@@ -290,7 +291,7 @@ static void test_values_that_cannot_be_are_refused(void **state)
 static void test_a_single_word_may_be_filled_alone(void **state)
 {
     struct record record = record_of(&lines, "a b", 3);
-    struct template_values values = { &record, &lines, "k", 3 };
+    struct template_values values = { .record = &record, .syntax = &lines, .key = "k", .seq = 3 };
     struct template *template;
     char *text;
     (void)state;
@@ -313,19 +314,18 @@ static void test_no_words_are_no_command(void **state)
     (void)state;
     assert_int_equal(template_new(&template, NULL, 0, &lines, true, &message), WEIR_EINVAL);
     assert_string_equal(message.text, "no command given");
-    assert_int_equal(template_new_shell(&template, "sh", NULL, 0, &lines, true, &message),
-                     WEIR_EINVAL);
+    assert_int_equal(template_new_shell(&template, "sh", NULL, 0, &lines, &message), WEIR_EINVAL);
 }
 
 /* ---- scripts ------------------------------------------------------------------------------------- */
 
-static void assert_script(bool append, const char *word, const char *expected)
+static void assert_script(const char *word, const char *expected)
 {
     weir_message message = { "" };
     struct template *template;
     char **words;
 
-    if (template_new_shell(&template, "/bin/sh", WORDS((char *)word), 1, &lines, append, &message))
+    if (template_new_shell(&template, "/bin/sh", WORDS((char *)word), 1, &lines, &message))
         fail_msg("%s: %s", word, message.text);
     words = fill(template, &lines, "1 2 3 4 5 6 7 8 9 10 11", 23, &message);
     if (!words) { /* in arithmetic */
@@ -382,28 +382,23 @@ static void test_references_are_quoted_as_their_place_demands(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        assert_script(false, cases[i].word, cases[i].script);
+        assert_script(cases[i].word, cases[i].script);
 }
 
-static void test_the_record_is_appended_to_scripts(void **state)
+static void test_nothing_is_appended_to_scripts(void **state)
 {
     (void)state;
-    assert_script(true, "echo", "weir_1=$1; shift 1; echo \"$weir_1\"");
-    assert_script(true, "a; b\n", "weir_1=$1; shift 1; a; b \"$weir_1\"");
-    assert_script(true, "echo 'x'", "weir_1=$1; shift 1; echo 'x' \"$weir_1\"");
-    assert_script(true, "echo {seq}",
-                  "weir_1=$1; weir_2=$2; shift 2; echo \"$weir_1\" \"$weir_2\"");
-    assert_script(true, "echo {1};", "weir_1=$1; shift 1; echo \"$weir_1\";");
+    assert_script("echo", "echo");
+    assert_script("echo {seq}", "weir_1=$1; shift 1; echo \"$weir_1\"");
 }
 
-static void assert_no_script(bool append, const char *word, const char *sentence)
+static void assert_no_script(const char *word, const char *sentence)
 {
     weir_message message = { "" };
     struct template *template;
 
-    assert_int_equal(
-        template_new_shell(&template, "sh", WORDS((char *)word), 1, &lines, append, &message),
-        WEIR_EINVAL);
+    assert_int_equal(template_new_shell(&template, "sh", WORDS((char *)word), 1, &lines, &message),
+                     WEIR_EINVAL);
     assert_null(template);
     assert_string_equal(message.text, sentence);
 }
@@ -412,34 +407,20 @@ static void test_placeholders_the_shell_would_not_replace_are_refused(void **sta
 {
     char deep[300];
     (void)state;
-    assert_no_script(false, "cat <<'E'\n{}\nE",
+    assert_no_script("cat <<'E'\n{}\nE",
                      "{}: placeholders do not work in a here-document with a quoted end mark");
-    assert_no_script(false, "cat <<\\E\n{/}\nE",
+    assert_no_script("cat <<\\E\n{/}\nE",
                      "{/}: placeholders do not work in a here-document with a quoted end mark");
-    assert_no_script(false, "echo ${}",
-                     "${} is not known to the shell; for a dollar sign write \\$");
-    assert_no_script(false, "echo \"${//}\"",
+    assert_no_script("echo ${}", "${} is not known to the shell; for a dollar sign write \\$");
+    assert_no_script("echo \"${//}\"",
                      "${//} is not known to the shell; for a dollar sign write \\$");
-    assert_no_script(false, "echo `echo \\\\{}`",
+    assert_no_script("echo `echo \\\\{}`",
                      "{} after a backslash within backticks is ambiguous; use $(...)");
     memset(deep, '(', sizeof(deep));
     for (size_t i = 0; i < sizeof(deep); i += 3)
         memcpy(deep + i, "$( ", 3);
     deep[sizeof(deep) - 1] = '\0';
-    assert_no_script(false, deep, "the command is nested too deeply");
-}
-
-static void test_the_record_is_not_appended_where_it_would_run(void **state)
-{
-    static const char *const scripts[] = {
-        "",         "sleep 1 &", "echo;", "cat <<E\nx\nE\n", "cat <<E\nx\nE",
-        "echo # x", "a |",       "if",    "echo a &&",       "{",
-        "  \n",
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++)
-        assert_no_script(true, scripts[i],
-                         "cannot append {} to this command: write {} where it belongs");
+    assert_no_script(deep, "the command is nested too deeply");
 }
 
 /* ---- real shells --------------------------------------------------------------------------------- */
@@ -481,7 +462,7 @@ static char *run_script(const char *shell, const char *script, const char *value
     struct template *template;
     char **words, *output;
 
-    if (template_new_shell(&template, shell, WORDS((char *)script), 1, &lines, false, &message))
+    if (template_new_shell(&template, shell, WORDS((char *)script), 1, &lines, &message))
         fail_msg("%s: %s", script, message.text);
     words = fill(template, &lines, value, strlen(value), &message);
     assert_non_null(words);
@@ -616,7 +597,7 @@ static void test_a_backslash_keeps_a_name_from_being_one_in_scripts(void **state
 
             if (access(shells[s], X_OK) != 0)
                 continue;
-            if (template_new_shell(&template, shells[s], WORDS(script), 1, &named, false, &message))
+            if (template_new_shell(&template, shells[s], WORDS(script), 1, &named, &message))
                 fail_msg("%s: %s", script, message.text);
             words = fill(template, &named, "a,b,c", 5, &message);
             output = run(words);
@@ -643,7 +624,7 @@ static void test_arithmetic_takes_numbers_only(void **state)
         assert_string_equal(output, "-42\n");
         free(output);
         assert_int_equal(template_new_shell(&template, "/bin/sh", WORDS((char *)scripts[i]), 1,
-                                            &lines, false, &message),
+                                            &lines, &message),
                          0);
         for (size_t k = 0; k < sizeof(wrong) / sizeof(wrong[0]); k++) {
             assert_null(fill(template, &lines, wrong[k], strlen(wrong[k]), &message));
@@ -662,6 +643,112 @@ static void test_scripts_do_not_see_our_parameters(void **state)
     free(output);
 }
 
+/* Places where bash calculates with a value, or takes it for a variable's name: it would run what is in brackets. */
+static void test_no_value_runs_where_bash_would_evaluate_it(void **state)
+{
+    static const char *const scripts[] = {
+        "[[ {} -gt 5 ]]",
+        "[[ 5 -lt {} ]]",
+        "if [[ \"{}\" -eq 1 ]]; then :; fi",
+        "x=abc; : ${x:{}}",
+        "x=abc; : \"${x:1:{}}\"",
+        "a=(1 2); : ${a[{}]}",
+        "let y={}",
+        "let \"y = {}\"",
+        "declare -i z={}",
+        "typeset -i z={}",
+        "local -i z={}",
+        "test -v {}",
+        "[ -v {} ]",
+        "[[ -v {} ]]",
+        "printf -v {} x",
+        "read {} </dev/null",
+        "read -r {} </dev/null",
+        "a[{}]=1",
+        "unset {}",
+        "declare {}=1",
+        "export {}",
+        "x=1 let y={}",
+        "(( {} ))",
+        "mapfile {} </dev/null",
+        ": $(( {} ))",
+        "command let y={}",
+        "for ((i={}; i<1; i++)); do :; done",
+    };
+    static const char value[] = "a[$(touch evaluated)]";
+    static const char *const both[] = { "/bin/bash", "/bin/dash" };
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof(scripts) / sizeof(scripts[0]); i++) {
+        struct template *template;
+        char **words, script[200];
+        if (access(both[i % 2], X_OK))
+            continue;
+        snprintf(script, sizeof(script), "%s >/dev/null 2>&1", scripts[i / 2]);
+        if (template_new_shell(&template, both[i % 2], WORDS(script), 1, &lines, NULL))
+            continue; /* refused for any value */
+        words = fill(template, &lines, value, sizeof(value) - 1, NULL);
+        if (words)
+            free(run(words));
+        if (access("evaluated", F_OK) == 0) {
+            unlink("evaluated");
+            fail_msg("%s runs %s in %s", both[i % 2], value, scripts[i / 2]);
+        }
+        free(words);
+        words = fill(template, &lines, "7", 1, NULL);
+        assert_non_null(words); /* a number may stand there */
+        free(words);
+        template_free(template);
+    }
+}
+
+static void test_a_script_for_another_shell_is_noticed(void **state)
+{
+    static const struct {
+        const char *script;
+        bool nested;
+    } cases[] = {
+        { "sh -c 'echo {}'", true },
+        { "/bin/bash -ec \"echo {}\"", true },
+        { "eval echo {}", true },
+        { "ssh host 'ls {}'", true },
+        { "sh -c 'echo \"$1\"' sh x", false },
+        { "echo {}", false },
+        { "cat {} | sort", false },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct template *template;
+        assert_int_equal(
+            template_new_shell(&template, "sh", WORDS((char *)cases[i].script), 1, &lines, NULL),
+            0);
+        assert_int_equal(template_nests_code(template), cases[i].nested);
+        template_free(template);
+    }
+}
+
+static void test_path_parts_of_fields(void **state)
+{
+    (void)state;
+    assert_filled(&lines, false, WORDS("{1/.}", "{2//}", "{1/}", "{1.}"), "a/b.c d/e",
+                  "b|d|b.c|a/b");
+    assert_filled(&named, false, WORDS("{name/.}", "{name//}"), "x/y.z,b,c", "y|x");
+}
+
+static void test_placeholders_of_other_tools_are_refused_with_what_is_meant(void **state)
+{
+    static const char *const forms[] = { "{..}", "{+/}", "{##}", "{0}", "{-1}", "{= s/a/b/ =}" };
+    (void)state;
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        weir_message message = { "" };
+        struct template *template;
+        assert_int_equal(
+            template_new(&template, WORDS((char *)forms[i]), 1, &lines, false, &message),
+            WEIR_EINVAL);
+        assert_non_null(strstr(message.text, "no such placeholder: "));
+    }
+    assert_filled(&lines, false, WORDS("\\{..}", "\\{##}", "${#}"), "a", "{..}|{##}|${#}");
+}
+
 static void test_words_of_a_script_are_joined_by_blanks(void **state)
 {
     struct template *template;
@@ -669,7 +756,7 @@ static void test_words_of_a_script_are_joined_by_blanks(void **state)
     (void)state;
     assert_int_equal(template_new_shell(&template, "/bin/sh",
                                         WORDS("printf", "'[%s]'", "{2}", "\"{1}", "x\""), 5, &lines,
-                                        true, NULL),
+                                        NULL),
                      0);
     words = fill(template, &lines, "a b", 3, NULL);
     output = run(words);
@@ -710,7 +797,7 @@ static void test_any_script_is_translated_within_its_bounds(void **state)
 
         make_script(&luck, text, sizeof(text));
         script = strdup(text); /* so that its end is that of an allocation */
-        if (template_new_shell(&template, "sh", &script, 1, &lines, append, NULL) == 0)
+        if (template_new_shell(&template, "sh", &script, 1, &lines, NULL) == 0)
             template_free(template);
         if (template_new(&template, &script, 1, &lines, append, NULL) == 0)
             template_free(template);
@@ -734,8 +821,8 @@ static void test_strange_scripts_never_run_a_value(void **state)
         make_script(&luck, text, sizeof(text));
         /* Without running anything else: only what the value would print can appear. */
         snprintf(wrapped, sizeof(wrapped), "exec 3>&1 >/dev/null </dev/null\n: %s", text);
-        if (template_new_shell(&template, shells[luck_below(&luck, 3)], &script, 1, &lines, false,
-                               NULL) != 0)
+        if (template_new_shell(&template, shells[luck_below(&luck, 3)], &script, 1, &lines, NULL) !=
+            0)
             continue;
         words = fill(template, &lines, value, sizeof(value) - 1, NULL);
         if (words && access(words[0], X_OK) == 0) {
@@ -761,7 +848,7 @@ int main(void)
         cmocka_unit_test(test_what_cannot_be_a_name_stays_as_it_is),
         cmocka_unit_test(test_a_backslash_keeps_a_name_from_being_one),
         cmocka_unit_test(test_a_backslash_keeps_a_name_from_being_one_in_scripts),
-        cmocka_unit_test(test_the_record_is_appended_where_nothing_depends_on_it),
+        cmocka_unit_test(test_the_record_is_appended_where_no_placeholder_stands),
         cmocka_unit_test(test_paths_have_parts),
         cmocka_unit_test(test_many_placeholders_are_as_good_as_few),
         cmocka_unit_test(test_what_a_template_needs_is_known),
@@ -769,12 +856,15 @@ int main(void)
         cmocka_unit_test(test_a_single_word_may_be_filled_alone),
         cmocka_unit_test(test_no_words_are_no_command),
         cmocka_unit_test(test_references_are_quoted_as_their_place_demands),
-        cmocka_unit_test(test_the_record_is_appended_to_scripts),
+        cmocka_unit_test(test_nothing_is_appended_to_scripts),
         cmocka_unit_test(test_placeholders_the_shell_would_not_replace_are_refused),
-        cmocka_unit_test(test_the_record_is_not_appended_where_it_would_run),
         cmocka_unit_test(test_no_value_becomes_code_in_any_place),
         cmocka_unit_test(test_arithmetic_takes_numbers_only),
         cmocka_unit_test(test_scripts_do_not_see_our_parameters),
+        cmocka_unit_test(test_no_value_runs_where_bash_would_evaluate_it),
+        cmocka_unit_test(test_a_script_for_another_shell_is_noticed),
+        cmocka_unit_test(test_path_parts_of_fields),
+        cmocka_unit_test(test_placeholders_of_other_tools_are_refused_with_what_is_meant),
         cmocka_unit_test(test_words_of_a_script_are_joined_by_blanks),
         cmocka_unit_test(test_any_script_is_translated_within_its_bounds),
         cmocka_unit_test(test_strange_scripts_never_run_a_value),

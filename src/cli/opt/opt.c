@@ -105,11 +105,28 @@ static bool begins(const struct opt *opt, const char *typed, size_t length)
     return strncmp(opt->name, typed, length) == 0;
 }
 
+/* Says what to write instead of an option of another tool; false: none is known by that name. */
+static bool say_hint(weir_message *message, const struct opt_command *command, const char *dashes,
+                     const char *typed, size_t length)
+{
+    for (const struct opt_hint *hint = command->hints; hint && hint->typed; hint++) {
+        const char *name = hint->typed + strlen(dashes);
+        if (strncmp(hint->typed, dashes, strlen(dashes)) || strlen(name) != length ||
+            strncmp(name, typed, length) != 0)
+            continue;
+        say(message, "%s: no such option: %s", hint->typed, hint->answer);
+        return true;
+    }
+    return false;
+}
+
 static void say_unknown(weir_message *message, const struct opt_command *command, const char *typed,
                         size_t length)
 {
     struct guess guess;
 
+    if (say_hint(message, command, "--", typed, length))
+        return;
     say(message, "--%.*s: no such option", length < SHOWN_MAX ? (int)length : SHOWN_MAX, typed);
     guess_start(&guess, typed, length);
     for (const struct opt *opt = NULL; (opt = next_option(command, opt));)
@@ -207,6 +224,8 @@ static void say_unknown_letter(weir_message *message, const struct opt_command *
 {
     size_t length = strcspn(word + 1, "=");
 
+    if (say_hint(message, command, "-", &letter, 1))
+        return;
     if (!word[2] || (unsigned char)letter >= 0x80) {
         say(message, "%.*s: no such option", SHOWN_MAX, word);
         return;

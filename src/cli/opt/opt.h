@@ -29,6 +29,12 @@ struct opt_section {
     const char *title, *text;
 };
 
+/* What users of other tools type, and what to say to it. */
+struct opt_hint {
+    const char *typed; /* "-P", "--joblog" */
+    const char *answer;
+};
+
 struct opt_command {
     const char *name; /* "map"; "" for weir itself */
     /* "[OPTION]... -- COMMAND [ARGUMENT]..."; a line for each way to call it. Completion learns from it what
@@ -41,6 +47,7 @@ struct opt_command {
     /* After the options; ended by one without title. A subcommand that has any has a man page of its own;
      * weir(1) tells all about the others. "See also" replaces what the page would have there. */
     const struct opt_section *sections;
+    const struct opt_hint *hints; /* ended by one without `typed`; NULL: none                   */
     const struct opt_command *const *subcommands; /* of weir itself; NULL-ended; else NULL      */
 };
 

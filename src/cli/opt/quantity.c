@@ -173,6 +173,36 @@ bool quantity_count(int64_t *count, const char *text, int64_t low, int64_t high)
     return true;
 }
 
+bool quantity_bytes(int64_t *bytes, const char *text)
+{
+    static const struct unit units[] = {
+        { "k", INT64_C(1) << 10 }, { "K", INT64_C(1) << 10 }, { "M", INT64_C(1) << 20 },
+        { "G", INT64_C(1) << 30 }, { "T", INT64_C(1) << 40 }, { NULL, 0 },
+    };
+    const struct unit *unit = NULL;
+    struct decimal number;
+
+    if (!take_decimal(&number, &text))
+        return false;
+    if (*text && !(unit = take_unit(&text, units)))
+        return false;
+    return !*text && multiply(bytes, &number, unit ? unit->size : 1) && *bytes < INT64_C(1) << 62;
+}
+
+void quantity_show_bytes(char out[16], int64_t bytes)
+{
+    static const char units[] = "kMGTPE";
+    double size = (double)bytes;
+    int unit = -1;
+
+    for (; size >= 1024 && unit < 5; unit++)
+        size /= 1024;
+    if (unit < 0)
+        snprintf(out, 16, "%d", (int)bytes);
+    else
+        snprintf(out, 16, size < 10 ? "%.1f%c" : "%.0f%c", size, units[unit]);
+}
+
 void quantity_show_duration(char out[16], int64_t ns)
 {
     const char *sign = ns < 0 ? "-" : "";

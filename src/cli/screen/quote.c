@@ -14,10 +14,40 @@ static bool is_plain(const char *word)
     return *word && !word[strspn(word, plain)];
 }
 
+/* Control characters would be obeyed by a terminal, also those that UTF-8 spells in two bytes. Ends of lines are
+ * only moved by. */
+static bool has_controls(const char *word)
+{
+    for (const unsigned char *at = (const unsigned char *)word; *at; at++)
+        if ((*at < 0x20 && *at != '\n' && *at != '\t') || *at == 0x7f ||
+            (*at == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0))
+            return true;
+    return false;
+}
+
+/* $'...', as bash, zsh and ksh have it. */
+static void quote_controls(FILE *out, const char *word)
+{
+    fputs("$'", out);
+    for (const unsigned char *at = (const unsigned char *)word; *at; at++) {
+        if (*at < 0x20 || *at >= 0x7f)
+            fprintf(out, "\\%03o", *at);
+        else if (*at == '\'' || *at == '\\')
+            fprintf(out, "\\%c", *at);
+        else
+            putc(*at, out);
+    }
+    putc('\'', out);
+}
+
 static void quote_word(FILE *out, const char *word)
 {
     if (is_plain(word)) {
         fputs(word, out);
+        return;
+    }
+    if (has_controls(word)) {
+        quote_controls(out, word);
         return;
     }
     putc('\'', out);

@@ -12,6 +12,7 @@ struct view_group {
     uint64_t done;   /* ended, failed ones included */
     uint64_t failed;
     uint64_t running, waiting;
+    uint64_t not_run;  /* given up: they count for the bar, which is not full then */
     double per_second; /* ended lately */
     int64_t limit;     /* 0: none worth showing */
     const char *state; /* "eta 12s", "cooling down 12s", "paced"; NULL: nothing to say */

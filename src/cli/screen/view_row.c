@@ -68,7 +68,7 @@ void row_show_seconds(char out[16], int64_t ns)
 
 static uint64_t known_so_far(const struct view_group *counts)
 {
-    return sum(counts->done, sum(counts->running, counts->waiting));
+    return sum(sum(counts->done, counts->not_run), sum(counts->running, counts->waiting));
 }
 
 struct row row_of_group(const struct view_group *group)

@@ -1,0 +1,137 @@
+/* The gate: what the machine says about itself.
+ * SPDX-License-Identifier: MIT */
+#include "cli/engine/gate.h"
+
+#include "cli/opt/quantity.h"
+#include "cli/opt/refuse.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LOOK_MS = 250 };
+
+/* The beginning of a file of /proc; false: it cannot be read. */
+static bool read_text(char *out, size_t size, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, out, size - 1);
+
+    if (fd >= 0)
+        close(fd);
+    out[n > 0 ? n : 0] = 0;
+    return n > 0;
+}
+
+/* Processes that run or want to, without the thread that asks. */
+static bool load_now(double *out)
+{
+    char text[200];
+    double unused;
+    int running;
+
+    if (!read_text(text, sizeof(text), "/proc/loadavg") ||
+        sscanf(text, "%lf %lf %lf %d", &unused, &unused, &unused, &running) != 4)
+        return false;
+    *out = running > 1 ? running - 1 : 0;
+    return true;
+}
+
+static bool memory_now(int64_t *out)
+{
+    char text[4096];
+    const char *at =
+        read_text(text, sizeof(text), "/proc/meminfo") ? strstr(text, "MemAvailable:") : NULL;
+
+    if (!at)
+        return false;
+    *out = strtoll(at + strlen("MemAvailable:"), NULL, 10) * 1024;
+    return true;
+}
+
+/* Share of the last ten seconds in which some task stalled. */
+static bool pressure_now(double *out, const char *of)
+{
+    char path[40], text[400];
+    const char *at;
+
+    snprintf(path, sizeof(path), "/proc/pressure/%.16s", of);
+    at = read_text(text, sizeof(text), path) ? strstr(text, "avg10=") : NULL;
+    if (at)
+        *out = strtod(at + strlen("avg10="), NULL);
+    return at != NULL;
+}
+
+int gate_check(const struct gate_limits *limits, weir_message *message)
+{
+    double number;
+    int64_t bytes;
+
+    if (limits->load > 0 && !load_now(&number))
+        return refuse(message, "--load: /proc/loadavg cannot be read on this machine");
+    if (limits->memory > 0 && !memory_now(&bytes))
+        return refuse(message, "--mem-free: /proc/meminfo cannot be read on this machine");
+    if (limits->pressure > 0 && !pressure_now(&number, limits->pressure_of))
+        return refuse(message,
+                      "--pressure: /proc/pressure/%s cannot be read: this kernel does not measure "
+                      "pressure (PSI)",
+                      limits->pressure_of);
+    return 0;
+}
+
+/* Under the lock. */
+static void look(struct gate *gate)
+{
+    const struct gate_limits *limits = gate->limits;
+    double number;
+    int64_t bytes;
+    char free[16], wanted[16];
+
+    gate->closed = true;
+    if (limits->load > 0 && load_now(&number) && number >= limits->load) {
+        snprintf(gate->why, sizeof(gate->why), "held back: %.0f processes run (--load %g)", number,
+                 limits->load);
+    } else if (limits->memory > 0 && memory_now(&bytes) && bytes < limits->memory) {
+        quantity_show_bytes(free, bytes);
+        quantity_show_bytes(wanted, limits->memory);
+        snprintf(gate->why, sizeof(gate->why), "held back: %s of memory free (--mem-free %s)", free,
+                 wanted);
+    } else if (limits->pressure > 0 && pressure_now(&number, limits->pressure_of) &&
+               number >= limits->pressure) {
+        snprintf(gate->why, sizeof(gate->why), "held back: %s pressure is %.0f%% (--pressure %g%%)",
+                 limits->pressure_of, number, limits->pressure);
+    } else {
+        gate->closed = false;
+    }
+}
+
+bool gate_is_closed(struct gate *gate)
+{
+    bool closed;
+
+    if (!(gate->limits->load > 0 || gate->limits->memory > 0 || gate->limits->pressure > 0))
+        return false;
+    wr_lock(&gate->lock);
+    /* Each start is judged by what the one before has made of the machine. */
+    if (!gate->looked_at || !gate->closed || weir_now() >= gate->looked_at + LOOK_MS * 1000000LL) {
+        look(gate);
+        gate->looked_at = weir_now();
+    }
+    closed = gate->closed;
+    wr_unlock(&gate->lock);
+    return closed;
+}
+
+bool gate_why(struct gate *gate, char *text, size_t size)
+{
+    bool closed;
+
+    wr_lock(&gate->lock);
+    closed = gate->closed;
+    if (closed)
+        snprintf(text, size, "%s", gate->why);
+    wr_unlock(&gate->lock);
+    return closed;
+}

@@ -1,0 +1,210 @@
+/* What a shell would do with a value at a place in a script.
+ * SPDX-License-Identifier: MIT */
+#include "cli/input/shell_use.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct word {
+    const char *text;
+    size_t length;
+};
+
+/* ---- words ---------------------------------------------------------------------------------------- */
+
+/* Moves to the end of a word, within `quote` at first; answers the quote that is still open at `end`. */
+static char skip_word(const char **at, const char *end, char quote)
+{
+    for (; *at < end && (quote || !strchr(" \t\n;|&()<>", **at)); ++*at) {
+        if (quote)
+            quote = **at == quote ? 0 : quote;
+        else if (**at == '\'' || **at == '"')
+            quote = **at;
+        else if (**at == '\\' && *at + 1 < end)
+            ++*at;
+    }
+    return quote;
+}
+
+/* The word at *at, quotes and all; moves behind it. False: there is none before `end`. */
+static bool next_word(struct word *out, const char **at, const char *end)
+{
+    const char *from;
+
+    while (*at < end && strchr(" \t\n", **at))
+        ++*at;
+    from = *at;
+    skip_word(at, end, 0);
+    *out = (struct word){ from, (size_t)(*at - from) };
+    return out->length > 0;
+}
+
+static bool is(const struct word *word, const char *text)
+{
+    return word->length == strlen(text) && memcmp(word->text, text, word->length) == 0;
+}
+
+/* One of a list of words that are separated by blanks. */
+static bool is_one_of(const struct word *word, const char *list)
+{
+    while (*list) {
+        size_t n = strcspn(list, " ");
+        if (n == word->length && memcmp(list, word->text, n) == 0)
+            return true;
+        list += n + (list[n] == ' ');
+    }
+    return false;
+}
+
+static bool is_name_character(char c)
+{
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/* NAME=..., which may stand before a command. */
+static bool is_assignment(const struct word *word)
+{
+    size_t i = 0;
+
+    while (i < word->length && is_name_character(word->text[i]))
+        i++;
+    return i > 0 && i < word->length && word->text[i] == '=';
+}
+
+/* -x, -ix; not --long. */
+static bool has_letter(const struct word *word, char letter)
+{
+    return word->length > 1 && word->text[0] == '-' && word->text[1] != '-' &&
+           memchr(word->text, letter, word->length);
+}
+
+/* The name without its directory: /bin/sh is sh. */
+static struct word base_of(struct word word)
+{
+    const char *slash = memrchr(word.text, '/', word.length);
+
+    if (slash) {
+        word.length -= (size_t)(slash + 1 - word.text);
+        word.text = slash + 1;
+    }
+    return word;
+}
+
+/* name[ before the value, and no bracket closes. */
+static bool is_subscript(const struct word *begun)
+{
+    size_t i = 0;
+
+    while (i < begun->length && is_name_character(begun->text[i]))
+        i++;
+    return i > 0 && i < begun->length && begun->text[i] == '[' &&
+           !memchr(begun->text + i, ']', begun->length - i);
+}
+
+/* ---- commands ------------------------------------------------------------------------------------- */
+
+/* What is known at the value: the command's name, the word before, the beginning of its own word, what follows. */
+struct place {
+    struct word command, before, begun, next;
+    bool integer; /* declare -i */
+    bool script;  /* sh -c was seen */
+};
+
+static const char compares[] = "-eq -ne -lt -le -gt -ge";
+static const char shells[] = "sh bash dash ksh zsh ash mksh fish";
+
+static void look(struct place *p, const char *from, const char *at, const char *after,
+                 const char *end)
+{
+    struct word word = { from, 0 };
+    const char *own;
+
+    *p = (struct place){ .begun = { at, 0 } };
+    while (next_word(&word, &from, at)) {
+        if (word.text + word.length == at) { /* the value's own word */
+            p->begun = word;
+            break;
+        }
+        if (!p->command.length) {
+            if (!is_assignment(&word) && !is_one_of(&word, "command builtin exec time ! env nohup"))
+                p->command = base_of(word);
+            continue;
+        }
+        p->integer |= has_letter(&word, 'i');
+        p->script |= is_one_of(&p->command, shells) && has_letter(&word, 'c');
+        p->before = word;
+    }
+    own = p->begun.text;
+    skip_word(&after, end, skip_word(&own, at, 0)); /* the rest of its word */
+    next_word(&p->next, &after, end);
+}
+
+static enum shell_use in_test(const struct place *p)
+{
+    if (is_one_of(&p->before, "-v -R"))
+        return USE_NAME;
+    if (is(&p->command, "[[") && (is_one_of(&p->before, compares) || is_one_of(&p->next, compares)))
+        return USE_NUMBER;
+    return USE_TEXT;
+}
+
+static enum shell_use in_declaration(const struct place *p)
+{
+    if (p->integer)
+        return USE_NUMBER;
+    return memchr(p->begun.text, '=', p->begun.length) ? USE_TEXT : USE_NAME;
+}
+
+static enum shell_use by_command(const struct place *p)
+{
+    const struct word *command = &p->command;
+
+    if (is(command, "let"))
+        return USE_NUMBER;
+    if (is_one_of(command, "[[ [ test"))
+        return in_test(p);
+    if (is_one_of(command, "declare typeset local readonly export"))
+        return in_declaration(p);
+    if (is(command, "printf"))
+        return is(&p->before, "-v") || (p->begun.length >= 2 && !memcmp(p->begun.text, "-v", 2))
+                   ? USE_NAME
+                   : USE_TEXT;
+    if (is(command, "read"))
+        return is_one_of(&p->before, "-p -d -t -n -N -u -i") ? USE_TEXT : USE_NAME;
+    if (is_one_of(command, "unset mapfile readarray getopts wait"))
+        return USE_NAME;
+    if (p->script || is_one_of(command, "eval trap ssh su"))
+        return USE_CODE;
+    return USE_TEXT;
+}
+
+enum shell_use shell_use_in_command(const char *from, const char *at, const char *after,
+                                    const char *end)
+{
+    struct place p;
+    enum shell_use use;
+
+    look(&p, from, at, after, end);
+    use = p.command.length ? by_command(&p) : USE_TEXT;
+    if (use == USE_TEXT && is_subscript(&p.begun))
+        return USE_NUMBER;
+    return use;
+}
+
+enum shell_use shell_use_in_braces(const char *from, const char *at)
+{
+    while (from < at && (*from == '#' || *from == '!'))
+        from++;
+    while (from < at && (is_name_character(*from) || *from == '@' || *from == '*'))
+        from++;
+    if (from < at && *from == '[') {
+        const char *close = memchr(from, ']', (size_t)(at - from));
+        if (!close)
+            return USE_NUMBER;
+        from = close + 1;
+    }
+    if (from < at && *from == ':' && (from + 1 == at || !strchr("-=?+", from[1])))
+        return USE_NUMBER;
+    return USE_TEXT;
+}

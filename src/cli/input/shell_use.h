@@ -1,0 +1,21 @@
+/* What a shell would do with a value at a place in a script: most places take it as text, but bash calculates with it
+ * in some, and takes it for the name of a variable in others; both run what stands in the brackets of a[$(...)].
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_CLI_INPUT_SHELL_USE_H
+#define WR_CLI_INPUT_SHELL_USE_H
+
+enum shell_use {
+    USE_TEXT,
+    USE_NUMBER, /* calculated with: [[ {} -gt 5 ]], let, declare -i, ${x:{}}, a[{}]=1     */
+    USE_NAME,   /* a variable's name: read {}, printf -v {}, test -v {}, unset {}        */
+    USE_CODE,   /* part of a script for another shell: sh -c '{}', eval {}, ssh host '{}' */
+};
+
+/* Of a value at [at, after) in the simple command that begins at `from`; the script ends at `end`. */
+enum shell_use shell_use_in_command(const char *from, const char *at, const char *after,
+                                    const char *end);
+
+/* Of a value at `at` within ${...}, whose text begins at `from`. */
+enum shell_use shell_use_in_braces(const char *from, const char *at);
+
+#endif

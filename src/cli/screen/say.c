@@ -1,0 +1,41 @@
+/* Messages of ours on standard error.
+ * SPDX-License-Identifier: MIT */
+#include "cli/screen/say.h"
+
+#include "cli/screen/glyph.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void say_clean(char *text, size_t size)
+{
+    bool utf8 = MB_CUR_MAX > 1 || !isatty(2); /* a file takes UTF-8 in any locale */
+    char *copy = strdup(text);
+    const char *at = copy;
+    struct glyph glyph;
+    size_t length = 0;
+
+    if (!copy)
+        return;
+    while (glyph_next(&glyph, &at, utf8) && length + glyph.length < size) {
+        memcpy(text + length, glyph.bytes, glyph.length);
+        length += glyph.length;
+    }
+    text[length] = 0;
+    free(copy);
+}
+
+void say(const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    say_clean(text, sizeof(text));
+    fprintf(stderr, "weir: %s\n", text);
+}

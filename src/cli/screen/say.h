@@ -1,0 +1,14 @@
+/* Messages of ours on standard error: names and records in them may hold anything, so they are cleaned.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_CLI_SCREEN_SAY_H
+#define WR_CLI_SCREEN_SAY_H
+
+#include <stddef.h>
+
+/* Replaces control characters, C1 among them, and what would reorder or hide its neighbours. In place. */
+void say_clean(char *text, size_t size);
+
+/* "weir: ", the text, and an end of line. */
+__attribute__((format(printf, 1, 2))) void say(const char *format, ...);
+
+#endif
