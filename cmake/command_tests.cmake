@@ -15,7 +15,8 @@ set_target_properties(map-child PROPERTIES POSITION_INDEPENDENT_CODE OFF
 add_library(command-support STATIC tests/command/command.c tests/command/screen.c)
 target_include_directories(command-support PRIVATE tests include ${CMOCKA_INCLUDE_DIR})
 target_compile_definitions(command-support PUBLIC
-    WEIR_COMMAND="$<TARGET_FILE:weir-command>" MAP_CHILD="$<TARGET_FILE:map-child>")
+    WEIR_COMMAND="$<TARGET_FILE:weir-command>" MAP_CHILD="$<TARGET_FILE:map-child>"
+    WEIR_SOURCE="${PROJECT_SOURCE_DIR}")
 add_dependencies(command-support weir-command map-child)
 
 weir_tests(command "weir-cli;command-support" tests/command/*_test.c)

@@ -25,8 +25,8 @@ static const struct edit edits[] = {
     { "a line more", "printf 'a\\nb\\n' | " M "-- echo", "printf 'a\\nb\\nc\\n' | " M "-- echo",
       "c\n" },
     { "a line less", "printf 'a\\nb\\n' | " M "-- echo", "printf 'b\\n' | " M "-- echo", "" },
-    { "another order", "printf 'a\\nb\\nc\\n' | " M "-- echo", "printf 'c\\na\\nb\\n' | " M "-- echo",
-      "" },
+    { "another order", "printf 'a\\nb\\nc\\n' | " M "-- echo",
+      "printf 'c\\na\\nb\\n' | " M "-- echo", "" },
     { "a line in front", "printf 'a\\nb\\n' | " M "-- echo", "printf 'x\\na\\nb\\n' | " M "-- echo",
       "x\n" },
     { "a line twice", "printf 'a\\nb\\n' | " M "-- echo", "printf 'a\\nb\\na\\n' | " M "-- echo",
@@ -51,7 +51,8 @@ static const struct edit edits[] = {
       "a\n" },
     { "limits and outputs", "echo a | " M "-- echo",
       "echo a | " M "-j8 --timeout 9s --tag --progress never -- echo", "" },
-    { "a file instead of a pipe", "echo a | " M "-- echo", "echo a >a.in; " M "-a a.in -- echo", "" },
+    { "a file instead of a pipe", "echo a | " M "-- echo", "echo a >a.in; " M "-a a.in -- echo",
+      "" },
     { "values instead of lines", "printf 'a\\nb\\n' | " M "-- echo", M "-- echo ::: b a", "" },
     { "batches", "printf 'a\\nb\\nc\\n' | " M "-n2 -- echo",
       "printf 'a\\nb\\nc\\nd\\n' | " M "-n2 -- echo", "c d\n" },
@@ -82,7 +83,8 @@ static void test_what_runs_again_after_an_edit(void)
 
 static void test_the_log_says_what_became_of_tasks(void)
 {
-    const struct ran *r = MAP("a 0\nb 3\n", "-j1", "-g1", "--journal", "said", "--shell", "--", "exit {2}");
+    const struct ran *r =
+        MAP("a 0\nb 3\n", "-j1", "-g1", "--journal", "said", "--shell", "--", "exit {2}");
 
     assert_status(r, 1);
     r = LOG("--failed", "--format", "jsonl", "said");
@@ -95,7 +97,8 @@ static void test_the_log_says_what_became_of_tasks(void)
     assert_contains(r->out, "group,tasks,done,failed,seconds,slowest\na,1,1,0,");
     assert_contains(r->out, "\nb,1,0,1,");
     r = LOG("--slowest", "1", "said");
-    assert_contains(r->out, "run\tseq\tgroup\treason\texit\tsignal\tattempts\tseconds\trecord\tcommand\n");
+    assert_contains(r->out,
+                    "run\tseq\tgroup\treason\texit\tsignal\tattempts\tseconds\trecord\tcommand\n");
     assert_status(LOG("no-such"), 255);
     assert_contains(LOG("--format", "xml", "said")->err, "use text, jsonl or csv");
 }
@@ -107,16 +110,19 @@ static void test_the_log_says_why_something_ran_again(void)
     SCRIPT(NULL, "printf 'a\\nb\\n' | weir map -j1 --journal why --resume -- echo; "
                  "printf 'a\\nb\\nc\\n' | weir map -j1 --journal why --resume -- echo x");
     r = LOG("--why-rerun", "--format", "csv", "why");
-    assert_ran(r, 0, "seq,group,why,record,command\n1,,the command changed,a,echo x a\n"
-                     "2,,the command changed,b,echo x b\n3,,it is new,c,echo x c\n", "");
+    assert_ran(r, 0,
+               "seq,group,why,record,command\n1,,the command changed,a,echo x a\n"
+               "2,,the command changed,b,echo x b\n3,,it is new,c,echo x c\n",
+               "");
 }
 
 static void test_the_log_is_read_without_write_access(void)
 {
     const struct ran *r = SCRIPT(
-        "a\n", "mkdir -m 755 ro && weir map --journal ro/j -- true && chmod 444 ro/j && chmod 555 ro && "
-               "if [ $(id -u) = 0 ]; then exec setpriv --reuid 65534 --clear-groups weir log ro/j; "
-               "else exec weir log ro/j; fi");
+        "a\n",
+        "mkdir -m 755 ro && weir map --journal ro/j -- true && chmod 444 ro/j && chmod 555 ro && "
+        "if [ $(id -u) = 0 ]; then exec setpriv --reuid 65534 --clear-groups weir log ro/j; "
+        "else exec weir log ro/j; fi");
 
     if (r->status == 127 || strstr(r->err, "Permission denied"))
         skip(); /* the scratch directory is not for others */
@@ -131,9 +137,10 @@ static void test_a_second_weir_is_told_which_one_uses_the_journal(void)
 {
     char pid[40];
     const struct ran *r = SCRIPT(
-        NULL, "mkfifo held.fifo; weir map --journal held -- true <held.fifo & echo $!; exec 9>held.fifo; "
-              "until weir log held >/dev/null 2>&1; do sleep 0.02; done; "
-              "weir map --journal held -- true </dev/null; echo $?; exec 9>&-; wait");
+        NULL,
+        "mkfifo held.fifo; weir map --journal held -- true <held.fifo & echo $!; exec 9>held.fifo; "
+        "until weir log held >/dev/null 2>&1; do sleep 0.02; done; "
+        "weir map --journal held -- true </dev/null; echo $?; exec 9>&-; wait");
 
     snprintf(pid, sizeof(pid), "held: process %d uses this journal (", atoi(r->out));
     assert_contains(r->err, pid);
@@ -150,11 +157,11 @@ static void test_a_file_of_another_kind_is_not_touched(void)
 
 static void test_a_damaged_journal_is_moved_aside_and_named(void)
 {
-    const struct ran *r =
-        SCRIPT(NULL, "seq 500 | weir map -j2 --journal hurt -n1 -- true && "
-                     "head -c 40000 /dev/zero | tr '\\0' x | dd of=hurt bs=4096 seek=1 conv=notrunc "
-                     "2>/dev/null; echo a | weir map --journal hurt --resume -- echo; ls hurt.damaged-* | "
-                     "wc -l");
+    const struct ran *r = SCRIPT(
+        NULL, "seq 500 | weir map -j2 --journal hurt -n1 -- true && "
+              "head -c 40000 /dev/zero | tr '\\0' x | dd of=hurt bs=4096 seek=1 conv=notrunc "
+              "2>/dev/null; echo a | weir map --journal hurt --resume -- echo; ls hurt.damaged-* | "
+              "wc -l");
 
     assert_status(r, 0);
     assert_contains(r->err, "weir: hurt is damaged: it was moved to hurt.damaged-2");
@@ -228,11 +235,11 @@ static void begin_trial(struct trial *t)
 
 static void start_one(void)
 {
-    command_start(&(struct command){
-        .argv = WORDS(WEIR_COMMAND, "map", "-j3", "--journal", "killed", "--resume", "--", MAP_CHILD,
-                      "note", "effects"),
-        .input = input(),
-        .leaves = true });
+    command_start(
+        &(struct command){ .argv = WORDS(WEIR_COMMAND, "map", "-j3", "--journal", "killed",
+                                         "--resume", "--", MAP_CHILD, "note", "effects"),
+                           .input = input(),
+                           .leaves = true });
 }
 
 /* Kills at random moments until a run comes through; answers how many were killed. */
@@ -243,7 +250,8 @@ static int kill_until_done(struct trial *t, struct luck *luck)
     for (;;) {
         const struct ran *r;
         start_one();
-        usleep((useconds_t)luck_below(luck, 60000));
+        usleep(
+            (useconds_t)luck_below(luck, 20000 + 5000 * (uint64_t)killed)); /* or none would end */
         kill(command_pid(), SIGKILL);
         r = command_finish();
         check_run(t, r);
@@ -277,31 +285,32 @@ static void test_a_full_disk_loses_nothing_that_was_told(void)
 
     if (system("unshare -m true 2>&1") != 0)
         skip(); /* mounting is not for us */
-    r = SCRIPT(input(),
-               "cat >numbers; mkdir tiny; cat >trial <<'END'\n"
-               "for i in $(seq 100); do\n"
-               "  mount -t tmpfs -o size=$((28 + i % 25 * 4))k none tiny || exit 9\n"
-               "  rm -f disk.effects told; : >told\n"
-               "  weir map -j3 -a numbers --journal tiny/j --resume -- " MAP_CHILD
-               " note disk.effects >>told 2>err; first=$?\n"
-               "  [ $first = 0 ] || [ $first = 255 ] || { echo status $first; cat err; exit 1; }\n"
-               "  sort told >told.before; : >disk.effects.new\n"
-               "  mv disk.effects effects.before 2>/dev/null || : >effects.before\n"
-               "  mount -o remount,size=4m tiny || exit 9\n"
-               "  weir map -j3 -a numbers --journal tiny/j --resume -- " MAP_CHILD
-               " note disk.effects >>told 2>err || { cat err; exit 2; }\n"
-               "  [ -e disk.effects ] || : >disk.effects\n"
-               "  sort disk.effects | comm -12 - told.before >again; [ ! -s again ] || { echo again; cat "
-               "again; exit 3; }\n"
-               "  cat effects.before disk.effects | sort -nu | cmp - numbers || exit 4\n"
-               "  sort -n told | cmp - numbers || exit 5\n"
-               "  weir log tiny/j >/dev/null || exit 6\n"
-               "  [ $first = 0 ] || echo full >>fulls\n"
-               "  umount tiny\n"
-               "done\n"
-               "echo $(wc -l <fulls)\n"
-               "END\n"
-               "exec unshare -m sh trial");
+    r = SCRIPT(
+        input(),
+        "cat >numbers; mkdir tiny; cat >trial <<'END'\n"
+        "for i in $(seq 100); do\n"
+        "  mount -t tmpfs -o size=$((28 + i % 25 * 4))k none tiny || exit 9\n"
+        "  rm -f disk.effects told; : >told\n"
+        "  weir map -j3 -a numbers --journal tiny/j --resume -- " MAP_CHILD
+        " note disk.effects >>told 2>err; first=$?\n"
+        "  [ $first = 0 ] || [ $first = 255 ] || { echo status $first; cat err; exit 1; }\n"
+        "  sort told >told.before; : >disk.effects.new\n"
+        "  mv disk.effects effects.before 2>/dev/null || : >effects.before\n"
+        "  mount -o remount,size=4m tiny || exit 9\n"
+        "  weir map -j3 -a numbers --journal tiny/j --resume -- " MAP_CHILD
+        " note disk.effects >>told 2>err || { cat err; exit 2; }\n"
+        "  [ -e disk.effects ] || : >disk.effects\n"
+        "  sort disk.effects | comm -12 - told.before >again; [ ! -s again ] || { echo again; cat "
+        "again; exit 3; }\n"
+        "  cat effects.before disk.effects | sort -nu | cmp - numbers || exit 4\n"
+        "  sort -n told | cmp - numbers || exit 5\n"
+        "  weir log tiny/j >/dev/null || exit 6\n"
+        "  [ $first = 0 ] || echo full >>fulls\n"
+        "  umount tiny\n"
+        "done\n"
+        "echo $(wc -l <fulls)\n"
+        "END\n"
+        "exec unshare -m sh trial");
     assert_status(r, 0);
     assert_true(atoi(r->out) > 10); /* so that the disk was full indeed */
 }

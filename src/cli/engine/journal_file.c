@@ -40,25 +40,40 @@ static void command_of(char *out, size_t size, pid_t pid)
             out[i] = ' ';
 }
 
-static int tell_holder(const char *path, int fd)
+/* The process of the last run, if the journal says so; 0: no telling. */
+static pid_t holder_of(const char *path)
 {
-    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_AT, .l_len = 1 };
+    sqlite3_stmt *statement = NULL;
+    sqlite3 *database = NULL;
+    pid_t pid = 0;
+
+    if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL) == 0 &&
+        sqlite3_prepare_v2(database, "SELECT pid FROM run ORDER BY id DESC LIMIT 1", -1, &statement,
+                           NULL) == 0 &&
+        sqlite3_step(statement) == SQLITE_ROW)
+        pid = sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    sqlite3_close(database);
+    return pid;
+}
+
+static int tell_holder(const char *path)
+{
+    pid_t pid = holder_of(path);
     char command[200] = "";
 
-    if (fcntl(fd, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
-        lock.l_pid = 0;
-    if (lock.l_pid > 0)
-        command_of(command, sizeof(command), lock.l_pid);
-    if (lock.l_pid > 0)
+    if (pid > 0)
+        command_of(command, sizeof(command), pid);
+    if (command[0])
         say("%s: process %d uses this journal (%s); wait for it, or name another file", path,
-            (int)lock.l_pid, command);
+            (int)pid, command);
     else
         say("%s: another weir uses this journal; wait for it, or name another file", path);
     return STATUS_WRONG;
 }
 
-/* The lock dies with the process, and with this descriptor; no other of ours may be closed meanwhile that leads to
- * the same file, but SQLite's own at the very end. */
+/* The lock belongs to this descriptor, and dies with the process. (One that belongs to the process would go when SQLite
+ * closes any descriptor of the same file.) */
 static int lock_file(struct journal_file *file, const char *path)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_AT, .l_len = 1 };
@@ -68,10 +83,10 @@ static int lock_file(struct journal_file *file, const char *path)
         say("--journal %s: %s", path, strerror(errno));
         return STATUS_WRONG;
     }
-    if (fcntl(file->lock_fd, F_SETLK, &lock) == 0)
+    if (fcntl(file->lock_fd, F_OFD_SETLK, &lock) == 0)
         return 0;
     if (errno == EAGAIN || errno == EACCES)
-        return tell_holder(path, file->lock_fd);
+        return tell_holder(path);
     say("--journal %s: cannot lock it: %s", path, strerror(errno));
     return STATUS_WRONG;
 }
@@ -165,13 +180,17 @@ static int check_pages(sqlite3 *database)
 /* 0: it is ours, or new. Else an error of SQLite's, or SQLITE_MISMATCH for a database of another program. */
 static int check_or_create(struct journal_file *file, bool is_new)
 {
-    int64_t application = 0, version = 0;
+    static const char create[] = "BEGIN IMMEDIATE;" JOURNAL_SCHEMA "COMMIT";
+    int64_t application = 0, version = 0, tables = 0;
     int rc;
 
     if (is_new)
-        return sqlite3_exec(file->database, "BEGIN IMMEDIATE;" JOURNAL_SCHEMA "COMMIT", NULL, NULL,
-                            NULL);
+        return sqlite3_exec(file->database, create, NULL, NULL, NULL);
     rc = check_pages(file->database);
+    if (!rc)
+        rc = number(file->database, "SELECT count(*) FROM sqlite_master", &tables);
+    if (!rc && !tables) /* a run was ended before its first commit */
+        return sqlite3_exec(file->database, create, NULL, NULL, NULL);
     if (!rc)
         rc = number(file->database, "PRAGMA application_id", &application);
     if (!rc)
