@@ -1,5 +1,5 @@
 /* w7: what it costs to run a command. 5,000 times /bin/true, four at a time, by `weir map` with groups, a timeout
- * and results, by the tools people use today, and by bare loops around vfork and posix_spawn, of which the
+ * and results, the same with a journal, 100 commands of 1,000 records each (next to xargs -n 1000), by the tools people use today, and by bare loops around vfork and posix_spawn, of which the
  * faster is the floor. All run it without arguments: with one it looks up the locale, which takes as long again.
  * SPDX-License-Identifier: MIT */
 #include "bench.h"
@@ -100,17 +100,36 @@ static void write_inputs(void)
 }
 
 /* The command lies where this program does. */
-static void weir_script(char *script, size_t size)
+static const char *weir_path(void)
 {
-    char path[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    static char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 10);
 
     path[length < 0 ? 0 : length] = 0;
-    *strrchr(path, '/') = 0;
-    snprintf(script, size,
-             "'%s/weir' map -a in -j%d --group-by '/(.)$/' --timeout 60s --results results -N -- "
-             "/bin/true",
-             path, AT_ONCE);
+    strcpy(strrchr(path, '/'), "/weir");
+    return path;
+}
+
+/* Time per job of `weir map` with groups, a timeout and results, and with more options. */
+static double weir_map(const char *more)
+{
+    char script[PATH_MAX + 300];
+
+    snprintf(
+        script, sizeof(script),
+        "rm -f results; '%s' map -a in -j%d --group-by '/(.)$/' --timeout 60s --results results "
+        "%s -N -- /bin/true",
+        weir_path(), AT_ONCE, more);
+    return timed(script);
+}
+
+/* Milliseconds for 100,000 records, 1,000 per command. */
+static double batches(const char *tool)
+{
+    char script[PATH_MAX + 100];
+
+    snprintf(script, sizeof(script), "seq 100000 | %s /bin/true", tool);
+    return timed(script) * JOBS / 1e3;
 }
 
 void bench_w7(struct bench_out *out)
@@ -123,14 +142,17 @@ void bench_w7(struct bench_out *out)
         { "ninja", "rm -f .ninja_log .ninja_deps; ninja -j4 >/dev/null" },
         { "parallel", "parallel --will-cite -j4 -N0 /bin/true <in" },
     };
-    char directory[] = "/tmp/weir-w7.XXXXXX", script[PATH_MAX + 200], remove[64];
+    char directory[] = "/tmp/weir-w7.XXXXXX", tool[PATH_MAX + 60], remove[64];
     double by_vfork, by_posix_spawn;
 
     if (!mkdtemp(directory) || chdir(directory) < 0)
         bench_die("w7: %s: %s", directory, strerror(errno));
     write_inputs();
-    weir_script(script, sizeof(script));
-    bench_put(out, BENCH_WEIR, "us_per_job", timed(script));
+    bench_put(out, BENCH_WEIR, "us_per_job", weir_map(""));
+    bench_put(out, BENCH_WEIR, "us_per_job_journal", weir_map("--journal journal"));
+    snprintf(tool, sizeof(tool), "'%s' map -j4 -n 1000 --", weir_path());
+    bench_put(out, BENCH_WEIR, "ms_batches", batches(tool));
+    bench_put(out, "xargs", "ms_batches", batches("xargs -P4 -n 1000"));
     by_vfork = loop(start_vfork);
     by_posix_spawn = loop(start_posix_spawn);
     bench_put(out, "vfork", "us_per_job", by_vfork);

@@ -4,6 +4,7 @@
 #   src/<room>/*_test.c        unit          beside what they test, see its private symbols
 #   src/sim/, tests/sim/       sim           linked with the simulator; one thread, so not under TSan
 #   tests/fuzz/*_test.c        fuzz          random calls of the API, on the simulator
+#   tests/fuzz/*_target.c      fuzz          random bytes for parts of the command
 #   tests/stress/*_test.c      stress        real threads
 #   tests/integration/*_test.c integration   the library as users meet it
 #   tests/command/*_test.c     command       the built `weir`, in pipes and on terminals
@@ -67,6 +68,25 @@ if(CMOCKA_INCLUDE_DIR AND CMOCKA_LIBRARY)
 else()
     message(STATUS "cmocka not found: only the smoke test and the examples will be built")
 endif()
+
+# Targets of the command for fuzzing: run by a driver of ours for a bounded count, or, with clang, by libFuzzer for as
+# long as one likes.
+option(WEIR_LIBFUZZER "Link the targets of tests/fuzz with clang's libFuzzer instead of our driver" OFF)
+file(GLOB fuzz_targets CONFIGURE_DEPENDS tests/fuzz/*_target.c)
+if(NOT (SQLITE3_INCLUDE_DIR AND SQLITE3_LIBRARY))
+    list(FILTER fuzz_targets EXCLUDE REGEX "/journal_target\\.c$")
+endif()
+foreach(file ${fuzz_targets})
+    get_filename_component(target ${file} NAME_WE)
+    weir_program(fuzz ${target} tests/fuzz ${file} weir-cli)
+    target_include_directories(${target} PRIVATE src tests ${SQLITE3_INCLUDE_DIR})
+    if(WEIR_LIBFUZZER)
+        target_compile_options(${target} PRIVATE -fsanitize=fuzzer)
+        target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+    else()
+        target_sources(${target} PRIVATE tests/fuzz/driver.c)
+    endif()
+endforeach()
 
 file(GLOB examples CONFIGURE_DEPENDS examples/*.c)
 foreach(file ${examples})

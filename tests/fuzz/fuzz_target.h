@@ -1,0 +1,15 @@
+/* A target for fuzzing: libFuzzer's interface, so that clang's fuzzer can drive it (-DWEIR_LIBFUZZER=ON), and
+ * driver.c can, for a bounded count of inputs, with any compiler.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_TESTS_FUZZ_TARGET_H
+#define WR_TESTS_FUZZ_TARGET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Pieces that random inputs are made of, NULL-ended. */
+extern const char *const fuzz_words[];
+
+#endif
