@@ -102,7 +102,7 @@ static const struct opt options[] = {
     { MAP_SHELL, 0, "shell", NULL,
       "The command is a script for /bin/sh. Placeholders in it are safe, whatever the input: they "
       "become "
-      "variables, never text of the script.",
+      "variables, never text of the script. {} is not appended. See Scripts.",
       OPT_TEXT, NULL },
     { MAP_STDIN, 0, "stdin", NULL,
       "Give each command its record on standard input, with its end of line; {} is not appended. "
@@ -189,24 +189,25 @@ static const struct opt options[] = {
 static const struct opt_section sections[] = {
     { "Placeholders",
       "In COMMAND, --cwd and --tag: {} is the record, {1} {2} its columns, {name} a field by its "
-      "name, {key} its "
-      "group, {seq} its number from 1 (also {#}), {%} the number of the slot it runs in, {.} the "
-      "record without its extension, {/} the last part of "
-      "its path, {//} the "
-      "directory, {/.} the last part without extension; {1/.} and {name//} are the same of a "
-      "column. Anything else in braces stays as it is; "
-      "but a name "
-      "that the header of --csv or --tsv lacks is an error, unless it follows a $. \\{name} is the "
-      "text {name}. Write a column named key or seq by its number. "
-      "Values become arguments as they are, without a shell: blanks, quotes and newlines in them "
-      "are harmless. If COMMAND has no placeholder, {} is appended, but not with --shell, --stdin "
-      "or --pipe. A record "
-      "without "
-      "a field that a placeholder or --group-by names is not run, and counts as failed." },
+      "name, {key} its group, {seq} or {#} the task's number from 1, {.} the record without its "
+      "extension, {/} the last part of its path, {//} the directory, {/.} the last part without "
+      "extension; {1/.} and {name//} are the same of a column. In COMMAND also {%}, the number of "
+      "the "
+      "slot it runs in. Anything else in braces stays as it is; but a name that the header of "
+      "--csv or "
+      "--tsv lacks is an error, unless it follows a $, and so are placeholders of GNU parallel's "
+      "that "
+      "are not known here. \\{name} is the text {name}. Write a column named key or seq by its "
+      "number. Values become arguments as they are, without a shell: blanks, quotes and newlines "
+      "in "
+      "them are harmless. If COMMAND has no placeholder, {} is appended, but not with --shell, "
+      "--stdin "
+      "or --pipe. A record without a field that a placeholder or --group-by names is not run, and "
+      "counts as failed." },
     { "Environment",
-      "Set for each command: WEIR_KEY, the group; WEIR_SEQ, the record's number; WEIR_SLOT, a "
+      "Set for each command: WEIR_KEY, the group; WEIR_SEQ, the task's number; WEIR_SLOT, a "
       "number from 1 to -j that no other running command has; WEIR_ATTEMPT, which counts from "
-      "1.\n\n"
+      "1; WEIR_RUN, by which what a command leaves behind is known.\n\n"
       "weir itself reads NO_COLOR, TERM and TMPDIR, the directory for output that waits to be "
       "printed, beyond 64 KiB per command." },
     { "Signals",
@@ -214,21 +215,39 @@ static const struct opt_section sections[] = {
       "Ctrl-C weir starts no more commands and waits for the running ones; the second ends them "
       "(TERM, then KILL after --grace); the third kills them. TERM and HUP act like the second "
       "Ctrl-C. Ctrl-Z stops the commands as well, and the clocks of --timeout and --grace. If weir "
-      "itself ends, even by kill -9, its commands are ended. weir does not wait for background "
+      "itself ends, even by kill -9, its commands are ended, and so is what they started, also in "
+      "sessions of its own, unless it has cleared WEIR_RUN. USR1 and USR2: one more, one less at a "
+      "time. weir does not wait for background "
       "processes of a command that ended by itself. As the first process of a container, weir "
       "also reaps processes that commands leave behind." },
     { "Display", "On a terminal each group has a line: done, running, waiting, failed, rate per "
                  "second. Press w to see which tasks wait, and why." },
-    { "Results", "Each line of the --results file is an object: seq, group, command (an array), "
-                 "exit (null if it did not exit by "
-                 "itself), signal, attempts, queued, started and ended (seconds since 1970; of the "
-                 "last attempt), and reason: "
-                 "done, failed, timed_out, cannot_run, bad_input, output_lost, halted, not_run. "
-                 "Bytes that are not UTF-8 "
-                 "appear as \\udc80 to \\udcff." },
+    { "Results",
+      "Each line of the --results file is an object: seq, group, command (an array), exit (null if "
+      "it did not exit by itself), signal, attempts, queued, started and ended (seconds since "
+      "1970; "
+      "of the last attempt), reason, record (with -n an array), and failed_attempts, if there were "
+      "retries: exit, signal and the end of out and err (4 KiB each). The reason is done, failed, "
+      "timed_out, cannot_run, bad_input, output_lost (what it wrote could not be kept), "
+      "not_recorded (it ran, but the journal could not be written), halted or not_run. Bytes that "
+      "are not UTF-8 appear as \\udc80 to \\udcff." },
+    { "Values",
+      "::: after the command is followed by values: weir map -- echo ::: a b. Several lists are "
+      "combined, {1} {2} are their values, {} all of them with blanks between; :::+ goes on with "
+      "the "
+      "list before it; :::: is followed by files, each a list of lines." },
+    { "Scripts",
+      "With --shell the words are one script for /bin/sh. A placeholder is a variable of it, so no "
+      "value can become code; where bash would calculate with it, it must be a whole number, and "
+      "where a variable's name is expected, there can be none. But inside of a script for another "
+      "shell (sh -c '...', eval, ssh) it is part of that script, and code there: weir warns. Pass "
+      "it as "
+      "an argument: sh -c 'echo \"$1\"' sh {}." },
     { "Exit status",
       "0: all commands succeeded. 1 to 100: the number of commands that failed, without those that "
-      "--halt ended. 101: more than 100 failed. 126, 127: the command, the same for all records, "
+      "--halt ended; with --resume also what failed in earlier runs and was not run again. 101: "
+      "more "
+      "than 100 failed. 126, 127: the command, the same for all records, "
       "cannot be run, or was not found. 255: another error: bad arguments, unreadable input, "
       "output that could not be written, or an interrupt before all commands had run." },
     { "Examples",
@@ -237,6 +256,8 @@ static const struct opt_section sections[] = {
       "{}\n\n"
       "A column names the group; failures are tried again:\n\n"
       "    weir map --csv --group-by region --retries 3 -- ./import --id {id} --file {path}\n\n"
+      "Go on where an earlier run ended:\n\n"
+      "    weir map --journal run.journal --resume -a urls.txt -- curl -sSfO {}\n\n"
       "A pipeline per file, with a shell:\n\n"
       "    ls *.log | weir map --shell -- 'gzip -dc {} | sort | uniq -c > {/.}.counts'" },
     { 0 },

@@ -7,7 +7,7 @@
 
 /* One block: `$ command`, and what it prints, with four blanks before each line. */
 struct block {
-    char command[1000], output[2000];
+    char command[1200], output[2000];
     int line;
 };
 
@@ -38,7 +38,7 @@ static bool next_block(struct block *block, FILE *page, int *line)
 /* What it prints: standard output, then the messages. */
 static void try_block(const struct block *block, const char *page)
 {
-    char line[1200], printed[4000];
+    char line[1400], printed[4000];
     const struct ran *r;
 
     snprintf(line, sizeof(line), "rm -rf tried; mkdir tried; cd tried; %s", block->command);

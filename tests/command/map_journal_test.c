@@ -177,7 +177,7 @@ static void test_resume_needs_a_journal(void)
 
 /* ---- sudden ends ----------------------------------------------------------------------------------- */
 
-enum { TASKS = 60, LINE = 8 };
+enum { TASKS = 60, LINE = 16 };
 
 /* Counts lines "1" to "TASKS" of a text from `from` on. */
 static void count_lines(int *count, const char *text, size_t from)

@@ -730,6 +730,7 @@ static void test_any_options_end_with_a_result_per_record(void)
         add(&words, "results");
         add_some_options(&words, &luck);
         add_a_command(&words, &luck);
+        CHECK_EQUAL(system("rm -rf files"), 0);
         status = weir_run(words.word, "in");
         CHECK(status <= records);
         CHECK_EQUAL(count_lines_of("results"), records);

@@ -390,12 +390,13 @@ static bool order_holds_up(struct loop *loop)
     struct engine *engine = loop->engine;
     uint64_t seq, waiting;
 
-    if (!engine->opt->keep_order || !window_is_full(engine) ||
-        !printer_waits_for(engine->printer, &seq, &waiting))
+    if (!engine->opt->keep_order || !printer_waits_for(engine->printer, &seq, &waiting) ||
+        !window_is_full_of(engine, waiting + 1))
         return false;
     snprintf(loop->phase, sizeof(loop->phase),
-             "nothing starts: %llu outputs wait for task %llu (--keep-order, --max-wait)",
-             (unsigned long long)waiting, (unsigned long long)seq);
+             "nothing starts: %llu %s for task %llu (--keep-order, --max-wait)",
+             (unsigned long long)waiting, waiting == 1 ? "output waits" : "outputs wait",
+             (unsigned long long)seq);
     if (!loop->order_told && !loop->show.live)
         engine_say(engine, "%s", loop->phase);
     loop->order_told = true;

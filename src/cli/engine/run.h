@@ -174,8 +174,9 @@ void supply_stop(struct engine *engine);
 /* A task is over and printed. */
 void window_leave(struct engine *engine, size_t weight);
 
-/* As much is under way as may be. */
+/* As much is under way as may be; and whether that is so many tasks. */
 bool window_is_full(struct engine *engine);
+bool window_is_full_of(struct engine *engine, uint64_t tasks);
 
 /* Nothing is under way, and the input is over. */
 bool window_is_closed(struct engine *engine);

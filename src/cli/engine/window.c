@@ -68,6 +68,16 @@ bool window_is_full(struct engine *engine)
     return full;
 }
 
+bool window_is_full_of(struct engine *engine, uint64_t tasks)
+{
+    bool full;
+
+    pthread_mutex_lock(&engine->window.lock);
+    full = !has_room(engine) && engine->window.under_way == tasks;
+    pthread_mutex_unlock(&engine->window.lock);
+    return full;
+}
+
 bool window_is_closed(struct engine *engine)
 {
     bool closed;
