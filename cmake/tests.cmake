@@ -71,7 +71,6 @@ endif()
 
 # Targets of the command for fuzzing: run by a driver of ours for a bounded count, or, with clang, by libFuzzer for as
 # long as one likes.
-option(WEIR_LIBFUZZER "Link the targets of tests/fuzz with clang's libFuzzer instead of our driver" OFF)
 file(GLOB fuzz_targets CONFIGURE_DEPENDS tests/fuzz/*_target.c)
 if(NOT (SQLITE3_INCLUDE_DIR AND SQLITE3_LIBRARY))
     list(FILTER fuzz_targets EXCLUDE REGEX "/journal_target\\.c$")
