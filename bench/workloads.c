@@ -67,7 +67,6 @@ const struct bench_target bench_targets[] = {
     { "w5", "breaker_time_ns_1", .at_most = 1.2, .whose = BENCH_WEIR, .of = "breaker_ns_1" },
     { "w5", "breaker_time_ns_2", .at_most = 1.2, .whose = BENCH_WEIR, .of = "breaker_ns_2" },
     { "w5", "host_ns_1", .at_most = 3, .whose = BENCH_WEIR, .of = "bulkhead_ns_1" },
-    { "w7", "us_per_job", .at_most = 1.15, .whose = "floor" },
     { "w7", "us_per_job", .at_most = 1.05, .whose = "floor" },
     { "w7", "us_per_job_journal", .at_most = 1.3, .whose = "floor", .of = "us_per_job" },
     { "w7", "ms_batches", .at_most = 1, .whose = "xargs" },
