@@ -67,7 +67,7 @@ typedef enum weir_breaker_state {
 } weir_breaker_state;
 
 /* What a breaker (and an adaptive guard) makes of a call that ended. */
-typedef enum weir_verdict { WEIR_SUCCESS = 1, WEIR_FAILURE, WEIR_IGNORE } weir_verdict;
+typedef enum weir_call_result { WEIR_SUCCESS = 1, WEIR_FAILURE, WEIR_IGNORE } weir_call_result;
 
 #define WEIR_NO_CALLS    INT64_MIN           /* in `limit`: none may enter                       */
 #define WEIR_NO_WAIT     INT64_C(-1)         /* in `wait_ns`: look once                          */
@@ -126,7 +126,7 @@ typedef struct weir_guard_options { /* zero in any field asks for its default */
         initial; /* default WEIR_CLOSED                                                  */
     bool
         auto_half_open; /* the state reads half open once the wait is over; else a call must come */
-    weir_verdict
+    weir_call_result
         other_errors; /* of errors that are not failures; default WEIR_IGNORE                 */
 
     /* adaptive */
@@ -147,7 +147,7 @@ typedef struct weir_guard_options { /* zero in any field asks for its default */
         *ignored; /* breaker: these never are; beats `failures`. Copied                       */
     size_t
         ignored_count; /* at most 32                                                               */
-    weir_verdict (*judge)(int error, const void *result,
+    weir_call_result (*judge)(int error, const void *result,
                           void *arg); /* breaker, adaptive: decides instead; 0: as usual */
     void *judge_arg;
     bool (*drain_on)(int error, const void *result,

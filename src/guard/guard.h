@@ -101,13 +101,13 @@ struct weir_guard {
     weir_cell *cell;
     void (*on_event)(const weir_guard_event *event, void *arg);
     void *event_arg;
-    weir_verdict (*judge)(int error, const void *result, void *arg);
+    weir_call_result (*judge)(int error, const void *result, void *arg);
     void *judge_arg;
     bool (*drain_on)(int error, const void *result, void *arg);
     void *drain_arg;
     int64_t (*open_for)(uint64_t attempt, void *arg);
     void *open_arg;
-    weir_verdict other_errors;
+    weir_call_result other_errors;
     int failure_count, ignored_count;
     int failures[32], ignored[32];
     _Atomic int64_t sleeping; /* rate: callers that wait for what they have reserved              */

@@ -59,9 +59,9 @@ static bool is_listed(const int *list, int count, int error)
     return false;
 }
 
-static weir_verdict verdict_of(struct weir_guard *guard, int error, const void *result)
+static weir_call_result verdict_of(struct weir_guard *guard, int error, const void *result)
 {
-    weir_verdict verdict = guard->judge ? guard->judge(error, result, guard->judge_arg) : 0;
+    weir_call_result verdict = guard->judge ? guard->judge(error, result, guard->judge_arg) : 0;
 
     if (verdict >= WEIR_SUCCESS && verdict <= WEIR_IGNORE)
         return verdict;
@@ -76,7 +76,7 @@ static weir_verdict verdict_of(struct weir_guard *guard, int error, const void *
 
 /* ---- leaving ------------------------------------------------------------------------------------- */
 
-static void count_end(struct weir_guard *guard, const struct wr_call *call, weir_verdict verdict)
+static void count_end(struct weir_guard *guard, const struct wr_call *call, weir_call_result verdict)
 {
     struct wr_counts *c = &guard->counts;
 
@@ -93,7 +93,7 @@ static void count_end(struct weir_guard *guard, const struct wr_call *call, weir
                                              : &c->ignored);
 }
 
-static void tell_end(struct wr_call *call, weir_verdict verdict, int error, bool silent)
+static void tell_end(struct wr_call *call, weir_call_result verdict, int error, bool silent)
 {
     struct weir_guard *guard = call->guard;
     weir_guard_event event = { .type = WEIR_EVENT_LEFT, .at = call->now, .permits = call->n };
@@ -121,7 +121,7 @@ static void note_opening(struct wr_call *call)
     call->news.epoch = b->epoch;
 }
 
-static int leave_locked(struct wr_call *call, weir_verdict verdict, int error)
+static int leave_locked(struct wr_call *call, weir_call_result verdict, int error)
 {
     struct weir_guard *guard = call->guard;
     bool silent = false;
@@ -179,7 +179,7 @@ static int permit_is_held(const weir_permit *permit)
 static __attribute__((noinline)) int leave_slow(weir_permit *permit, int error, const void *result)
 {
     struct wr_call call = { .permit = permit };
-    weir_verdict verdict = WEIR_SUCCESS;
+    weir_call_result verdict = WEIR_SUCCESS;
     struct weir_guard *guard;
     int rc = permit_is_held(permit);
 

@@ -354,12 +354,12 @@ GUARD_TEST(test_there_is_no_way_from_closed_to_half_open)
     weir_guard_unref(g);
 }
 
-static weir_verdict seven_is_bad(int error, const void *result, void *arg)
+static weir_call_result seven_is_bad(int error, const void *result, void *arg)
 {
     (void)arg;
     if (error == -EAGAIN)
         return WEIR_IGNORE;
-    return result && *(const int *)result == 7 ? WEIR_FAILURE : (weir_verdict)0;
+    return result && *(const int *)result == 7 ? WEIR_FAILURE : (weir_call_result)0;
 }
 
 /* K-17, K-18, K-26, K-27, T12 */
