@@ -782,12 +782,31 @@ SIM_TEST(test_a_group_is_in_use_until_its_next_generation_has_its_limits, 50)
     weir_executor_free(ex);
 }
 
+SIM_TEST(test_limits_that_were_asked_for_are_used_though_the_generation_before_is_gone, 50)
+{
+    int asked = 0;
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .limit_for = answers_late, .limit_arg = &asked));
+    int64_t thread;
+
+    check_done(submit(ex, "g", NULL));
+    thread = weir_sim_thread(evict_g, ex, "evicts");
+    sleep_until(10);
+    CHECK(weir_group_evict(ex, "g", 0) == 0);
+    weir_sim_join(thread);
+    check_done(submit(ex, "g", NULL));
+    CHECK_EQ(asked, 2);
+    weir_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_without_memory_for_the_next_generation_an_eviction_does_nothing),
         cmocka_unit_test(test_without_a_domain_for_the_next_generation_an_eviction_does_nothing),
         cmocka_unit_test(test_a_group_is_in_use_until_its_next_generation_has_its_limits),
+        cmocka_unit_test(
+            test_limits_that_were_asked_for_are_used_though_the_generation_before_is_gone),
         cmocka_unit_test(test_a_policy_can_pace_a_group),
         cmocka_unit_test(test_a_pace_is_per_second_unless_it_says_otherwise),
         cmocka_unit_test(test_a_pace_that_makes_no_sense_is_refused_by_name_and_value),
