@@ -113,11 +113,11 @@ static int use_list_price(void **value, void *arg, weir_step *step)
 }
 
 /* Runs after the lookup, whatever became of it; the fallback only runs if it failed. */
-static weir_verdict if_failed(const weir_edges *edges, weir_step *step, void *arg)
+static weir_judgement if_failed(const weir_edges *edges, weir_step *step, void *arg)
 {
     (void)step;
     (void)arg;
-    return edges->failed ? WEIR_VERDICT_START : edges->left ? WEIR_VERDICT_WAIT : WEIR_VERDICT_FAIL;
+    return edges->failed ? WEIR_JUDGE_START : edges->left ? WEIR_JUDGE_WAIT : WEIR_JUDGE_FAIL;
 }
 
 static int send_offer(void **value, void *arg, weir_step *step)

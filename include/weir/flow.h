@@ -52,16 +52,16 @@ typedef struct weir_edges {
 } weir_edges;
 
 /* What a judge says. */
-typedef enum weir_verdict {
-    WEIR_VERDICT_WAIT = 0, /* until more nodes have ended */
-    WEIR_VERDICT_START,
-    WEIR_VERDICT_FAIL,
-} weir_verdict;
+typedef enum weir_judgement {
+    WEIR_JUDGE_WAIT = 0, /* until more nodes have ended */
+    WEIR_JUDGE_START,
+    WEIR_JUDGE_FAIL,
+} weir_judgement;
 
 /* Decides in place of the kinds of edges. Called each time nodes before this one have ended, with no lock held, one call
  * at a time for each node; weir_step_result tells about single nodes. A node that still waits when all nodes before it
  * have ended fails. */
-typedef weir_verdict weir_judge_fn(const weir_edges *edges, weir_step *step, void *arg);
+typedef weir_judgement weir_judge_fn(const weir_edges *edges, weir_step *step, void *arg);
 
 /* One node of a run, as it stands or as it ended. What it points to is valid until the run's last unref. */
 typedef struct weir_node_result {

@@ -141,7 +141,7 @@ static void ask_judge(struct wr_work *work, uint32_t n)
     const weir_node_options *options = wr_run_options(run, n);
     struct weir_step step = { .run = run, .node = n };
     weir_edges edges;
-    weir_verdict verdict;
+    weir_judgement verdict;
 
     do {
         wr_plan_edges(&run->plan, n, &edges);

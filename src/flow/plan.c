@@ -300,7 +300,7 @@ static bool has_kind(const struct wr_join *first, weir_need kind)
 }
 
 /* How a node with several kinds of edges stands; `first` is what it was before any had ended. */
-static weir_verdict judge_kinds(const struct wr_join *now, const struct wr_join *first)
+static weir_judgement judge_kinds(const struct wr_join *now, const struct wr_join *first)
 {
     bool any = has_kind(first, WEIR_ANY), least = has_kind(first, WEIR_AT_LEAST);
     uint32_t musts_ended = first->left[WEIR_MUST] - now->left[WEIR_MUST];
@@ -308,13 +308,13 @@ static weir_verdict judge_kinds(const struct wr_join *now, const struct wr_join 
     if (now->done[WEIR_MUST] < musts_ended || now->none_failed ||
         (any && !now->done[WEIR_ANY] && !now->left[WEIR_ANY]) ||
         (least && now->done[WEIR_AT_LEAST] + now->left[WEIR_AT_LEAST] < now->at_least))
-        return WEIR_VERDICT_FAIL;
+        return WEIR_JUDGE_FAIL;
     if (now->left[WEIR_MUST] || (any && !now->done[WEIR_ANY]) ||
         (least && now->done[WEIR_AT_LEAST] < now->at_least) || now->left[WEIR_AFTER] ||
         (has_kind(first, WEIR_NONE_FAILED) && !any && !least && !has_kind(first, WEIR_MUST) &&
          !has_kind(first, WEIR_AFTER) && !now->none_ended))
-        return WEIR_VERDICT_WAIT;
-    return WEIR_VERDICT_START;
+        return WEIR_JUDGE_WAIT;
+    return WEIR_JUDGE_START;
 }
 
 /* The node failed because of `by`: it ends as that one did, and for what made that one end. */
@@ -358,7 +358,7 @@ static void tell_slowly(struct wr_plan *plan, uint32_t n, uint8_t kind, uint32_t
     uint32_t place = plan->flow->hot[n].join;
     struct wr_join *join = &plan->join[place];
     bool has_judge = plan->flow->hot[n].flags & WR_F_JUDGE;
-    weir_verdict verdict = WEIR_VERDICT_WAIT;
+    weir_judgement verdict = WEIR_JUDGE_WAIT;
     bool asks = false;
 
     wr_lock(&plan->lock);
@@ -372,9 +372,9 @@ static void tell_slowly(struct wr_plan *plan, uint32_t n, uint8_t kind, uint32_t
         plan->links[n].by = by;
         wr_plan_add_ready(plan, &moves->to_judge, n);
     }
-    if (verdict == WEIR_VERDICT_START)
+    if (verdict == WEIR_JUDGE_START)
         start(plan, n, by, moves);
-    else if (verdict == WEIR_VERDICT_FAIL)
+    else if (verdict == WEIR_JUDGE_FAIL)
         fail(plan, n, by, moves);
 }
 
@@ -438,17 +438,17 @@ void wr_plan_edges(struct wr_plan *plan, uint32_t n, weir_edges *edges)
     wr_unlock(&plan->lock);
 }
 
-bool wr_plan_judged(struct wr_plan *plan, uint32_t n, weir_verdict verdict, const weir_edges *seen,
-                    struct wr_moves *moves)
+bool wr_plan_judged(struct wr_plan *plan, uint32_t n, weir_judgement verdict,
+                    const weir_edges *seen, struct wr_moves *moves)
 {
     struct wr_join *join = &plan->join[plan->flow->hot[n].join];
     bool again;
 
-    if (verdict == WEIR_VERDICT_START) {
+    if (verdict == WEIR_JUDGE_START) {
         start(plan, n, plan->links[n].by, moves);
         return false; /* later ends find that it has triggers, and ask no more */
     }
-    if (verdict == WEIR_VERDICT_FAIL || !seen->left) {
+    if (verdict == WEIR_JUDGE_FAIL || !seen->left) {
         fail(plan, n, plan->links[n].by, moves);
         return false;
     }

@@ -144,8 +144,8 @@ static inline bool wr_plan_is_last(struct wr_state *node)
 
 /* How the edges stand, for a judge; and what it said. True: it is to be asked again, since more nodes have ended. */
 void wr_plan_edges(struct wr_plan *plan, uint32_t n, weir_edges *edges);
-bool wr_plan_judged(struct wr_plan *plan, uint32_t n, weir_verdict verdict, const weir_edges *seen,
-                    struct wr_moves *moves);
+bool wr_plan_judged(struct wr_plan *plan, uint32_t n, weir_judgement verdict,
+                    const weir_edges *seen, struct wr_moves *moves);
 
 /* ---- words --------------------------------------------------------------------------------------- */
 

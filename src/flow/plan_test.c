@@ -33,14 +33,14 @@ static int body(void **value, void *arg, weir_step *step)
     return 0;
 }
 
-static weir_verdict by_quota(const weir_edges *edges, weir_step *step, void *arg)
+static weir_judgement by_quota(const weir_edges *edges, weir_step *step, void *arg)
 {
     uint32_t quota = (uint32_t)(uintptr_t)arg;
 
     (void)step;
     if (edges->succeeded >= quota)
-        return WEIR_VERDICT_START;
-    return edges->failed > 1 ? WEIR_VERDICT_FAIL : WEIR_VERDICT_WAIT;
+        return WEIR_JUDGE_START;
+    return edges->failed > 1 ? WEIR_JUDGE_FAIL : WEIR_JUDGE_WAIT;
 }
 
 static void draw(struct matrix *m, struct luck *luck)
@@ -148,35 +148,34 @@ static bool is_failed(weir_outcome outcome, bool told)
 }
 
 /* Every rule of the header as it is written there. */
-static weir_verdict rule(const struct model *x, uint32_t n)
+static weir_judgement rule(const struct model *x, uint32_t n)
 {
     uint32_t all = count(x, n, -1, is_any), ended = count(x, n, -1, is_told);
     bool holds = true;
 
     if (x->m->quota[n]) {
         if (count(x, n, -1, is_done) >= x->m->quota[n])
-            return WEIR_VERDICT_START;
-        return count(x, n, -1, is_failed) > 1 || ended == all ? WEIR_VERDICT_FAIL
-                                                              : WEIR_VERDICT_WAIT;
+            return WEIR_JUDGE_START;
+        return count(x, n, -1, is_failed) > 1 || ended == all ? WEIR_JUDGE_FAIL : WEIR_JUDGE_WAIT;
     }
     if (count(x, n, WEIR_MUST, is_not_done) || count(x, n, WEIR_NONE_FAILED, is_failed))
-        return WEIR_VERDICT_FAIL;
+        return WEIR_JUDGE_FAIL;
     if (count(x, n, WEIR_ANY, is_any)) {
         if (count(x, n, WEIR_ANY, is_not_done) == count(x, n, WEIR_ANY, is_any))
-            return WEIR_VERDICT_FAIL;
+            return WEIR_JUDGE_FAIL;
         holds = holds && count(x, n, WEIR_ANY, is_done);
     }
     if (count(x, n, WEIR_AT_LEAST, is_any)) {
         if (count(x, n, WEIR_AT_LEAST, is_any) - count(x, n, WEIR_AT_LEAST, is_not_done) <
             x->m->at_least[n])
-            return WEIR_VERDICT_FAIL;
+            return WEIR_JUDGE_FAIL;
         holds = holds && count(x, n, WEIR_AT_LEAST, is_done) >= x->m->at_least[n];
     }
     holds = holds && count(x, n, WEIR_MUST, is_done) == count(x, n, WEIR_MUST, is_any);
     holds = holds && count(x, n, WEIR_AFTER, is_told) == count(x, n, WEIR_AFTER, is_any);
     if (count(x, n, WEIR_NONE_FAILED, is_any) + count(x, n, WEIR_OPTIONAL, is_any) == all)
         holds = holds && count(x, n, WEIR_NONE_FAILED, is_told) > 0;
-    return holds ? WEIR_VERDICT_START : WEIR_VERDICT_WAIT;
+    return holds ? WEIR_JUDGE_START : WEIR_JUDGE_WAIT;
 }
 
 static uint32_t out_degree(const struct model *x, uint32_t n)
@@ -236,13 +235,13 @@ static void hear_one(struct model *x, uint32_t n, uint32_t to)
     if (!x->m->quota[to] && need_of(x, n, to) == WEIR_OPTIONAL)
         return; /* does not count */
     switch (rule(x, to)) {
-    case WEIR_VERDICT_START:
+    case WEIR_JUDGE_START:
         x->stand[to] = IS_READY;
         x->left[to] = true;
         x->fresh[to] = true;
         drop_all_needless(x);
         break;
-    case WEIR_VERDICT_FAIL:
+    case WEIR_JUDGE_FAIL:
         end(x, to, x->outcome[n] == WEIR_DONE ? WEIR_FAILED : x->outcome[n]);
         break;
     default:

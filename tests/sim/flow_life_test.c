@@ -675,11 +675,11 @@ static void life_result(const weir_node_result *result, void *n_arg)
     }
 }
 
-static weir_verdict life_judge(const weir_edges *edges, weir_step *step, void *arg)
+static weir_judgement life_judge(const weir_edges *edges, weir_step *step, void *arg)
 {
     (void)step;
     (void)arg;
-    return edges->succeeded >= 2 ? WEIR_VERDICT_START : WEIR_VERDICT_WAIT;
+    return edges->succeeded >= 2 ? WEIR_JUDGE_START : WEIR_JUDGE_WAIT;
 }
 
 static void life_build(struct life *life)

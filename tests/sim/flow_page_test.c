@@ -86,14 +86,14 @@ weir_node_needs(ship, test, WEIR_NONE_FAILED);
     )
 }
 
-static weir_verdict half(const weir_edges *edges, weir_step *step, void *arg)
+static weir_judgement half(const weir_edges *edges, weir_step *step, void *arg)
 {
     (void)step;
     (void)arg;
     SHOWN(
 if (2 * edges->succeeded > edges->total)
-    return WEIR_VERDICT_START;
-return 2 * edges->failed >= edges->total ? WEIR_VERDICT_FAIL : WEIR_VERDICT_WAIT;
+    return WEIR_JUDGE_START;
+return 2 * edges->failed >= edges->total ? WEIR_JUDGE_FAIL : WEIR_JUDGE_WAIT;
     )
 }
 

@@ -758,12 +758,12 @@ SIM_TEST(test_ready_nodes_that_wait_for_a_limit_are_skipped, 50)
     weir_flow_free(flow);
 }
 
-static weir_verdict more_than_three(const weir_edges *edges, weir_step *step, void *arg)
+static weir_judgement more_than_three(const weir_edges *edges, weir_step *step, void *arg)
 {
     (void)step;
     (void)arg;
     CHECK_EQ(edges->total, 9);
-    return edges->succeeded > 3 ? WEIR_VERDICT_START : WEIR_VERDICT_WAIT;
+    return edges->succeeded > 3 ? WEIR_JUDGE_START : WEIR_JUDGE_WAIT;
 }
 
 SIM_TEST(test_a_judge_decides_by_what_has_ended, 50)
@@ -783,20 +783,20 @@ SIM_TEST(test_a_judge_decides_by_what_has_ended, 50)
     weir_flow_free(flow);
 }
 
-static weir_verdict never_again(const weir_edges *edges, weir_step *step, void *arg)
+static weir_judgement never_again(const weir_edges *edges, weir_step *step, void *arg)
 {
     (void)step;
     (void)arg;
     (void)edges;
-    return WEIR_VERDICT_WAIT;
+    return WEIR_JUDGE_WAIT;
 }
 
-static weir_verdict refuses(const weir_edges *edges, weir_step *step, void *arg)
+static weir_judgement refuses(const weir_edges *edges, weir_step *step, void *arg)
 {
     (void)edges;
     (void)step;
     (void)arg;
-    return WEIR_VERDICT_FAIL;
+    return WEIR_JUDGE_FAIL;
 }
 
 /* The start that another rule would forbid; the failure; and waiting for nothing. */
