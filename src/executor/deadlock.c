@@ -246,10 +246,23 @@ static bool slot_may_come(const struct wr_need *need)
 
 /* ---- what a wait depends on -------------------------------------------------------------------- */
 
+static void look_at_task(struct wr_outlook *outlook, struct weir_task *task);
+
+static void look_at_part(struct weir_task *part, void *outlook)
+{
+    look_at_task(outlook, part);
+}
+
 static void look_at_task(struct wr_outlook *outlook, struct weir_task *task)
 {
     struct weir_group *group = task->group;
+    struct wr_whole *whole = wr_task_whole(task);
     uint32_t phase;
+
+    if (whole) { /* with several parts one of them may go on */
+        whole->look_at_sole_part(whole, look_at_part, outlook);
+        return;
+    }
 
     wr_lock(&group->lock);
     phase = wr_task_word(task) & WR_PHASE_MASK;

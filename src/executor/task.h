@@ -60,14 +60,18 @@ struct wr_watcher {
 #define WR_TOLD ((struct wr_watcher *)1)
 
 /* A task that is a whole of parts: it has no body and holds nothing, and goes on until it is settled from inside, or ended
- * from outside like any pending task. Whatever decides its end, the parts are ended before that is published. All calls
- * come without any lock. */
+ * from outside like any pending task. Whatever decides its end, the parts are ended before that is published. Calls come
+ * without any lock, but for one. */
 struct wr_whole {
     /* Its end is decided, once. Whoever finds that no part is left calls wr_whole_over, now or later. */
     void (*ended)(struct wr_whole *whole, struct weir_task *task, weir_outcome outcome,
                   weir_reason reason);
     /* Whether the task is one of the parts, so that it must not wait for the whole. */
     bool (*inside)(struct wr_whole *whole, const struct weir_task *task);
+    /* If there is but one part that can go on, calls look(part, arg); see deadlock.c. Under the lock of all waits: no other
+     * lock of the executor's is held, and groups' locks may be taken. */
+    void (*look_at_sole_part)(struct wr_whole *whole,
+                              void (*look)(struct weir_task *part, void *arg), void *arg);
     /* The last reference to the task is gone. */
     void (*gone)(struct wr_whole *whole);
 };

@@ -152,6 +152,15 @@ static bool nap_inside(struct wr_whole *nap, const weir_task *task)
     return false;
 }
 
+/* It ends by itself. */
+static void look_at_nothing(struct wr_whole *nap, void (*look)(struct weir_task *part, void *arg),
+                            void *arg)
+{
+    (void)nap;
+    (void)look;
+    (void)arg;
+}
+
 static void nap_gone(struct wr_whole *nap)
 {
     wr_run_unref(WR_CONTAINER(nap, struct wr_own, nap)->run);
@@ -180,7 +189,10 @@ static bool try_again(struct wr_own *own, const weir_result *result)
         submit_task(own);
         return true;
     }
-    own->nap = (struct wr_whole){ .ended = nap_ended, .inside = nap_inside, .gone = nap_gone };
+    own->nap = (struct wr_whole){ .ended = nap_ended,
+                                  .inside = nap_inside,
+                                  .look_at_sole_part = look_at_nothing,
+                                  .gone = nap_gone };
     wr_run_ref(run);
     stage = next_stage(own);
     if (wr_submit_whole(&task, run->group, &own->nap, WEIR_TASK(.deadlines = { .total_ms = ms }))) {

@@ -180,6 +180,36 @@ static bool run_inside(struct wr_whole *whole, const weir_task *task)
     return inside;
 }
 
+/* Whether a node's task or sub-run is under way. */
+static weir_task *part_of(const struct wr_own *own, uint32_t *parts)
+{
+    *parts += own->task != NULL;
+    return own->task;
+}
+
+/* A run waits for one thing only if there is one turn, or one task of a node, and nothing else. */
+static void look_at_sole_part(struct wr_whole *whole,
+                              void (*look)(struct weir_task *part, void *arg), void *arg)
+{
+    struct wr_run *run = WR_CONTAINER(whole, struct wr_run, whole);
+    weir_task *part = NULL, *other;
+    uint32_t parts = 0;
+
+    wr_lock(&run->lock);
+    for (uint32_t i = 0; i < run->flow->owns; i++)
+        part = (other = part_of(&run->own[i], &parts)) ? other : part;
+    for (struct wr_own *own = run->added; own; own = own->more)
+        part = (other = part_of(own, &parts)) ? other : part;
+    wr_list_each(link, &run->turns) {
+        struct wr_turn *turn = WR_CONTAINER(link, struct wr_turn, link);
+        part = turn->began ? turn->task : run->latest;
+        parts++;
+    }
+    if (parts == 1 && part && !wr_load(&run->closed, relaxed))
+        look(part, arg);
+    wr_unlock(&run->lock);
+}
+
 struct wr_own *wr_run_added(struct wr_run *run)
 {
     struct wr_own *added;
@@ -264,7 +294,10 @@ static struct wr_run *run_new(struct weir_flow *flow, weir_group *group, const w
     if (run->given)
         memset(run->given, 0, (flow->count + 63) / 64 * sizeof(run->given[0]));
     run->bytes = bytes;
-    run->whole = (struct wr_whole){ .ended = run_ended, .inside = run_inside, .gone = run_gone };
+    run->whole = (struct wr_whole){ .ended = run_ended,
+                                    .inside = run_inside,
+                                    .look_at_sole_part = look_at_sole_part,
+                                    .gone = run_gone };
     run->plan.flow = run->flow = wr_flow_ref(flow);
     run->plan.skip = o->skip;
     run->plan.interrupt = o->interrupt;

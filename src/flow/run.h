@@ -10,8 +10,8 @@
  *     references == 1 while the run's task has one + turns + tasks of nodes + naps
  *     coming == turns that were submitted and have not begun <= 1
  *
- * Lock order: a run's lock, then that of its sub-runs, then the plan's; the executor's come after ours. None of them is
- * held while code of the user's runs, nor a task is submitted, cancelled or settled.
+ * Lock order: the lock of all waits (executor/deadlock.h), a run's, that of its sub-runs, a group's; the plan's comes last.
+ * None of ours is held while code of the user's runs, nor while a task is submitted, cancelled or settled.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_FLOW_RUN_H
 #define WR_FLOW_RUN_H

@@ -355,6 +355,65 @@ SIM_TEST(test_a_body_cannot_wait_for_its_own_run, 20)
     weir_executor_free(ex);
 }
 
+static weir_flow *one_node;
+
+/* In a group with a single permit, which it has itself. */
+static int starts_and_waits(void **value, void *group)
+{
+    weir_task *run = NULL;
+    weir_message why;
+
+    *value = NULL;
+    CHECK_EQ(weir_flow_start(&run, one_node, group, NULL, NULL), 0);
+    CHECK_EQ(weir_task_wait_or_say(&why, NULL, run, WEIR_FOREVER), WEIR_EDEADLK);
+    CHECK(why.text[0]);
+    weir_task_unref(run); /* it goes on when this body has returned */
+    return 0;
+}
+
+static int waits_for(void **value, void *run)
+{
+    int rc = weir_task_wait(NULL, run, WEIR_FOREVER);
+
+    *value = NULL;
+    CHECK(rc == 0 || rc == WEIR_EDEADLK);
+    weir_task_unref(run);
+    return rc;
+}
+
+/* A task of another group waits for the run, and this body for that task. */
+static int waits_in_a_circle(void **value, void *ex, weir_step *step)
+{
+    weir_task *task = NULL;
+    int rc;
+
+    *value = NULL;
+    CHECK_EQ(
+        weir_submit_key(&task, ex, "other", waits_for, weir_task_ref(weir_step_run(step)), NULL),
+        0);
+    rc = weir_task_wait(NULL, task, WEIR_FOREVER);
+    CHECK(rc == WEIR_EDEADLK || rc == 0); /* or the other wait was refused */
+    weir_task_unref(task);
+    return 0;
+}
+
+SIM_TEST(test_a_wait_for_a_run_that_could_never_end, 100)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2));
+    weir_flow *flow = new_flow("circle");
+    weir_task *task;
+
+    one_node = pair_of(WEIR_NODE(), WEIR_NODE());
+    CHECK_EQ(weir_submit_key(&task, ex, "g", starts_and_waits, group_of(ex, "g"), NULL), 0);
+    check_done(task);
+    CHECK_EQ(weir_flow_node(NULL, flow, "a", waits_in_a_circle, ex, NULL), 0);
+    check_done(start(flow, group_of(ex, "g"), NULL));
+    CHECK_EQ(weir_executor_drain(ex, WEIR_FOREVER), 0);
+    weir_flow_free(flow);
+    weir_flow_free(one_node);
+    weir_executor_free(ex);
+}
+
 static void cancels(void *run)
 {
     weir_task_cancel(run);
@@ -782,6 +841,7 @@ int main(void)
         cmocka_unit_test(test_a_body_adds_nodes_that_those_after_it_wait_for),
         cmocka_unit_test(test_the_failure_of_a_sub_flow_is_its_nodes),
         cmocka_unit_test(test_a_body_cannot_wait_for_its_own_run),
+        cmocka_unit_test(test_a_wait_for_a_run_that_could_never_end),
         cmocka_unit_test(test_a_cancel_during_the_start),
         cmocka_unit_test(test_freeing_the_flow_and_the_executor_under_a_run),
         cmocka_unit_test(test_a_group_without_room_rejects_what_is_ready),
