@@ -278,6 +278,25 @@ int weir_guards_enter(weir_permit *permits, weir_guard *const *guards, size_t co
 /* Leaves all that are not empty, last guard first. */
 void weir_guards_leave(weir_permit *permits, size_t count, int error);
 
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+/* What becomes of a task that is submitted while the group's breaker is open. */
+enum {
+    WEIR_HOLD_WHEN_OPEN = 0,   /* it waits in the queue                                          */
+    WEIR_REJECT_WHEN_OPEN = 1, /* it is rejected: WEIR_REASON_BREAKER_OPEN                       */
+};
+
+struct weir_gate;
+
+/* Puts the guard before the group's tasks: they start only as it allows, and wait in the queue meanwhile, without a stack or
+ * a thread. Outcomes are recorded by themselves: the task's error counts as the call's, a cancelled task is ignored. `judge`,
+ * drain_on and on_event are not called for tasks of groups. A guard may stand before several groups, and be used by others
+ * besides; callers that wait in its line go first, groups share what is left by their turns. weir_task_why names the guard.
+ * `out` (may be NULL) gets what weir_gate_remove of weir/sys/gate.h takes away again; else it stays as long as the
+ * group, which keeps a reference to the guard.
+ * WEIR_EINVAL: NULL, unknown flags, or a budget. Others as weir_group_gate_add. */
+int weir_group_guard_add(struct weir_gate **out, weir_group *group, weir_guard *guard, int flags);
+
 /* ---- seeing ---------------------------------------------------------------------------------- */
 
 typedef struct weir_guard_stats { /* a snapshot, of one moment */

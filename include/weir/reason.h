@@ -50,7 +50,9 @@ WEIR_BEGIN_DECLS
     X(NOT_NEEDED, 27, "not_needed", "no node that could still start needs it")    \
     X(DEPENDENCY, 28, "dependency", "a node that it depends on did not succeed")  \
     /* waiting, or rejected */                                                    \
-    X(GATED, 29, "gated", "a gate of the group is closed")
+    X(GATED, 29, "gated", "a gate of the group is closed")                        \
+    X(GUARDED, 30, "guarded", "a guard of the group allows no start yet")         \
+    X(BREAKER_OPEN, 31, "breaker_open", "the group's circuit breaker is open")
 
 typedef enum weir_reason {
 #define WEIR_REASON_ENUM_(name, number, label, text) WEIR_REASON_##name = (number),

@@ -264,7 +264,7 @@ static int enter_line(struct wr_call *call, weir_time deadline, weir_time moment
 {
     struct weir_guard *guard = call->guard;
     const struct wr_settings *set = &wr_guard_read(guard)->set;
-    weir_place place;
+    weir_place place = { .told = NULL };
 
     if (call->now >= deadline || (moment > deadline && moment != WEIR_FOREVER) ||
         guard->ops->waiting(guard->cell) >= set->waiters_max ||

@@ -38,6 +38,7 @@ static int together_init(struct together *t, weir_permit *permits, weir_guard *c
         return WEIR_EINVAL;
     t->count = count;
     t->line = -1;
+    t->place.told = NULL;
     for (size_t i = 0; i < count; i++) {
         size_t at = i;
         int order = 1;

@@ -326,6 +326,11 @@ static void host_close(weir_cell *handle)
     wr_os_free(cell);
 }
 
+static void host_watch(weir_cell *handle)
+{
+    wr_host_watch(wr_host_cell_of(handle));
+}
+
 /* ---- the store --------------------------------------------------------------------------------- */
 
 static void host_free(weir_store *handle)
@@ -356,6 +361,7 @@ static const weir_store_ops host_ops = {
     .waiting = wr_host_waiting,
     .tell = wr_host_tell,
     .wait = wr_host_wait,
+    .watch = host_watch,
     .sweep = wr_host_sweep,
     .word = host_word,
     .hint = host_hint,

@@ -94,6 +94,7 @@ struct wr_host_cell {
 };
 
 struct wr_host_place {
+    void (*told)(weir_place *place);
     struct wr_list link; /* in the store's list of waiters */
     struct wr_parker *who;
     struct wr_parker storage;
@@ -128,6 +129,14 @@ void wr_host_wait(weir_cell *cell, weir_place *place, weir_time deadline);
 void wr_host_line_forget(struct wr_host_cell *cell, uint32_t seat); /* its places are given up   */
 
 void wr_host_line_mend(struct wr_host_cell *cell); /* places of seats that are free are, too      */
+
+static inline void wr_host_wake(struct wr_host_place *p)
+{
+    if (p->told)
+        p->told((weir_place *)p);
+    else
+        wr_unpark(p->who);
+}
 
 /* host_watch.c */
 enum { WR_BELL_NAME = 32 };

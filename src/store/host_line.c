@@ -30,7 +30,7 @@ int wr_host_join(weir_cell *handle, weir_place *place)
     advance(file);
     if (tail - wr_load(&file->head, relaxed) >= WR_LINE)
         return WEIR_EAGAIN;
-    p->who = wr_parker_self(&p->storage);
+    p->who = p->told ? NULL : wr_parker_self(&p->storage);
     p->ticket = tail;
     p->cell = cell;
     p->watches = false;
@@ -82,7 +82,7 @@ static void unpark_own(struct wr_host_cell *cell, uint64_t ticket)
     wr_list_each(node, &cell->store->waiters) {
         struct wr_host_place *p = WR_CONTAINER(node, struct wr_host_place, link);
         if (p->cell == cell && p->ticket == ticket)
-            wr_unpark(p->who);
+            wr_host_wake(p);
     }
     wr_unlock(&cell->store->waiters_lock);
 }

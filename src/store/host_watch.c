@@ -22,7 +22,7 @@ static void wake_first(struct wr_host_store *store)
     wr_list_each(node, &store->waiters) {
         struct wr_host_place *p = WR_CONTAINER(node, struct wr_host_place, link);
         if (wr_load(&p->cell->file->head, acquire) == p->ticket)
-            wr_unpark(p->who);
+            wr_host_wake(p);
     }
     wr_unlock(&store->waiters_lock);
 }

@@ -27,6 +27,7 @@ struct local_cell {
 };
 
 struct local_place {
+    void (*told)(weir_place *place);
     struct wr_list link;
     struct wr_parker *who;
     struct wr_parker storage;
@@ -131,7 +132,7 @@ static int local_join(weir_cell *cell, weir_place *place)
     struct local_place *p = (struct local_place *)place;
 
     local_used(cell); /* no more fast enters */
-    p->who = wr_parker_self(&p->storage);
+    p->who = p->told ? NULL : wr_parker_self(&p->storage);
     wr_list_append(&c->line, &p->link);
     c->waiting++;
     return 0;
@@ -160,9 +161,14 @@ static int64_t local_waiting(weir_cell *cell)
 static void local_tell(weir_cell *cell)
 {
     struct wr_list *first = of(cell)->line.next;
+    struct local_place *p = WR_CONTAINER(first, struct local_place, link);
 
-    if (first != &of(cell)->line)
-        wr_unpark(WR_CONTAINER(first, struct local_place, link)->who);
+    if (first == &of(cell)->line)
+        return;
+    if (p->told)
+        p->told((weir_place *)p);
+    else
+        wr_unpark(p->who);
 }
 
 static void local_wait(weir_cell *cell, weir_place *place, weir_time deadline)

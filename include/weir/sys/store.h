@@ -38,7 +38,10 @@ typedef struct weir_cell_spec {
 
 /* A place in a cell's line. The waiter's, from join to part. */
 typedef struct weir_place {
-    void *link[2]; /* all of it the store's */
+    /* Set by the waiter before it joins. NULL: it waits by `wait`. Else it is called when the place is the first and is told:
+     * under the cell's lock or another, so it only passes the word on. */
+    void (*told)(struct weir_place *place);
+    void *link[2]; /* this and all further: the store's */
     void *who;
     void *room[6];
     uint64_t ticket;
@@ -102,6 +105,9 @@ typedef struct weir_store_ops {
     int64_t (*waiting)(weir_cell *cell);
     void (*tell)(weir_cell *cell); /* under the lock: the first in line may look again */
     void (*wait)(weir_cell *cell, weir_place *place, weir_time deadline) WEIR_PARKS;
+    void (*watch)(
+        weir_cell *
+            cell); /* without it, and for places with `told`, before they depend on being told; may be NULL */
     bool (*sweep)(weir_cell *cell);
 
     /* The word of permits in use, see above; NULL: they change under the lock only. And a word beside the state that is

@@ -1,0 +1,277 @@
+/* Guards before groups: tasks wait in the queue, start as the guard allows, and teach it by their outcomes.
+ * SPDX-License-Identifier: MIT */
+#include "support/guard_support.h"
+
+#include <weir/sys/gate.h>
+
+enum { TASKS = 12 };
+
+static void guard_add(weir_executor *ex, const char *key, weir_guard *g, int flags)
+{
+    CHECK_EQ(weir_group_guard_add(NULL, group_of(ex, key), g, flags), 0);
+}
+
+/* What became of it, without giving it back. */
+static weir_result seen(weir_task *task)
+{
+    weir_result result = WEIR_RESULT;
+    int rc = weir_task_wait(&result, task, WEIR_FOREVER);
+
+    CHECK(rc == 0 || rc == WEIR_EREJECTED);
+    return result;
+}
+
+static int64_t started_ms(weir_task *task)
+{
+    return (seen(task).started_at - WEIR_SIM_START) / MS;
+}
+
+/* The next token starts the next task, to the nanosecond; nothing but the queue holds those that wait. */
+GUARD_TEST(test_tasks_of_a_rate_limited_group_wait_for_the_next_token)
+{
+    weir_guard *g = guard_of("api", WEIR_RATE(.limit = 3, .period_ns = 100 * MS));
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 8));
+    weir_task *task[TASKS];
+    struct body body = { .ms = 0 };
+
+    guard_add(ex, "k", g, 0);
+    for (int i = 0; i < TASKS; i++)
+        task[i] = submit(ex, "k", &body);
+    for (int i = 0; i < TASKS; i++) {
+        CHECK_EQ(started_ms(task[i]), i / 3 * 100);
+        weir_task_unref(task[i]);
+    }
+    CHECK_EQ(figures(g).entered, TASKS + figures(g).released);
+    weir_executor_free(ex);
+    weir_guard_unref(g);
+}
+
+GUARD_TEST(test_smooth_rates_and_windows_pace_a_group)
+{
+    weir_guard *s =
+        guard_of("s", WEIR_RATE(.mode = WEIR_SMOOTH, .limit = 10, .period_ns = 1000 * MS));
+    weir_guard *f =
+        guard_of("f", WEIR_FREQUENCY(.mode = WEIR_EXACT, .limit = 2, .period_ns = 300 * MS));
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 8));
+    weir_task *task[6], *other[6];
+    struct body body = { .ms = 0 };
+
+    guard_add(ex, "s", s, 0);
+    guard_add(ex, "f", f, 0);
+    for (int i = 0; i < 6; i++) {
+        task[i] = submit(ex, "s", &body);
+        other[i] = submit(ex, "f", &body);
+    }
+    for (int i = 0; i < 6; i++) {
+        CHECK_EQ(started_ms(task[i]), i * 100);
+        CHECK_EQ(started_ms(other[i]), i / 2 * 300);
+        weir_task_unref(task[i]);
+        weir_task_unref(other[i]);
+    }
+    weir_executor_free(ex);
+    weir_guard_unref(s);
+    weir_guard_unref(f);
+}
+
+/* One bulkhead for two groups and a plain thread; why names it, and its figures. */
+GUARD_TEST(test_groups_and_others_share_a_bulkhead)
+{
+    weir_guard *g = guard_of("db", WEIR_BULKHEAD(.limit = 2));
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 8));
+    struct gauge gauge = { 0 };
+    struct body body = { .gauge = &gauge, .ms = 10 };
+    weir_permit p = WEIR_PERMIT;
+    weir_task *task[TASKS];
+    weir_why why = { .size = sizeof(why) };
+
+    guard_add(ex, "a", g, 0);
+    guard_add(ex, "b", g, 0);
+    CHECK(weir_guard_enter_n(&p, g, 2, 0) == 0);
+    for (int i = 0; i < TASKS; i++)
+        task[i] = submit(ex, i % 2 ? "a" : "b", &body);
+    sleep_until(50);
+    CHECK_EQ(gauge.ran + gauge.now, 0);
+    CHECK(weir_task_why(&why, task[0]) == 0);
+    CHECK_EQ(why.reason, WEIR_REASON_GUARDED);
+    CHECK(strcmp(why.key, "db") == 0);
+    CHECK_EQ(why.limit, 2);
+    CHECK(weir_guard_leave(&p, 0) == 0);
+    for (int i = 0; i < TASKS; i++) {
+        CHECK_EQ(seen(task[i]).outcome, WEIR_DONE);
+        weir_task_unref(task[i]);
+    }
+    CHECK_EQ(gauge.peak, 2);
+    CHECK_EQ(weir_now(), at(50 + 10 * TASKS / 2)); /* no permit lay idle */
+    weir_executor_free(ex);
+    CHECK_EQ(figures(g).used, 0);
+    CHECK_EQ(figures(g).waiting, 0);
+    weir_guard_unref(g);
+}
+
+/* Outcomes are recorded by themselves; an open breaker holds tasks, or rejects them with its reason. */
+GUARD_TEST(test_an_open_breaker_holds_or_rejects)
+{
+    weir_guard *hold = guard_of(
+        "hold", WEIR_BREAKER(.window = 4, .failure_percent = 50, .probes = 2, .open_ns = 100 * MS));
+    weir_guard *reject = guard_of("reject", WEIR_BREAKER(.window = 4, .failure_percent = 50,
+                                                         .probes = 2, .open_ns = 100 * MS));
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .rejection = WEIR_DISCARD));
+    struct body bad = { .error = -EIO }, good = { .ms = 1 };
+    weir_why why = { .size = sizeof(why) };
+    weir_task *task, *late;
+
+    guard_add(ex, "h", hold, WEIR_HOLD_WHEN_OPEN);
+    guard_add(ex, "r", reject, WEIR_REJECT_WHEN_OPEN);
+    for (int i = 0; i < 4; i++) {
+        task = submit(ex, "h", &bad);
+        CHECK_EQ(seen(task).outcome, WEIR_FAILED);
+        weir_task_unref(task);
+        task = submit(ex, "r", &bad);
+        CHECK_EQ(seen(task).outcome, WEIR_FAILED);
+        weir_task_unref(task);
+    }
+    CHECK_EQ(figures(hold).state, WEIR_OPEN);
+    CHECK_EQ(figures(hold).failed, 4);
+    task = submit(ex, "r", &good);
+    CHECK_EQ(seen(task).outcome, WEIR_REJECTED);
+    CHECK_EQ(seen(task).reason, WEIR_REASON_BREAKER_OPEN);
+    weir_task_unref(task);
+    task = submit(ex, "h", &good);
+    late = submit(ex, "h", &good);
+    weir_sleep(weir_now() + 10 * MS);
+    CHECK(weir_task_why(&why, task) == 0);
+    CHECK_EQ(why.reason, WEIR_REASON_BREAKER_OPEN);
+    CHECK(strcmp(why.key, "hold") == 0);
+    CHECK_EQ(why.earliest, at(100) + 1);
+    CHECK_EQ(started_ms(task), 100); /* a probe */
+    CHECK_EQ(seen(late).outcome, WEIR_DONE);
+    weir_sleep(weir_now() + 1 * MS);
+    CHECK_EQ(figures(hold).state, WEIR_CLOSED);
+    weir_task_unref(task);
+    weir_task_unref(late);
+    weir_executor_free(ex);
+    weir_guard_unref(hold);
+    weir_guard_unref(reject);
+}
+
+/* A group whose tasks were all cancelled does not keep others from what it waited for. */
+GUARD_TEST(test_a_group_without_tasks_keeps_nobody_waiting)
+{
+    weir_guard *g = guard_of("m", WEIR_MUTEX());
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2));
+    struct body body = { .ms = 1 };
+    struct caller c = { .guard = g, .deadline = WEIR_FOREVER };
+    weir_permit p = WEIR_PERMIT;
+    weir_task *task;
+    int64_t thread;
+
+    guard_add(ex, "k", g, 0);
+    CHECK(weir_guard_enter(&p, g, 0) == 0);
+    task = submit(ex, "k", &body);
+    sleep_until(5);
+    thread = weir_sim_thread(caller_body, &c, "behind");
+    sleep_until(10);
+    weir_task_cancel(task);
+    sleep_until(15);
+    CHECK(weir_guard_leave(&p, 0) == 0);
+    weir_sim_join(thread);
+    CHECK_EQ(c.rc, 0);
+    CHECK_EQ(c.in_ms, 15);
+    weir_task_unref(task);
+    weir_executor_free(ex);
+    weir_guard_unref(g);
+}
+
+GUARD_TEST(test_a_guard_can_be_taken_away_again)
+{
+    weir_guard *g = guard_of("none", WEIR_BULKHEAD(.limit = WEIR_NO_CALLS));
+    weir_guard *budget = guard_of("budget", WEIR_BUDGET());
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2));
+    struct body body = { .ms = 1 };
+    weir_gate *gate = NULL;
+    weir_task *task;
+
+    CHECK_EQ(weir_group_guard_add(&gate, group_of(ex, "k"), g, 0), 0);
+    CHECK_EQ(weir_group_guard_add(NULL, group_of(ex, "k"), budget, 0), WEIR_EINVAL);
+    CHECK_EQ(weir_group_guard_add(NULL, group_of(ex, "k"), g, 8), WEIR_EINVAL);
+    CHECK_EQ(weir_group_guard_add(NULL, NULL, g, 0), WEIR_EINVAL);
+    task = submit(ex, "k", &body);
+    sleep_until(10);
+    CHECK(!weir_task_done(task));
+    weir_gate_remove(gate);
+    CHECK_EQ(started_ms(task), 10);
+    CHECK_EQ(figures(g).waiting, 0);
+    weir_task_unref(task);
+    weir_executor_free(ex);
+    weir_guard_unref(g);
+    weir_guard_unref(budget);
+}
+
+/* Several kinds before several groups, tasks that fail, are cancelled, and plain callers beside: books add up. */
+static void mixed(UNUSED void *arg)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 3));
+    struct gauge gauge = { 0 };
+    struct body body[3] = { { .gauge = &gauge, .ms = 2 }, { .error = -EIO }, { .gauge = &gauge } };
+    static const char *const key[] = { "a", "b", "c" };
+    weir_guard *three, *rate, *breaker, *adaptive;
+    weir_task *task[40];
+    struct caller c[4];
+
+    CHECK(weir_store_local(&store) == 0);
+    three = guard_of("three", WEIR_BULKHEAD(.limit = 3));
+    rate = guard_of("rate", WEIR_RATE(.limit = 5, .period_ns = 3 * MS));
+    breaker =
+        guard_of("breaker", WEIR_BREAKER(.window = 10, .failure_percent = 90, .open_ns = 2 * MS));
+    adaptive = guard_of("adaptive", WEIR_ADAPTIVE(.mode = WEIR_AIMD, .limit = 4));
+    for (int i = 0; i < 3; i++)
+        guard_add(ex, key[i], three, 0);
+    guard_add(ex, "a", rate, 0);
+    guard_add(ex, "b", breaker, 0);
+    guard_add(ex, "c", adaptive, 0);
+    for (int i = 0; i < 40; i++)
+        task[i] = submit(ex, key[weir_sim_random() % 3], &body[weir_sim_random() % 3]);
+    for (int i = 0; i < 4; i++)
+        c[i] = (struct caller){ .guard = three, .ms = 3, .deadline = WEIR_FOREVER };
+    side_by_side(c, 4, 1);
+    for (int i = 0; i < 40; i += 7)
+        weir_task_cancel(task[i]);
+    for (int i = 0; i < 40; i++) {
+        weir_result result = WEIR_RESULT;
+        CHECK(weir_task_wait(&result, task[i], WEIR_FOREVER) == 0);
+        weir_task_unref(task[i]);
+    }
+    CHECK_EQ(let_in(c, 4), 4);
+    CHECK(gauge.peak <= 3);
+    weir_executor_free(ex);
+    CHECK_EQ(figures(three).used, 0);
+    CHECK_EQ(figures(adaptive).used, 0);
+    CHECK_EQ(figures(three).waiting, 0);
+    weir_guard_unref(three);
+    weir_guard_unref(rate);
+    weir_guard_unref(breaker);
+    weir_guard_unref(adaptive);
+    weir_store_free(store);
+}
+
+static void test_books_add_up_in_any_mixture(void **state)
+{
+    (void)state;
+    explore(400, WEIR_SIM_OPTIONS(.seed = 1), mixed);
+    explore(100, WEIR_SIM_OPTIONS(.seed = 1, .slip_per_65536 = 200), mixed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tasks_of_a_rate_limited_group_wait_for_the_next_token),
+        cmocka_unit_test(test_smooth_rates_and_windows_pace_a_group),
+        cmocka_unit_test(test_groups_and_others_share_a_bulkhead),
+        cmocka_unit_test(test_an_open_breaker_holds_or_rejects),
+        cmocka_unit_test(test_a_group_without_tasks_keeps_nobody_waiting),
+        cmocka_unit_test(test_a_guard_can_be_taken_away_again),
+        cmocka_unit_test(test_books_add_up_in_any_mixture),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
