@@ -285,8 +285,11 @@ void wr_gates_free(struct weir_group *group)
 
     if (!gates)
         return;
-    wr_clock_forget(group->executor, &gates->alarm);
-    for (gate = gates->first; gate; gate = next) {
+    wr_lock(&group->lock);
+    gate = gates->first;
+    gates->first = NULL; /* an alarm that still fires finds none */
+    wr_unlock(&group->lock);
+    for (; gate; gate = next) {
         next = gate->next;
         if (!is_users(gates, gate))
             continue;
@@ -294,6 +297,8 @@ void wr_gates_free(struct weir_group *group)
             gate->calls->drop(gate->arg);
         wr_os_free(gate);
     }
+    wr_clock_forget(group->executor,
+                    &gates->alarm); /* until it was dropped, a gate could be opened */
     wr_os_free(gates->pass);
     wr_os_free(gates);
     group->rare->gates = NULL;
