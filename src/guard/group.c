@@ -123,6 +123,8 @@ static uint32_t guard_ask(void *arg, uint32_t count, weir_time now, weir_time *a
     struct weir_guard *guard = g->guard;
     uint32_t some = 0;
 
+    if (count && guard->fast && !g->in_line)
+        some = (uint32_t)(g->taken = wr_fast_enter_some(guard, count));
     /* Twice if it has to depend on others from now on: who was told before they were watched looks once more. */
     for (int i = 0; i < 2 && !some; i++) {
         if (wr_guard_lock(guard))
@@ -144,6 +146,11 @@ static void guard_take_back(void *arg, uint32_t count, weir_time now)
     struct wr_call call = { .guard = guard, .permit = &g->permit, .n = count, .now = now };
     weir_permit last = g->permit;
 
+    if (guard->fast) { /* they count as calls that left */
+        if (wr_sub(guard->fast, count, release) & WEIR_WORD_SLOW)
+            wr_guard_tell_first(guard);
+        return;
+    }
     if (wr_guard_lock(guard))
         return;
     if (guard->kind == &wr_kind_rate) /* the last of the positions that were taken */
@@ -201,6 +208,11 @@ static void guard_ended(void *arg, uint64_t word, int error, int64_t ran_ns, wei
     weir_permit permit = { .token = word };
     struct wr_call call = { .guard = guard, .permit = &permit, .n = 1, .now = now, .ns = ran_ns };
 
+    if (guard->fast) {
+        if (wr_sub(guard->fast, 1, release) & WEIR_WORD_SLOW)
+            wr_guard_tell_first(guard);
+        return;
+    }
     call.failed = error < 0 && is_failure(guard, error);
     call.counted = error != WEIR_ECANCELED &&
                    (call.failed || error >= 0 || guard->other_errors == WEIR_SUCCESS);

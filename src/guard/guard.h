@@ -177,6 +177,24 @@ static inline bool wr_fast_enter(struct weir_guard *guard, int64_t n)
     return false;
 }
 
+/* As many of `count` as there are; 0: none, or not this way. */
+static inline int64_t wr_fast_enter_some(struct weir_guard *guard, int64_t count)
+{
+    uint64_t word = wr_load(guard->fast, relaxed);
+    int64_t n;
+
+    do {
+        n = wr_load(&guard->limit, relaxed) - (int64_t)(word & WEIR_WORD_USED);
+        n = n < count ? n : count;
+        if (n <= 0 || word & (WEIR_WORD_SLOW | UINT64_C(1) << 63))
+            return 0;
+    } while (!wr_cas(guard->fast, &word, word + (uint64_t)n * (WEIR_WORD_ENTERED + 1), acquire));
+    return n;
+}
+
+/* Someone may wait, or look at what is used. */
+int wr_guard_tell_first(struct weir_guard *guard);
+
 /* Under the lock: keeps the count of calls in the word small. */
 void wr_fast_fold(struct weir_guard *guard);
 

@@ -147,8 +147,7 @@ static int leave_locked(struct wr_call *call, weir_call_result verdict, int erro
     return 0;
 }
 
-/* Someone may wait, or look at what is used. */
-static __attribute__((noinline)) int tell_first(struct weir_guard *guard)
+__attribute__((noinline)) int wr_guard_tell_first(struct weir_guard *guard)
 {
     if (!wr_guard_lock(guard)) {
         guard->ops->tell(guard->cell);
@@ -164,7 +163,7 @@ static inline int leave_fast(weir_permit *permit, struct weir_guard *guard)
     permit->guard = NULL;
     word = wr_sub(guard->fast, n, release);
     WR_ASSERT((word & WEIR_WORD_USED) >= n);
-    return WR_UNLIKELY(word & WEIR_WORD_SLOW) ? tell_first(guard) : 0;
+    return WR_UNLIKELY(word & WEIR_WORD_SLOW) ? wr_guard_tell_first(guard) : 0;
 }
 
 static int permit_is_held(const weir_permit *permit)

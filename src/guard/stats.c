@@ -19,7 +19,8 @@ static void fill_counts(weir_guard_stats *out, struct weir_guard *guard)
     COPY(left)
     COPY(released)
     COPY(cancelled)
-    COPY(succeeded) COPY(failed) COPY(ignored) COPY(slow)
+    COPY(succeeded)
+    COPY(failed) COPY(ignored) COPY(slow)
 #undef COPY
         if (!guard->fast) return;
     /* Leaves are not counted on the fast way: all that entered and is not there any more. */
