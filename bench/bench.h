@@ -120,6 +120,7 @@ struct bench_shape {   /* zero asks for the default */
     bool by_key;       /* submitted by weir_submit_key                                          */
     bool feeds_itself; /* each task submits the next                                          */
     bool on_threads;   /* WEIR_THREADS                                                        */
+    bool guarded;      /* one bulkhead that never binds stands before all groups                */
 };
 
 struct bench_stream *bench_stream_new(const struct bench_shape *shape);

@@ -156,6 +156,18 @@ static int given_or(int given, int otherwise)
     return given ? given : otherwise;
 }
 
+static void guard_all(struct bench_stream *s)
+{
+    weir_guard *guard;
+
+    bench_must(
+        weir_guard_new(&guard, NULL, "never binds", WEIR_BULKHEAD(.limit = WEIR_PERMITS_MAX), NULL),
+        "weir_guard_new");
+    for (int i = 0; i < s->shape.groups; i++)
+        bench_must(weir_group_guard_add(NULL, s->group[i], guard, 0), "weir_group_guard_add");
+    weir_guard_unref(guard);
+}
+
 struct bench_stream *bench_stream_new(const struct bench_shape *shape)
 {
     struct bench_stream *s = calloc(1, sizeof(*s));
@@ -169,6 +181,8 @@ struct bench_stream *bench_stream_new(const struct bench_shape *shape)
     s->shape.submitters = given_or(shape->submitters, 1);
     s->ex = executor_new(s);
     bench_groups(s->group, (size_t)s->shape.groups, s->ex);
+    if (shape->guarded)
+        guard_all(s);
     for (int i = 0; i < s->shape.groups; i++) {
         strcpy(s->key[i], weir_group_key(s->group[i]));
         if (shape->on_threads)

@@ -29,6 +29,11 @@ static void measure_one(struct bench_out *out)
     bench_put(out, BENCH_WEIR, "peak_mb", bench_peak() / (1 << 20));
 }
 
+static void measure_guarded(struct bench_out *out)
+{
+    measure(out, "ns_per_task_guarded", (struct bench_shape){ .guarded = true });
+}
+
 static void measure_two(struct bench_out *out)
 {
     measure(out, "ns_per_task_2", (struct bench_shape){ .submitters = 2 });
@@ -64,6 +69,7 @@ static void measure_by_key(struct bench_out *out)
 void bench_w1(struct bench_out *out)
 {
     bench_apart(out, measure_one);
+    bench_apart(out, measure_guarded);
     bench_apart(out, measure_two);
     bench_apart(out, measure_many);
     bench_apart(out, measure_domains);
