@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "executor/gate.h"
 
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/options.h"
 #include "base/os.h"
@@ -154,20 +155,9 @@ static void gates_fired(struct wr_alarm *alarm, weir_time now)
 /* Room for one more; without memory the gate hears of an end that has no word. */
 static struct wr_pass *add_pass(struct wr_gates *gates)
 {
-    uint32_t room = gates->room ? 2 * gates->room : 4;
-    struct wr_pass *larger;
-
-    if (gates->passes == gates->room) {
-        larger = wr_os_alloc(room * sizeof(larger[0]));
-        if (!larger)
-            return NULL;
-        if (gates->passes)
-            memcpy(larger, gates->pass, gates->passes * sizeof(larger[0]));
-        wr_os_free(gates->pass);
-        gates->pass = larger;
-        gates->room = room;
-    }
-    return &gates->pass[gates->passes++];
+    gates->room =
+        (uint32_t)wr_array_grow(&gates->pass, gates->room, gates->passes, sizeof(gates->pass[0]));
+    return gates->passes < gates->room ? &gates->pass[gates->passes++] : NULL;
 }
 
 void wr_gates_started(struct weir_group *group, struct weir_task *task, weir_time now)

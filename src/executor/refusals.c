@@ -2,11 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "executor/refusals.h"
 
+#include "base/array.h"
 #include "base/os.h"
-
-#include <string.h>
-
-enum { FIRST_ROOM = 2 };
 
 void wr_refusals_fini(struct wr_refusals *refusals)
 {
@@ -25,17 +22,10 @@ static struct wr_refusal *find(const struct wr_refusals *refusals, weir_reason r
 /* A new entry; NULL without memory. */
 static struct wr_refusal *append(struct wr_refusals *refusals, weir_reason reason)
 {
-    if (refusals->entries == refusals->room) {
-        uint32_t room = refusals->room ? 2 * refusals->room : FIRST_ROOM;
-        struct wr_refusal *larger = wr_os_alloc(room * sizeof(larger[0]));
-        if (!larger)
-            return NULL;
-        if (refusals->entries)
-            memcpy(larger, refusals->entry, refusals->entries * sizeof(larger[0]));
-        wr_os_free(refusals->entry);
-        refusals->entry = larger;
-        refusals->room = room;
-    }
+    refusals->room = (uint32_t)wr_array_grow(&refusals->entry, refusals->room, refusals->entries,
+                                             sizeof(refusals->entry[0]));
+    if (refusals->entries == refusals->room)
+        return NULL;
     refusals->entry[refusals->entries] = (struct wr_refusal){ .reason = reason };
     return &refusals->entry[refusals->entries++];
 }

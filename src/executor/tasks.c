@@ -6,6 +6,7 @@
  * record that we have seen in use is there. Under the group's lock, a task that waits, runs or is pending has a
  * reference, and we take another; from then on it can be looked at in peace.
  * SPDX-License-Identifier: MIT */
+#include "base/array.h"
 #include "base/options.h"
 #include "base/os.h"
 #include "executor/executor.h"
@@ -19,7 +20,6 @@
 enum {
     ALL_STATES = WEIR_TASK_WAITING | WEIR_TASK_RUNNING | WEIR_TASK_PENDING,
     MAX_DEFAULT = 1000,
-    FIRST_ROOM = 64,
 };
 
 /* Tasks found so far, with a reference each. */
@@ -67,20 +67,8 @@ static bool hold(struct weir_task *task, weir_task_state state, const char *key)
 /* Room for one more. */
 static bool make_room(struct found *found)
 {
-    struct weir_task **larger;
-    size_t room = found->room ? 2 * found->room : FIRST_ROOM;
-
-    if (found->count < found->room)
-        return true;
-    larger = wr_os_alloc(room * sizeof(larger[0]));
-    if (!larger)
-        return false;
-    if (found->count)
-        memcpy(larger, found->task, found->count * sizeof(larger[0]));
-    wr_os_free(found->task);
-    found->task = larger;
-    found->room = room;
-    return true;
+    found->room = wr_array_grow(&found->task, found->room, found->count, sizeof(found->task[0]));
+    return found->count < found->room;
 }
 
 /* Keeps the record's task if it is wanted and there is a place for it. Under the table's locks. */

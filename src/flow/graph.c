@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "flow/graph.h"
 
+#include "base/array.h"
 #include "base/options.h"
 #include "base/os.h"
 
@@ -126,29 +127,10 @@ void weir_flow_free(weir_flow *flow)
 
 /* ---- nodes --------------------------------------------------------------------------------------- */
 
-/* Makes room for one more entry of `size` bytes; doubles. */
-static bool grow(void *array_arg, size_t *room, size_t count, size_t size)
-{
-    void **array = array_arg, *larger;
-    size_t want = *room ? *room * 2 : 16;
-
-    if (count < *room)
-        return true;
-    larger = wr_os_alloc(want * size);
-    if (!larger)
-        return false;
-    if (count)
-        memcpy(larger, *array, count * size);
-    wr_os_free(*array);
-    *array = larger;
-    *room = want;
-    return true;
-}
-
 /* A place for the next node. Chunks stay where they are; their list has a power of two of places. */
 static weir_node *next_node(struct weir_flow *flow)
 {
-    size_t room = flow->chunks ? 16 : 0;
+    size_t room = flow->chunks ? WR_ARRAY_FIRST : 0;
     weir_node *chunk;
 
     if (flow->count < flow->chunks * (uint32_t)WR_CHUNK)
@@ -156,7 +138,7 @@ static weir_node *next_node(struct weir_flow *flow)
     while (room && room < flow->chunks)
         room *= 2;
     if (flow->count >= WR_NODES_MAX - WR_CHUNK ||
-        !grow(&flow->chunk, &room, flow->chunks, sizeof(weir_node *)))
+        wr_array_grow(&flow->chunk, room, flow->chunks, sizeof(weir_node *)) == flow->chunks)
         return NULL;
     chunk = wr_os_alloc(WR_CHUNK * sizeof(*chunk));
     if (!chunk)
@@ -263,14 +245,15 @@ static bool is_need(weir_need need)
 
 static int declare(struct weir_flow *flow, const struct wr_declared *edge)
 {
-    int rc = 0;
+    int rc = WEIR_EALREADY;
 
     wr_lock(&flow->lock);
-    if (flow->frozen)
-        rc = WEIR_EALREADY;
-    else if (!grow(&flow->declared, &flow->declared_room, flow->declared_count, sizeof(*edge)))
-        rc = WEIR_ENOMEM;
-    else
+    if (!flow->frozen) {
+        flow->declared_room = wr_array_grow(&flow->declared, flow->declared_room,
+                                            flow->declared_count, sizeof(*edge));
+        rc = flow->declared_count < flow->declared_room ? 0 : WEIR_ENOMEM;
+    }
+    if (!rc)
         flow->declared[flow->declared_count++] = *edge;
     wr_unlock(&flow->lock);
     return rc;
