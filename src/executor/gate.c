@@ -294,16 +294,6 @@ void wr_gates_free(struct weir_group *group)
     group->rare->gates = NULL;
 }
 
-void wr_group_changed(struct weir_group *group)
-{
-    bool wake = wr_group_refresh(group);
-
-    wr_unlock(&group->lock);
-    if (wake)
-        wr_executor_wake(group->executor);
-    wr_room_made(group->executor);
-}
-
 int wr_gates_lock(struct weir_group *group)
 {
     int rc;

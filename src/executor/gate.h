@@ -97,7 +97,4 @@ void wr_gates_free(struct weir_group *group);
 int wr_gates_lock(struct weir_group *group);
 void wr_gates_unlock(struct weir_group *group);
 
-/* After any change of a locked group that is not a task's: puts it where it belongs, and unlocks. */
-void wr_group_changed(struct weir_group *group);
-
 #endif

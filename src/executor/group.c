@@ -484,6 +484,16 @@ bool wr_group_refresh(struct weir_group *group)
     return group->in_ring ? refresh_in_ring(group) : refresh_out_of_ring(group);
 }
 
+void wr_group_changed(struct weir_group *group)
+{
+    bool wake = wr_group_refresh(group);
+
+    wr_unlock(&group->lock);
+    if (wake)
+        wr_executor_wake(group->executor);
+    wr_room_made(group->executor);
+}
+
 void wr_group_refuse_count(struct weir_group *group, weir_reason reason)
 {
     if (wr_group_rare(group)) /* without memory one is not counted; it is told all the same */
@@ -576,14 +586,8 @@ static struct weir_group *begin_change(struct weir_group *handle)
 /* Whatever depends on it is told. */
 static void end_change(struct weir_group *group)
 {
-    struct weir_executor *ex = group->executor;
-    bool wake = wr_group_refresh(group);
-
-    wr_unlock(&group->lock);
-    if (wake)
-        wr_executor_wake(ex);
-    wr_room_made(ex);
-    wr_waits_suspect(ex);
+    wr_group_changed(group);
+    wr_waits_suspect(group->executor);
     wr_group_unpin(group);
 }
 

@@ -228,6 +228,9 @@ bool wr_group_never_finishes(struct weir_group *group);
  * Under the lock. */
 bool wr_group_refresh(struct weir_group *group);
 
+/* After any change of a locked group that is not a task's: puts it where it belongs, and unlocks. */
+void wr_group_changed(struct weir_group *group);
+
 void wr_group_refuse_count(struct weir_group *group, weir_reason reason);
 
 #endif
