@@ -72,7 +72,7 @@ static int list_items(void **value, void *arg, weir_step *step)
 {
     struct order *order = weir_step_input(step);
     weir_flow *all;
-    char id[16];
+    char id[24];
 
     (void)value;
     (void)arg;
