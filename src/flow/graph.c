@@ -171,10 +171,11 @@ static struct wr_extra *extra_new(const weir_node_options *o)
     size_t param = o->param_of ? strlen(o->param_of) + 1 : 0;
     size_t group = o->group ? strlen(o->group) + 1 : 0;
     struct wr_extra *extra = wr_os_alloc(sizeof(*extra) + param + group);
-    char *rest = (char *)(extra + 1);
+    char *rest;
 
     if (!extra)
         return NULL;
+    rest = (char *)(extra + 1);
     extra->options = *o;
     if (param)
         extra->options.param_of = memcpy(rest, o->param_of, param);

@@ -8,6 +8,7 @@
 #include "flow/look.h"
 #include "flow/picture.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <weir/error.h>
@@ -29,15 +30,14 @@ struct slices {
 
 /* ---- collecting ----------------------------------------------------------------------------------------- */
 
-static char *name_of(const char *path, const char *id)
+/* The path, the id and the end, one after the other. */
+static char *name_of(const char *path, const char *id, const char *end)
 {
-    size_t size = strlen(path) + strlen(id) + 1;
+    size_t size = strlen(path) + strlen(id) + strlen(end) + 1;
     char *name = malloc(size);
 
-    if (name) {
-        strcpy(name, path);
-        strcat(name, id);
-    }
+    if (name)
+        snprintf(name, size, "%s%s%s", path, id, end);
     return name;
 }
 
@@ -66,7 +66,7 @@ static void collect_node(struct slices *all, struct wr_run *run, uint32_t n, con
                                  .node = n,
                                  .from = from,
                                  .to = to ? to : now,
-                                 .name = name_of(path, wr_flow_node(run->flow, n)->id) };
+                                 .name = name_of(path, wr_flow_node(run->flow, n)->id, "") };
     all->failed = all->failed || (slice ? !slice->name : from && run->flow->hot[n].fn);
 }
 
@@ -75,17 +75,14 @@ static void collect(struct slices *all, struct wr_run *run, const char *path, we
 {
     for (uint32_t n = 0; n < run->flow->count && !all->failed; n++) {
         struct wr_run *sub = wr_run_sub(run, n);
-        char *inner = NULL;
+        char *inner;
         collect_node(all, run, n, path, now);
         if (!sub || !sub->times)
             continue;
-        inner = malloc(strlen(path) + strlen(wr_flow_node(run->flow, n)->id) + 2);
+        inner = name_of(path, wr_flow_node(run->flow, n)->id, "/");
         all->failed = all->failed || !inner;
         if (!inner)
             return;
-        strcpy(inner, path);
-        strcat(inner, wr_flow_node(run->flow, n)->id);
-        strcat(inner, "/");
         collect(all, sub, inner, now);
         free(inner);
     }
@@ -110,7 +107,8 @@ static size_t find_tracks(struct slices *all)
         all->failed = true;
         return 0;
     }
-    qsort(all->slice, all->count, sizeof(all->slice[0]), by_start);
+    if (all->count)
+        qsort(all->slice, all->count, sizeof(all->slice[0]), by_start);
     for (size_t i = 0; i < all->count; i++) {
         for (track = 0; track < tracks && free_at[track] > all->slice[i].from; track++)
             ;

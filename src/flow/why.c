@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "flow/look.h"
 
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <weir/error.h>
 
 enum { SHOWN_FIRST = 8, SHOWN_LAST = 4 }; /* of a long chain */
@@ -109,7 +109,7 @@ static void say_ready(struct wr_text *text, const struct at *at)
         why.reason != WEIR_REASON_RUNNING && why.reason != WEIR_REASON_FLOW)
         weir_why_text(limit, sizeof(limit), &why);
     else if (why.reason == WEIR_REASON_FLOW)
-        strcpy(limit, "it is tried again after a pause");
+        snprintf(limit, sizeof(limit), "it is tried again after a pause");
     wr_text_add(text, "node \"%s\" is ready: %s\n", wr_flow_node(at->run->flow, at->node)->id,
                 limit);
     weir_task_unref(task);
