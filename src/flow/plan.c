@@ -243,15 +243,18 @@ bool wr_plan_is_needed(struct wr_plan *plan, uint32_t n, struct wr_moves *moves)
 void wr_plan_put_off(struct wr_plan *plan, uint32_t n, void *locals, struct wr_moves *moves)
 {
     struct wr_state *node = &plan->node[n];
-    uint64_t word = wr_load(&node->word, relaxed) & WR_BEGUN; /* of a node that is tried again */
+    uint64_t word = wr_load(&node->word, relaxed);
+    bool off =
+        !(word & ~WR_BEGUN); /* else it is READY, or the run was closed: the slot is not ours */
 
-    node->slot.locals = locals;
-    if (!wr_cas(&node->word, &word, word | WR_READY | (locals ? WR_HAS_LOCALS : 0), acq_rel)) {
-        if (locals)
-            plan->release(locals); /* the run was closed, or nothing needs it */
-    } else if (is_needless(plan, n, wr_load(&plan->lost[n], acquire))) {
+    if (off && locals)
+        node->slot.locals = locals;
+    off =
+        off && wr_cas(&node->word, &word, word | WR_READY | (locals ? WR_HAS_LOCALS : 0), acq_rel);
+    if (!off && locals)
+        plan->release(locals);
+    else if (off && is_needless(plan, n, wr_load(&plan->lost[n], acquire)))
         drop_needless(plan, n, WR_NODE_NONE, moves); /* whoever lost it found it RUNNING */
-    }
 }
 
 /* Node n does not need the nodes before it any more, of which some may not have ended. */

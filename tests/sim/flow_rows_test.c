@@ -639,6 +639,31 @@ SIM_TEST(test_locals_travel_from_the_start_and_along_edges, 100)
     weir_executor_free(ex);
 }
 
+static int sees_and_sleeps(void **value, void *expected, weir_step *step)
+{
+    sees(value, expected, step);
+    return weir_sleep(weir_now() + MS);
+}
+
+/* The turn is over after each of them, and lays down those that are left. */
+SIM_TEST(test_nodes_that_are_laid_down_keep_their_locals, 20)
+{
+    static const char *const id[] = { "1", "2", "3", "4" };
+    static char two;
+    weir_flow *flow = new_flow("locals");
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1));
+    weir_node *root, *node;
+
+    CHECK_EQ(weir_flow_node(&root, flow, "root", changes, &two, NULL), 0);
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQ(weir_flow_node(&node, flow, id[i], sees_and_sleeps, &two, NULL), 0);
+        must(node, root);
+    }
+    check_done(start(flow, group_of(ex, "g"), NULL));
+    weir_flow_free(flow);
+    weir_executor_free(ex);
+}
+
 /* one -> last, of a kind; whatever one does */
 static weir_result run_pair(weir_need need, int error)
 {
@@ -1192,6 +1217,7 @@ int main(void)
         cmocka_unit_test(test_a_run_tells_of_its_end_by_callback),
         cmocka_unit_test(test_an_empty_flow_is_done_at_once),
         cmocka_unit_test(test_locals_travel_from_the_start_and_along_edges),
+        cmocka_unit_test(test_nodes_that_are_laid_down_keep_their_locals),
         cmocka_unit_test(test_a_sole_optional_edge_counts_as_any_and_after_runs_regardless),
         cmocka_unit_test(test_all_optional_waits_for_a_success),
         cmocka_unit_test(test_a_second_trigger_starts_nothing_before_its_time),
