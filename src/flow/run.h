@@ -53,6 +53,9 @@ struct weir_step {
     struct wr_own *added; /* nodes that the body has added */
 };
 
+/* turn->current: its body was asked to end, and the turn ends after it. */
+enum { WR_ASKED = WR_NODES_MAX + 1 };
+
 /* A task that runs ready nodes. */
 struct wr_turn {
     struct wr_run *run;
@@ -60,7 +63,7 @@ struct wr_turn {
     weir_task *task;     /* once it has begun; likewise */
     bool began;
     _Atomic uint32_t current; /* the node whose body runs, if it may be interrupted; WR_NODE_NONE;
-                                 CURRENT_ASKED */
+                                 WR_ASKED */
     struct weir_step step;    /* of the node that it runs */
     struct wr_locals *const *locals; /* where its context stands */
     uint32_t told;                   /* nodes it has told of that are still counted in run->left */
@@ -157,7 +160,10 @@ void *wr_node_param(const struct wr_run *run, uint32_t n);
 void wr_node_drop_value(const struct wr_run *run, uint32_t n, void *value);
 void wr_node_result(weir_node_result *out, struct wr_run *run, uint32_t n);
 
-/* ---- turn.c --------------------------------------------------------------------------------------- */
+/* ---- turn.c, ask.c --------------------------------------------------------------------------------------- */
+
+/* The body of a turn. */
+int wr_turn_run(void **value, void *turn);
 
 /* A node is ready and waits for a turn. */
 void wr_turn_give(struct wr_run *run, struct wr_turn *turn, uint32_t n);

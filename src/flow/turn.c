@@ -8,10 +8,8 @@
 
 enum {
     SLICE_NS = 100000,   /* how long a turn goes on before others of its worker's go first */
-    LOOK_EVERY_MAX = 32, /* nodes that may begin between two looks at the clock */
+    LOOK_EVERY_MAX = 64, /* nodes that may begin between two looks at the clock */
     STEAL_MAX = 32,      /* nodes taken at once */
-    CURRENT_ASKED =
-        UINT32_MAX, /* turn->current: its body was asked to end, alone: the turn ends after it */
 };
 
 static bool is_closed(struct wr_run *run)
@@ -217,7 +215,7 @@ static __attribute__((noinline)) int call_oddly(struct wr_turn *turn, void **val
     turn->step.in_body = false; /* until it is */
     error = wr_node_call(&turn->step, value);
     turn->step.in_body = true;
-    *asked = wr_swap(&turn->current, WR_NODE_NONE, acq_rel) == CURRENT_ASKED;
+    *asked = wr_swap(&turn->current, WR_NODE_NONE, acq_rel) == WR_ASKED;
     return error;
 }
 
@@ -390,7 +388,7 @@ static void begin(struct wr_turn *turn)
     wr_store(&run->coming, 0, seq_cst);
 }
 
-static int run_turn(void **value, void *turn_arg)
+int wr_turn_run(void **value, void *turn_arg)
 {
     struct wr_turn *turn = turn_arg;
     struct wr_run *run = turn->run;
@@ -416,194 +414,4 @@ static int run_turn(void **value, void *turn_arg)
     }
     flush_told(turn);
     return 0;
-}
-
-/* ---- asking for one ------------------------------------------------------------------------------------ */
-
-/* No turn can be had: if there is none, what waits is refused. */
-static void refuse(struct wr_run *run, struct wr_turn *turn, const weir_result *result)
-{
-    struct wr_work work = { .run = run, .moves = WR_NO_MOVES, .next = WR_NODE_NONE };
-    struct wr_line waiting = { WR_NODE_NONE, WR_NODE_NONE };
-    uint32_t n;
-
-    wr_lock(&run->lock);
-    wr_list_remove(&turn->link);
-    if (wr_list_empty(&run->turns)) {
-        waiting = run->ready;
-        run->ready.first = WR_NODE_NONE;
-        wr_store(&run->waiting, 0, seq_cst);
-    }
-    wr_store(&run->refused, true, relaxed);
-    wr_unlock(&run->lock);
-    wr_store(&run->coming, 0, seq_cst);
-    while ((n = wr_plan_next_ready(&run->plan, &waiting)) != WR_NODE_NONE)
-        if (wr_plan_decide(&run->plan, n, result->outcome, result->reason, result->error,
-                           WR_NODE_NONE))
-            wr_work_ended(&work, n);
-    wr_work_settle(&work);
-    wr_run_told(run, work.told);
-}
-
-static void turn_done(weir_task *task, const weir_result *result, void *turn_arg)
-{
-    struct wr_turn *turn = turn_arg;
-    bool began;
-
-    (void)task;
-    wr_lock(&turn->run->lock);
-    began = turn->began;
-    wr_unlock(&turn->run->lock);
-    if (began)
-        return;
-    refuse(turn->run, turn, result);
-    wr_turn_ask(turn->run); /* what follows may be ready */
-}
-
-static void turn_over(void *turn_arg)
-{
-    struct wr_turn *turn = turn_arg;
-
-    wr_run_unref(turn->run);
-    wr_os_free(turn);
-}
-
-/* A turn has no deadlines of its own, but for those that are forced on every task. */
-static weir_deadlines no_deadlines(const struct wr_run *run)
-{
-    int64_t none = wr_load(&run->group->executor->policy.watched, relaxed) ? WEIR_NO_LIMIT : 0;
-
-    return (weir_deadlines){ none, none, none };
-}
-
-/* For weir_run_why. By the time it is kept, the turn may have come, or be over. */
-static void keep_handle(struct wr_run *run, weir_task *handle)
-{
-    weir_task *former;
-
-    wr_lock(&run->lock);
-    former = run->latest;
-    run->latest = handle;
-    wr_unlock(&run->lock);
-    weir_task_unref(former);
-}
-
-static int submit_turn(struct wr_run *run, struct wr_turn *turn)
-{
-    struct wr_locals *former;
-    weir_task *handle = NULL;
-    int rc;
-
-    wr_run_ref(run);
-    wr_lock(&run->lock);
-    wr_list_append(&run->turns, &turn->link);
-    wr_unlock(&run->lock);
-    former = wr_locals_install(NULL); /* it installs the run's */
-    rc = weir_submit(&handle, run->group, run_turn, turn,
-                     WEIR_TASK(.on_done = turn_done, .on_done_arg = turn, .drop_arg = turn_over,
-                               .deadlines = no_deadlines(run)));
-    wr_locals_install(former);
-    if (!rc)
-        keep_handle(run, handle);
-    return rc;
-}
-
-static void ask_once(struct wr_run *run)
-{
-    struct wr_turn *turn = wr_os_alloc(sizeof(*turn)), none;
-    weir_result failed = { .outcome = WEIR_FAILED, .error = WEIR_ENOMEM };
-
-    if (!turn) {
-        wr_list_init(&none.link);
-        refuse(run, &none, &failed);
-        return;
-    }
-    turn->run = run;
-    failed.error = submit_turn(run, turn);
-    if (!failed.error)
-        return;
-    if (failed.error == WEIR_ECLOSED) {
-        failed.outcome = WEIR_REJECTED;
-        failed.reason = WEIR_REASON_SHUT_DOWN;
-    }
-    refuse(run, turn, &failed);
-    turn_over(turn);
-}
-
-static bool wants_turn(struct wr_run *run)
-{
-    bool wants = wr_load(&run->waiting, seq_cst) > 0, others = false;
-
-    if (wr_load(&run->coming, seq_cst) || is_closed(run))
-        return false;
-    wr_lock(&run->lock);
-    wr_list_each(link, &run->turns) {
-        struct wr_turn *turn = WR_CONTAINER(link, struct wr_turn, link);
-        wants = wants || wr_deque_length(&turn->deque);
-        others = true;
-    }
-    wr_unlock(&run->lock);
-    return wants && !(others && wr_load(&run->refused, relaxed));
-}
-
-/* One thread at a time, so that a turn which its submitter runs (WEIR_CALLER_RUNS) submits no further ones inside of it. */
-void wr_turn_ask(struct wr_run *run)
-{
-    bool asking;
-
-    while (wants_turn(run)) {
-        asking = false;
-        if (!wr_cas(&run->asking, &asking, true, seq_cst))
-            return; /* that thread looks again */
-        if (wants_turn(run)) {
-            wr_store(&run->coming, 1, seq_cst);
-            ask_once(run);
-        }
-        wr_store(&run->asking, false, seq_cst);
-    }
-}
-
-/* ---- asking bodies to end -------------------------------------------------------------------------------- */
-
-/* Whether the body that the turn runs is meant; if so, it is asked once. Under the lock. */
-static bool is_meant(struct wr_run *run, struct wr_turn *turn, uint32_t n, bool all)
-{
-    uint32_t current = wr_load(&turn->current, acquire);
-
-    if (!turn->began || current == CURRENT_ASKED)
-        return false;
-    if (all)
-        return wr_swap(&turn->current, CURRENT_ASKED, acq_rel) != CURRENT_ASKED;
-    if (current == WR_NODE_NONE || (n != WR_NODE_NONE && current != n))
-        return false;
-    return (n == current || run->plan.interrupt ||
-            run->flow->hot[current].flags & WR_F_INTERRUPT) &&
-           wr_cas(&turn->current, &current, CURRENT_ASKED, acq_rel);
-}
-
-/* A reference to a turn whose body is to be asked; NULL: there is none. */
-static weir_task *next_meant(struct wr_run *run, uint32_t n, bool all)
-{
-    weir_task *task = NULL;
-
-    wr_lock(&run->lock);
-    wr_list_each(link, &run->turns) {
-        struct wr_turn *turn = WR_CONTAINER(link, struct wr_turn, link);
-        if (is_meant(run, turn, n, all)) {
-            task = weir_task_ref(turn->task);
-            break;
-        }
-    }
-    wr_unlock(&run->lock);
-    return task;
-}
-
-void wr_turn_interrupt(struct wr_run *run, uint32_t n, bool all)
-{
-    weir_task *task;
-
-    while ((task = next_meant(run, n, all))) {
-        weir_task_cancel(task);
-        weir_task_unref(task);
-    }
 }
