@@ -123,8 +123,11 @@ static uint32_t guard_ask(void *arg, uint32_t count, weir_time now, weir_time *a
     struct weir_guard *guard = g->guard;
     uint32_t some = 0;
 
-    if (count && guard->fast && !g->in_line)
-        some = (uint32_t)(g->taken = wr_fast_enter_some(guard, count));
+    if (guard->fast && !g->in_line) {
+        some = count ? (uint32_t)wr_fast_enter_some(guard, count) : wr_fast_has_some(guard);
+        if (some)
+            return some;
+    }
     /* Twice if it has to depend on others from now on: who was told before they were watched looks once more. */
     for (int i = 0; i < 2 && !some; i++) {
         if (wr_guard_lock(guard))

@@ -177,6 +177,15 @@ static inline bool wr_fast_enter(struct weir_guard *guard, int64_t n)
     return false;
 }
 
+/* Whether there is one; false: or it is not to be found out this way. */
+static inline bool wr_fast_has_some(struct weir_guard *guard)
+{
+    uint64_t word = wr_load(guard->fast, acquire);
+
+    return !(word & WEIR_WORD_SLOW) &&
+           (int64_t)(word & WEIR_WORD_USED) < wr_load(&guard->limit, relaxed);
+}
+
 /* As many of `count` as there are; 0: none, or not this way. */
 static inline int64_t wr_fast_enter_some(struct weir_guard *guard, int64_t count)
 {
