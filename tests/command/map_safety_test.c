@@ -194,6 +194,22 @@ static void test_processes_that_left_their_session_are_ended_with_their_task(voi
     assert_int_equal(count_of_sleeps("4711.25"), 0);
 }
 
+static void test_processes_that_left_their_session_do_not_outlive_weir(void)
+{
+    command_start(&(struct command){
+        .argv = WORDS(WEIR_COMMAND, "map", "--", "sh", "-c",
+                      "setsid sleep 4712.5 >/dev/null 2>&1 & touch session.began; sleep 60; : {}"),
+        .input = "a\n",
+        .leaves = true });
+    assert_true(scratch_await("session.began", ""));
+    usleep(50000); /* so that setsid has executed */
+    kill(command_pid(), SIGKILL);
+    assert_int_equal(command_finish()->status, 128 + SIGKILL);
+    for (int i = 0; i < 500 && count_of_sleeps("4712.5"); i++)
+        usleep(10000);
+    assert_int_equal(count_of_sleeps("4712.5"), 0);
+}
+
 /* A bound on resident memory; sanitizers keep what was freed. */
 static void assert_peak(const struct ran *r, long megabytes)
 {
@@ -328,6 +344,7 @@ int main(void)
         TEST(test_too_few_descriptors_for_one_command_are_told_at_once),
         TEST(test_a_limit_on_the_size_of_files_is_an_error_not_a_death),
         TEST(test_processes_that_left_their_session_are_ended_with_their_task),
+        TEST(test_processes_that_left_their_session_do_not_outlive_weir),
         TEST(test_outputs_behind_a_slow_task_do_not_stay_in_memory),
         TEST(test_it_says_why_nothing_starts_behind_a_slow_task),
         TEST(test_a_long_tag_before_many_lines_takes_little_memory),

@@ -166,6 +166,66 @@ static void test_more_groups_than_rows_are_counted(void)
 
 /* ---- output -------------------------------------------------------------------------------------- */
 
+/* Forty groups wait for their rate; the two that run came last. */
+static void test_groups_that_run_are_among_those_shown(void)
+{
+    int a = gate_new("gate-z1"), b = gate_new("gate-z2");
+    char input[4096] = "";
+    struct terminal t;
+
+    for (int i = 0; i < 40; i++)
+        sprintf(input + strlen(input), "a%d 1\na%d 2\n", i, i);
+    strcat(input, "z1 1\nz2 1\n");
+    write_file("in", input);
+    terminal_start(&t, &usual,
+                   WEIR("map", "-j4", "--group-by", "1", "--rate", "a*=1/1h", "--", "sh", "-c",
+                        "case $1 in z*) read x <gate-$1; esac", "sh", "{1}"));
+    SEE(&t, "z1");
+    SEE(&t, "z2");
+    SEE(&t, "more groups");
+    CHECK_EQUAL(kill(t.weir, SIGTERM), 0);
+    CHECK_EQUAL(terminal_end(&t), 255);
+    terminal_free(&t);
+    close(a);
+    close(b);
+}
+
+static void test_bars_are_not_full_when_tasks_were_given_up(void)
+{
+    int a = gate_new("gate-a");
+    struct terminal t;
+
+    write_file("in", "a 1\na 2\na 3\na 4\n");
+    terminal_start(&t, &usual, WEIR("map", "-j1", "--group-by", "1", "--", WAIT_AT_GATE));
+    gate_open(a, 1);
+    SEE(&t, "  1/4 ");
+    type(&t, "\003");
+    SEE(&t, "starting no more");
+    gate_open(a, 1);
+    CHECK_EQUAL(terminal_end(&t), 255);
+    CHECK(shows(&t, "a             ━━━━━━┈┈┈┈┈┈   2/4"));
+    terminal_free(&t);
+    close(a);
+}
+
+static void test_a_command_may_have_the_terminal(void)
+{
+    struct terminal t;
+
+    write_file("in", "1\n2\n");
+    terminal_start(&t, &usual,
+                   WEIR("map", "--tty", "-a", "in", "--", "sh", "-c",
+                        "printf 'number %s? ' $1; read x; echo got-$x-$1", "sh", "{}"));
+    SEE(&t, "number 1?");
+    type(&t, "yes\n");
+    SEE(&t, "got-yes-1");
+    SEE(&t, "number 2?");
+    type(&t, "no\n");
+    SEE(&t, "got-no-2");
+    CHECK_EQUAL(terminal_end(&t), 0);
+    terminal_free(&t);
+}
+
 static void test_output_goes_above_the_display(void)
 {
     const struct terminal_options small = { .cols = 80, .rows = 8, .in = "in" };
@@ -839,6 +899,9 @@ int main(void)
         TEST(test_a_task_that_waits_for_a_job_names_the_option),
         TEST(test_w_shows_what_waits_and_why_and_hides_it_again),
         TEST(test_more_groups_than_rows_are_counted),
+        TEST(test_groups_that_run_are_among_those_shown),
+        TEST(test_bars_are_not_full_when_tasks_were_given_up),
+        TEST(test_a_command_may_have_the_terminal),
         TEST(test_output_goes_above_the_display),
         TEST(test_output_without_a_newline_is_not_overwritten),
         TEST(test_long_lines_of_output_stay_intact),
