@@ -251,8 +251,8 @@ static int kill_until_done(struct trial *t, struct luck *luck)
     for (;;) {
         const struct ran *r;
         start_one();
-        usleep(
-            (useconds_t)luck_below(luck, 20000 + 5000 * (uint64_t)killed)); /* or none would end */
+        usleep((useconds_t)luck_below(luck, 20000 + (SANITIZED ? 60000 : 5000) *
+                                                        (uint64_t)killed)); /* or none would end */
         kill(command_pid(), SIGKILL);
         r = command_finish();
         check_run(t, r);

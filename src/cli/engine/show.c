@@ -201,6 +201,19 @@ static void take(struct tally *tally, void *arg)
     p->view.count++;
 }
 
+/* More groups than rows: those that run go first, since reasons and other lines may take more rows yet. */
+static void put_running_first(struct picture *p)
+{
+    struct view_group sorted[ROWS_MAX];
+    size_t count = 0;
+
+    for (int running = 1; running >= 0; running--)
+        for (size_t i = 0; i < p->view.count; i++)
+            if ((p->group[i].running > 0) == running)
+                sorted[count++] = p->group[i];
+    memcpy(p->group, sorted, count * sizeof(*sorted));
+}
+
 /* Here the executor's limit is -j. */
 static void say_why(char *text, size_t size, const weir_why *why)
 {
@@ -297,6 +310,8 @@ static void gather(struct picture *p, const char *phase)
     estimate(p);
     share_rows(p);
     tallies_each(engine->tallies, take, p);
+    if (p->view.others)
+        put_running_first(p);
     if (show->with_why) {
         p->view.why = p->why;
         tallies_each(engine->tallies, ask_why, p);
