@@ -36,7 +36,7 @@ WEIR_BEGIN_DECLS
     X(LOCKED, -4109, "the mutex is held")                                                 \
     X(FOREIGN, -4110, "not a guard, damaged, or of another version of weir")              \
     X(EXIST, -EEXIST, "it exists with other settings")                                    \
-    X(NOENT, -ENOENT, "there is nothing of that name")
+    X(NOGUARD, -4111, "unknown guard")
 
 enum {
 #define WEIR_ERROR_ENUM_(name, number, text) WEIR_E##name = (number),

@@ -177,7 +177,7 @@ typedef struct weir_guard_options { /* zero in any field asks for its default */
  * name and store give the same guard. The name is copied; it has 1 to WEIR_KEY_MAX bytes, of any value but zero.
  * `opt` NULL, or of kind WEIR_GUARD_ANY: finds only. Functions in `opt` count only where the guard is made, or where this
  * process opens it first.
- * WEIR_EEXIST: it is there with other settings. WEIR_EINVAL: a setting is out of range. WEIR_ENOENT: there is none to
+ * WEIR_EEXIST: it is there with other settings. WEIR_EINVAL: a setting is out of range. WEIR_ENOGUARD: there is none to
  * be found. WEIR_EVERSION: an option this library does not know. WEIR_EFOREIGN: what the store holds under that name is no
  * guard, is damaged, or is of another version of weir. WEIR_ENOMEM; -errno of the file system. `message` (may be
  * NULL) says what is wrong. */

@@ -222,6 +222,8 @@ static int try_open(struct wr_host_cell *cell, const weir_cell_spec *spec, weir_
         rc = make(cell, spec);
         return rc && rc != -EEXIST ? rc : 1;
     }
+    if (cell->fd == -ENOENT)
+        return WEIR_ENOGUARD;
     if (cell->fd < 0)
         return cell->fd == -EPERM ? refuse(cell, message, "not a plain file of this user")
                                   : cell->fd;

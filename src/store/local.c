@@ -57,7 +57,7 @@ static int local_open(weir_cell **out, weir_store *store, const weir_cell_spec *
     (void)store;
     (void)message;
     if (!spec->create)
-        return WEIR_ENOENT;
+        return WEIR_ENOGUARD;
     block = wr_os_alloc(sizeof(*cell) + spec->state_size + align - 1);
     if (!block)
         return WEIR_ENOMEM;

@@ -131,7 +131,7 @@ static void test_settings_are_shared_and_others_are_told(void)
     CHECK_EQUAL(weir_guard_new(&none, b, "s", WEIR_BULKHEAD(.limit = 3), &why), WEIR_EEXIST);
     CHECK_EQUAL(weir_guard_change(first, WEIR_BULKHEAD(.limit = 7), NULL, NULL), 0);
     CHECK_EQUAL(figures(second).limit, 7);
-    CHECK_EQUAL(weir_guard_new(&none, b, "nothing", NULL, &why), WEIR_ENOENT);
+    CHECK_EQUAL(weir_guard_new(&none, b, "nothing", NULL, &why), WEIR_ENOGUARD);
     weir_guard_unref(first);
     weir_guard_unref(second);
     weir_store_free(a);
@@ -709,7 +709,7 @@ static void opens_what_is_left(void *arg)
     int rc = weir_guard_new(&g, store, "bad", NULL, &why);
 
     (void)arg;
-    CHECK(rc == 0 || rc == WEIR_EFOREIGN || rc == WEIR_ENOENT);
+    CHECK(rc == 0 || rc == WEIR_EFOREIGN || rc == WEIR_ENOGUARD);
     if (rc == 0) {
         if (weir_guard_enter(&p, g, weir_in_ms(1)) == 0)
             CHECK_EQUAL(weir_guard_leave(&p, -EIO), 0);

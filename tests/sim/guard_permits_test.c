@@ -319,7 +319,7 @@ GUARD_TEST(test_a_name_stands_for_one_guard_and_other_settings_are_told)
     CHECK(strstr(why.text, "other settings: limit 3, asked for: bulkhead, limit 4"));
     CHECK_EQ(weir_guard_new(&c, store, "same", WEIR_MUTEX(), &why), WEIR_EEXIST);
     CHECK(weir_guard_new(&c, store, "same", NULL, NULL) == 0 && c == a);
-    CHECK_EQ(weir_guard_new(&c, store, "none", NULL, &why), WEIR_ENOENT);
+    CHECK_EQ(weir_guard_new(&c, store, "none", NULL, &why), WEIR_ENOGUARD);
     CHECK(weir_guard_change(a, WEIR_BULKHEAD(.limit = 9), NULL, NULL) == 0);
     CHECK(guard_of("same", WEIR_BULKHEAD(.limit = 3)) == a); /* as it was made */
     CHECK(guard_of("same", WEIR_BULKHEAD(.limit = 9)) == a); /* as it is */

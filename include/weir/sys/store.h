@@ -76,7 +76,7 @@ typedef struct weir_store_ops {
     size_t size;
     void (*free_store)(weir_store *store);
 
-    /* Opens the cell, or makes it. WEIR_ENOENT, WEIR_EFOREIGN, WEIR_ENOMEM, -errno. */
+    /* Opens the cell, or makes it. WEIR_ENOGUARD, WEIR_EFOREIGN, WEIR_ENOMEM, -errno. */
     int (*open)(weir_cell **out, weir_store *store, const weir_cell_spec *spec,
                 weir_message *message);
     void (*close)(weir_cell *cell);
