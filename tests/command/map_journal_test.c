@@ -232,14 +232,14 @@ static void begin_trial(struct trial *t)
 {
     *t = (struct trial){ .effects = 0 };
     SCRIPT(NULL, "rm -f effects killed killed-wal killed-shm");
+    scratch_write("killed.in", input(), 0);
 }
 
 static void start_one(void)
 {
     command_start(
-        &(struct command){ .argv = WORDS(WEIR_COMMAND, "map", "-j3", "--journal", "killed",
-                                         "--resume", "--", MAP_CHILD, "note", "effects"),
-                           .input = input(),
+        &(struct command){ .argv = WORDS(WEIR_COMMAND, "map", "-j3", "-a", "killed.in", "--journal",
+                                         "killed", "--resume", "--", MAP_CHILD, "note", "effects"),
                            .leaves = true });
 }
 
@@ -251,8 +251,8 @@ static int kill_until_done(struct trial *t, struct luck *luck)
     for (;;) {
         const struct ran *r;
         start_one();
-        usleep((useconds_t)luck_below(luck, 20000 + (SANITIZED ? 60000 : 5000) *
-                                                        (uint64_t)killed)); /* or none would end */
+        usleep((useconds_t)luck_below(luck, (SANITIZED ? 400000 : 30000) +
+                                                5000 * (uint64_t)killed)); /* or none would end */
         kill(command_pid(), SIGKILL);
         r = command_finish();
         check_run(t, r);
@@ -270,14 +270,21 @@ static void test_what_was_told_as_done_does_not_run_again_after_kill_9(void)
     struct trial t;
 
     for (int killed = 0; killed < wanted;) {
-        killed += kill_until_done((begin_trial(&t), &t), &luck);
+        begin_trial(&t);
+        killed += kill_until_done(&t, &luck);
         assert_status(LOG("killed"), 0);
         for (int i = 1; i <= TASKS; i++)
-            if (!t.done[i] || !t.told[i])
-                fail_msg("task %d: done %d times, told %d times", i, t.done[i], t.told[i]);
-        killed++;
+            if (!t.done
+                     [i]) /* what was recorded, but killed before it was told, is done all the same */
+                fail_msg("task %d has not run", i);
     }
 }
+
+#if SANITIZED
+#define DISK_TRIALS "15"
+#else
+#define DISK_TRIALS "100"
+#endif
 
 /* A journal on a file system of a few pages: runs fail, and go on when there is room. */
 static void test_a_full_disk_loses_nothing_that_was_told(void)
@@ -289,7 +296,7 @@ static void test_a_full_disk_loses_nothing_that_was_told(void)
     r = SCRIPT(
         input(),
         "cat >numbers; mkdir tiny; cat >trial <<'END'\n"
-        "for i in $(seq $TRIALS); do\n"
+        "for i in $(seq " DISK_TRIALS "); do\n"
         "  mount -t tmpfs -o size=$((28 + i % 25 * 4))k none tiny || exit 9\n"
         "  rm -f disk.effects told; : >told\n"
         "  weir map -j3 -a numbers --journal tiny/j --resume -- " MAP_CHILD
