@@ -310,6 +310,22 @@ static int enter(struct wr_call *call, weir_time deadline)
 
 /* ---- the calls ----------------------------------------------------------------------------------- */
 
+enum { SPINS = 20 };
+
+__attribute__((noinline)) bool wr_direct_contended(const weir_direct *direct)
+{
+    _Atomic uint64_t *lock = (_Atomic uint64_t *)direct->lock;
+
+    for (int i = 0; i < SPINS; i++) {
+        uint64_t free = 0;
+        for (int k = 0; k <= i; k++)
+            wr_os_relax();
+        if (wr_load(lock, relaxed) == 0 && wr_cas(lock, &free, direct->owner, acquire))
+            return true;
+    }
+    return false;
+}
+
 /* A closed breaker is entered by reading one word. */
 static bool enter_closed(weir_permit *permit, struct weir_guard *guard)
 {

@@ -7,12 +7,16 @@
 #include "base/os.h"
 #include "guard/guard.h"
 
-/* One attempt; who finds the lock held goes the usual way and backs off there. */
+/* Backs off a little longer on each failed attempt, for a microsecond or so; who has not got the lock then goes the usual
+ * way, which also finds out whether its owner lives. */
+bool wr_direct_contended(const weir_direct *direct);
+
 static inline bool wr_direct_lock(const weir_direct *direct)
 {
     uint64_t free = 0;
 
-    return wr_cas((_Atomic uint64_t *)direct->lock, &free, direct->owner, acquire);
+    return wr_cas((_Atomic uint64_t *)direct->lock, &free, direct->owner, acquire) ||
+           wr_direct_contended(direct);
 }
 
 static inline void wr_direct_unlock(const weir_direct *direct)
