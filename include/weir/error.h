@@ -35,7 +35,7 @@ WEIR_BEGIN_DECLS
     X(BROKEN, -4108, "the circuit breaker is open")                                       \
     X(LOCKED, -4109, "the mutex is held")                                                 \
     X(FOREIGN, -4110, "not a guard, damaged, or of another version of weir")              \
-    X(EXIST, -EEXIST, "it exists with other settings")                                    \
+    X(EXIST, -4112, "it exists with other settings")                                      \
     X(NOGUARD, -4111, "unknown guard")
 
 enum {
