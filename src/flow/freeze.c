@@ -313,11 +313,12 @@ static uint32_t way_of(uint32_t flags, uint8_t kind)
     return kind == WEIR_OPTIONAL ? WR_TO_NONE : 0;
 }
 
-static void *cut(char **rest, size_t count, size_t size)
+/* The next part of the memory, or NULL if there is none yet. */
+static void *cut(char *memory, size_t *used, size_t count, size_t size)
 {
-    void *part = *rest;
+    void *part = memory ? memory + *used : NULL;
 
-    *rest += (count * size + 7) / 8 * 8;
+    *used += (count * size + 7) / 8 * 8;
     return part;
 }
 
@@ -355,23 +356,23 @@ static size_t lay_out(struct draft *draft, char *memory, bool bound)
 {
     struct weir_flow *flow = draft->flow;
     size_t n = draft->nodes, e = draft->edges;
-    char *rest = memory;
+    size_t used = 0;
 
-    flow->hot = cut(&rest, n + 1, sizeof(flow->hot[0]));
-    flow->word = cut(&rest, n, sizeof(flow->word[0]));
-    flow->join = cut(&rest, flow->joins, sizeof(flow->join[0]));
-    flow->out = cut(&rest, e, sizeof(flow->out[0]));
-    flow->in_at = cut(&rest, n + 1, sizeof(flow->in_at[0]));
-    flow->in = cut(&rest, e, sizeof(flow->in[0]));
-    flow->own = cut(&rest, flow->owns, sizeof(flow->own[0]));
-    flow->root = cut(&rest, flow->roots, sizeof(flow->root[0]));
-    flow->sink = cut(&rest, flow->sinks, sizeof(flow->sink[0]));
-    flow->bound = cut(&rest, bound ? n : 0, sizeof(flow->bound[0]));
-    flow->out_kind = cut(&rest, e, 1);
-    flow->in_kind = cut(&rest, e, 1);
+    flow->hot = cut(memory, &used, n + 1, sizeof(flow->hot[0]));
+    flow->word = cut(memory, &used, n, sizeof(flow->word[0]));
+    flow->join = cut(memory, &used, flow->joins, sizeof(flow->join[0]));
+    flow->out = cut(memory, &used, e, sizeof(flow->out[0]));
+    flow->in_at = cut(memory, &used, n + 1, sizeof(flow->in_at[0]));
+    flow->in = cut(memory, &used, e, sizeof(flow->in[0]));
+    flow->own = cut(memory, &used, flow->owns, sizeof(flow->own[0]));
+    flow->root = cut(memory, &used, flow->roots, sizeof(flow->root[0]));
+    flow->sink = cut(memory, &used, flow->sinks, sizeof(flow->sink[0]));
+    flow->bound = cut(memory, &used, bound ? n : 0, sizeof(flow->bound[0]));
+    flow->out_kind = cut(memory, &used, e, 1);
+    flow->in_kind = cut(memory, &used, e, 1);
     if (!bound)
         flow->bound = NULL;
-    return (size_t)(rest - memory);
+    return used;
 }
 
 static void fill_join(struct draft *draft, uint32_t n, struct wr_join *join)
@@ -459,23 +460,24 @@ static int build(struct draft *draft)
 static int draft_init(struct draft *draft, struct weir_flow *flow, struct wr_text *text)
 {
     size_t n = flow->count, e = flow->declared_count;
-    char *rest;
+    size_t used = 0;
+    char *memory;
 
     *draft = (struct draft){ .flow = flow, .text = text, .nodes = flow->count };
     if (e >= UINT32_MAX)
         return WEIR_ENOMEM;
-    draft->memory = rest = wr_os_alloc((4 * n + 3 + 3 * e + n) * 4 + 2 * e + 128);
-    if (!rest)
+    draft->memory = memory = wr_os_alloc((4 * n + 3 + 3 * e + n) * 4 + 2 * e + 128);
+    if (!memory)
         return WEIR_ENOMEM;
-    draft->in_at = cut(&rest, n + 1, 4);
-    draft->seen = cut(&rest, n, 4);
-    draft->order = cut(&rest, n, 4);
-    draft->rank = cut(&rest, n, 4);
-    draft->in = cut(&rest, e, 4);
-    draft->up = cut(&rest, e, 4);
-    draft->down = cut(&rest, e + n, 4);
-    draft->in_kind = cut(&rest, e, 1);
-    draft->kind = cut(&rest, e, 1);
+    draft->in_at = cut(memory, &used, n + 1, 4);
+    draft->seen = cut(memory, &used, n, 4);
+    draft->order = cut(memory, &used, n, 4);
+    draft->rank = cut(memory, &used, n, 4);
+    draft->in = cut(memory, &used, e, 4);
+    draft->up = cut(memory, &used, e, 4);
+    draft->down = cut(memory, &used, e + n, 4);
+    draft->in_kind = cut(memory, &used, e, 1);
+    draft->kind = cut(memory, &used, e, 1);
     return wr_flow_index(flow);
 }
 
