@@ -229,11 +229,12 @@ struct wr_run *wr_run_of(const weir_task *task)
 
 /* ---- the start --------------------------------------------------------------------------------------- */
 
-static void *cut(char **rest, size_t count, size_t size)
+/* The next part of the memory, or NULL if there is none yet. */
+static void *cut(char *memory, size_t *used, size_t count, size_t size)
 {
-    void *part = *rest;
+    void *part = memory ? memory + *used : NULL;
 
-    *rest += (count * size + 15) / 16 * 16;
+    *used += (count * size + 15) / 16 * 16;
     return part;
 }
 
@@ -241,16 +242,15 @@ static void *cut(char **rest, size_t count, size_t size)
 static size_t lay_out(struct wr_run *run, char *memory, const struct weir_flow *flow,
                       const weir_run_options *o)
 {
-    char *rest = memory + (sizeof(*run) + 63) / 64 * 64;
-    size_t n = flow->count;
-    struct wr_state *node = cut(&rest, n, sizeof(*node));
-    struct wr_links *links = cut(&rest, n, sizeof(*links));
-    _Atomic uint32_t *lost = cut(&rest, n, sizeof(*lost));
-    struct wr_join *join = cut(&rest, flow->joins, sizeof(*join));
-    struct wr_own *own = cut(&rest, flow->owns, sizeof(*own));
-    struct wr_times *times = o->times ? cut(&rest, n, sizeof(*times)) : NULL;
-    void **param = o->param_count ? cut(&rest, n, sizeof(*param)) : NULL;
-    uint64_t *given = o->param_count ? cut(&rest, (n + 63) / 64, sizeof(*given)) : NULL;
+    size_t n = flow->count, used = (sizeof(*run) + 63) / 64 * 64;
+    struct wr_state *node = cut(memory, &used, n, sizeof(*node));
+    struct wr_links *links = cut(memory, &used, n, sizeof(*links));
+    _Atomic uint32_t *lost = cut(memory, &used, n, sizeof(*lost));
+    struct wr_join *join = cut(memory, &used, flow->joins, sizeof(*join));
+    struct wr_own *own = cut(memory, &used, flow->owns, sizeof(*own));
+    struct wr_times *times = o->times ? cut(memory, &used, n, sizeof(*times)) : NULL;
+    void **param = o->param_count ? cut(memory, &used, n, sizeof(*param)) : NULL;
+    uint64_t *given = o->param_count ? cut(memory, &used, (n + 63) / 64, sizeof(*given)) : NULL;
 
     if (run) {
         run->plan.node = node;
@@ -262,7 +262,7 @@ static size_t lay_out(struct wr_run *run, char *memory, const struct weir_flow *
         run->param = param;
         run->given = given;
     }
-    return (size_t)(rest - memory);
+    return used;
 }
 
 /* They were checked. */
