@@ -6,9 +6,9 @@
 
 static void test_file_systems_of_other_machines_are_known(void)
 {
-    assert_true(journal_is_remote(0x6969));     /* NFS   */
-    assert_true(journal_is_remote(0xff534d42)); /* CIFS  */
-    assert_true(journal_is_remote(0x65735546)); /* FUSE  */
+    assert_true(journal_is_remote(0x6969));      /* NFS   */
+    assert_true(journal_is_remote(0xff534d42));  /* CIFS  */
+    assert_true(journal_is_remote(0x65735546));  /* FUSE  */
     assert_false(journal_is_remote(0xef53));     /* ext4  */
     assert_false(journal_is_remote(0x01021994)); /* tmpfs */
     assert_false(journal_is_remote(0x9123683e)); /* btrfs */
