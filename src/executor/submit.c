@@ -237,6 +237,17 @@ static int enter(struct weir_group *group, struct weir_task *task, struct entry 
     return 0;
 }
 
+/* Whether a task of cost 1 that has just come last in its queue may be the next to start. Behind others it changes nothing:
+ * what keeps the first of them keeps it. But those of lower priority it leaves behind. */
+static inline bool may_be_first(const struct weir_group *group)
+{
+    const struct wr_rare *rare = group->rare;
+
+    return group->sums.queued == 1 ||
+           (rare && (rare->levels[WR_LEVEL_NORMAL + 1].first ||
+                     rare->levels[WR_LEVEL_NORMAL + 2].first));
+}
+
 /* The same for a task that needs no record while it waits. */
 static int enter_plain(struct weir_group *group, weir_fn *fn, void *arg, weir_time now,
                        weir_reason *reason, bool *wake)
@@ -257,8 +268,7 @@ static int enter_plain(struct weir_group *group, weir_fn *fn, void *arg, weir_ti
         return 0;
     if (group->sums.queued == 1)
         wr_group_entered(group);
-    /* Behind others it changes nothing: what keeps the first of them keeps it. */
-    if (group->sums.queued == 1 || ex->hall)
+    if (may_be_first(group) || ex->hall)
         *wake = wr_group_refresh(group);
     return 0;
 }
@@ -768,10 +778,10 @@ static inline bool submit_freely(struct weir_executor *ex, struct weir_group *gr
            wr_admit_freely(&group->sums);
     if (fits) {
         wr_queue_put_entry(&group->queue, now, fn, arg);
-        if (group->sums.queued == 1) {
+        if (group->sums.queued == 1)
             wr_group_entered(group);
+        if (may_be_first(group))
             wake = wr_group_refresh(group);
-        }
     }
     wr_unlock(&group->lock);
     if (wake)

@@ -444,9 +444,31 @@ SIM_TEST(test_a_rejected_task_holds_nothing, 200)
     weir_executor_free(ex);
 }
 
+/* A costly task of low priority cannot start yet; a small one without handle or options goes before it. */
+SIM_TEST(test_a_plain_task_starts_before_a_costly_one_of_lower_priority, 20)
+{
+    struct body holds = { .until_ms = 10 };
+    struct gauge gauge = { 0 };
+    struct body small = { .gauge = &gauge, .until_ms = 5 };
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 2));
+    weir_task *first = submit(ex, "g", &holds), *low;
+
+    sleep_until(1);
+    low = submit_with(ex, "g", NULL, WEIR_TASK(.cost = 2, .priority = WEIR_LOW));
+    CHECK(weir_submit(NULL, group_of(ex, "g"), work, &small, NULL) == 0);
+    CHECK(weir_submit_key(NULL, ex, "g", work, &small, NULL) == 0);
+    sleep_until(2);
+    CHECK_EQ(gauge.now, 1);
+    CHECK_EQ(result_of(low).started_at, at(10));
+    CHECK_EQ(gauge.ran, 2);
+    weir_task_unref(first);
+    weir_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_plain_task_starts_before_a_costly_one_of_lower_priority),
         cmocka_unit_test(test_limit_and_queue_bound_how_many_are_inside_a_group),
         cmocka_unit_test(test_limit_and_queue_bound_how_many_are_inside_the_executor),
         cmocka_unit_test(test_an_executor_without_queue_takes_only_what_can_start),
