@@ -243,9 +243,8 @@ static inline bool may_be_first(const struct weir_group *group)
 {
     const struct wr_rare *rare = group->rare;
 
-    return group->sums.queued == 1 ||
-           (rare && (rare->levels[WR_LEVEL_NORMAL + 1].first ||
-                     rare->levels[WR_LEVEL_NORMAL + 2].first));
+    return group->sums.queued == 1 || (rare && (rare->levels[WR_LEVEL_NORMAL + 1].first ||
+                                                rare->levels[WR_LEVEL_NORMAL + 2].first));
 }
 
 /* The same for a task that needs no record while it waits. */
@@ -482,7 +481,8 @@ static int wait_for_room(struct weir_task *task, struct entry *entry, weir_reaso
 /* The submit fails, so there was no task: it is not counted, its argument stays the caller's, and its options' callback
  * is not called. But a listener that was told of it, and whoever it has shown the task to, hear of a rejection.
  * False: it was cancelled meanwhile, and so it was one. */
-static bool unsubmit(struct weir_task *task, struct entry *entry, weir_reason reason)
+static __attribute__((noinline)) bool unsubmit(struct weir_task *task, struct entry *entry,
+                                               weir_reason reason)
 {
     struct weir_group *group = task->group;
     struct wr_side *side = wr_task_side(task);
@@ -558,8 +558,10 @@ static int lock_present(struct weir_group **out, struct target *target)
     return rc;
 }
 
-/* It was not admitted: waits for room, if that is the policy, or deals with it otherwise. */
-static int not_admitted(struct weir_task *task, struct entry *entry, weir_reason reason)
+/* It was not admitted: waits for room, if that is the policy, or deals with it otherwise. Not part of its caller, whose frame
+ * is there while a listener hears of the task, which may submit others. */
+static __attribute__((noinline)) int not_admitted(struct weir_task *task, struct entry *entry,
+                                                  weir_reason reason)
 {
     const weir_policy *policy = &task->group->executor->policy.given;
     int rc = 0;

@@ -19,7 +19,7 @@ const char *const fuzz_words[] = {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     enum { WORDS_MAX = 64 };
-    char *text = strndup((const char *)data, size), *words[WORDS_MAX + 1], *at = text, *rest;
+    char *text = fuzz_text(data, size), *words[WORDS_MAX + 1], *at = text, *rest;
     struct map_options opt;
     weir_message message = { "" };
     size_t count = 0;

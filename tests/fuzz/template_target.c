@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct template_values values = {
         .record = &record, .syntax = &syntax, .key = "k", .seq = 7, .plan = &plan
     };
-    char *word = strndup((const char *)data, size);
+    char *word = fuzz_text(data, size);
     struct template *template;
     weir_message message;
 
