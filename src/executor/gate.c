@@ -54,8 +54,8 @@ static void take_back(struct weir_gate *first, const struct weir_gate *end, uint
             gate->calls->take_back(gate->arg, count, now);
 }
 
-/* How many of `count` all gates let through: all or none counts are the least of their answers, and what some have granted
- * beyond that goes back. With count 0: 1 if all are open. */
+/* How many of `count` all gates let through: the least of their answers. What other gates have granted beyond that goes
+ * back. With count 0: 1 if all are open. */
 static uint32_t ask_all(struct wr_gates *gates, uint32_t count, weir_time now)
 {
     uint32_t granted = count;

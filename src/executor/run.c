@@ -463,6 +463,8 @@ static void pend(struct weir_task *task)
         group->pending++;
         wr_pend(&group->sums, &ex->root, wr_task_cost(task));
         wr_task_pend(task, WR_PHASE_PENDING);
+        if (wr_group_gates(group)) /* its turn is over */
+            wr_gates_turn_over(group, wr_os_now());
         wake = wr_group_refresh(group);
     }
     wr_unlock(&group->lock);

@@ -112,10 +112,10 @@ static void withdraw(struct weir_group *group, struct weir_task *task)
 static void give_back(struct weir_group *group, struct weir_task *task)
 {
     wr_watch_over(task);
-    if (wr_watch_returned(task))
-        return;
-    group->bodies--;
-    wr_group_finish(group, wr_task_cost(task));
+    if (!wr_watch_returned(task)) {
+        group->bodies--;
+        wr_group_finish(group, wr_task_cost(task));
+    }
     if (wr_group_gates(group))
         wr_gates_turn_over(group, wr_os_now());
 }

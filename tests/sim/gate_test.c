@@ -269,6 +269,35 @@ SIM_TEST(test_a_gate_hears_of_pending_tasks_when_they_settle, 50)
     weir_executor_free(ex);
 }
 
+/* Tokens that are spent by a start, as those of a rate are. */
+static const weir_gate_calls tokens_calls = { .size = sizeof(tokens_calls),
+                                              .name = "tokens",
+                                              .ask = permits_ask,
+                                              .take_back = permits_take_back };
+
+/* A turn that ends with a pending task has granted starts at hand that cannot happen now: they are not kept from others. */
+SIM_TEST(test_a_turn_that_ends_in_a_pending_task_gives_back_what_is_left, 100)
+{
+    struct permits p = { .limit = 100 };
+    struct body pends = { .error = WEIR_PENDING };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 1, .group_limit = 8, .group_inflight_max = 1));
+    weir_group *group = group_of(ex, "a");
+
+    CHECK(weir_group_gate_add(&p.gate[0], group, &tokens_calls, &p) == 0);
+    weir_group_pause(group);
+    CHECK(weir_submit(NULL, group, work, NULL, NULL) == 0);
+    CHECK(weir_submit(NULL, group, work, &pends, NULL) == 0);
+    for (int i = 0; i < 3; i++)
+        CHECK(weir_submit(NULL, group, work, NULL, NULL) == 0);
+    weir_group_resume(group);
+    sleep_until(5);
+    CHECK_EQ(stats_of(ex, "a").started, 2);
+    CHECK_EQ(p.held, 2);
+    weir_executor_free(ex);
+    CHECK_EQ(p.held, 2);
+}
+
 /* ---- life ------------------------------------------------------------------------------------------ */
 
 SIM_TEST(test_a_gate_that_is_removed_holds_nothing_back, 100)
@@ -333,6 +362,7 @@ int main(void)
         cmocka_unit_test(test_a_gate_cancels_what_it_let_through),
         cmocka_unit_test(test_a_gate_that_learns_from_failures_turns_tasks_away),
         cmocka_unit_test(test_a_gate_hears_of_pending_tasks_when_they_settle),
+        cmocka_unit_test(test_a_turn_that_ends_in_a_pending_task_gives_back_what_is_left),
         cmocka_unit_test(test_a_gate_that_is_removed_holds_nothing_back),
         cmocka_unit_test(test_gates_of_all_kinds_hold_together),
         cmocka_unit_test(test_a_gate_needs_a_question_to_be_asked),
