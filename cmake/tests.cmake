@@ -8,6 +8,7 @@
 #   tests/stress/*_test.c      stress        real threads
 #   tests/integration/*_test.c integration   the library as users meet it
 #   tests/command/*_test.c     command       the built `weir`, in pipes and on terminals
+#   tests/redis/*_test.c       redis         libweir-redis against servers that the tests start
 #   tests/smoke/smoke.c        smoke         no cmocka: runs where only libc is at hand
 #   examples/*.c               example       public API and shared library only
 #
@@ -40,6 +41,9 @@ function(weir_tests suite library)
     if(NOT suite STREQUAL sim)
         list(FILTER files EXCLUDE REGEX "/src/sim/")
     endif()
+    if(NOT library MATCHES weir-redis)
+        list(FILTER files EXCLUDE REGEX "/src/redis/")
+    endif()
     foreach(file ${files})
         get_filename_component(target ${file} NAME_WE)
         if(TARGET ${target}) # two rooms may each have a list_test.c
@@ -61,6 +65,7 @@ find_library(CMOCKA_LIBRARY cmocka)
 mark_as_advanced(CMOCKA_INCLUDE_DIR CMOCKA_LIBRARY)
 if(CMOCKA_INCLUDE_DIR AND CMOCKA_LIBRARY)
     weir_tests(unit weir-cli src/*/*_test.c src/cli/*/*_test.c)
+    include(cmake/redis_tests.cmake)
     weir_tests(stress weir-static tests/stress/*_test.c)
     weir_tests(integration weir-static tests/integration/*_test.c)
     include(cmake/command_tests.cmake)
