@@ -69,6 +69,24 @@ typedef enum weir_breaker_state {
 /* What a breaker (and an adaptive guard) makes of a call that ended. */
 typedef enum weir_call_result { WEIR_SUCCESS = 1, WEIR_FAILURE, WEIR_IGNORE } weir_call_result;
 
+/* What a guard on a server does while the server cannot be reached. */
+typedef enum weir_when_away {
+    WEIR_AWAY_CLOSED = 1, /* none enter: WEIR_EAWAY                                              */
+    WEIR_AWAY_OPEN,       /* all enter, uncounted                                                */
+    WEIR_AWAY_SHARE, /* at most `share` at a time (rates, frequencies: per period) of this process */
+} weir_when_away;
+
+/* A permit whose lease could not be kept. A loan for the time of the call. */
+typedef struct weir_lost {
+    weir_guard *guard;
+    uint64_t token;
+    int64_t permits;
+    weir_time until; /* when the lease ends, or ended: counted from before the request was sent */
+    struct weir_task
+        *task; /* the task that entered; NULL: a plain thread did                       */
+    const char *why;
+} weir_lost;
+
 #define WEIR_NO_CALLS    INT64_MIN           /* in `limit`: none may enter                       */
 #define WEIR_NO_WAIT     INT64_C(-1)         /* in `wait_ns`: look once                          */
 #define WEIR_NO_WAITERS  INT64_C(-1)         /* in `waiters_max`: refuse instead of waiting      */
@@ -138,6 +156,19 @@ typedef struct weir_guard_options { /* zero in any field asks for its default */
     double
         budget_percent; /* budget: so many retries per hundred first calls; default 20                      */
 
+    /* guards on a server (weir/redis.h); of this handle's process only, but for the lease */
+    int64_t
+        lease_ns; /* a permit that is not renewed ends after this, 20 ms to a day; default 30 s   */
+    int64_t
+        margin_ns; /* so long before that its holder is asked to stop; default a tenth of the lease */
+    weir_when_away
+        when_away;  /* default WEIR_AWAY_CLOSED                                             */
+    int64_t share;  /* WEIR_AWAY_SHARE: default the limit by the processes last seen, at least 1 */
+    bool keep_task; /* do not cancel the task whose permit is lost                          */
+    void (*on_lost)(const weir_lost *lost,
+                    void *arg); /* from a thread of the store's               */
+    void *lost_arg;
+
     /* Functions, of this handle's process only. They are called with no lock held. */
     const int
         *failures; /* breaker: only these errors are failures; default: all. Copied            */
@@ -148,7 +179,7 @@ typedef struct weir_guard_options { /* zero in any field asks for its default */
     size_t
         ignored_count; /* at most 32                                                               */
     weir_call_result (*judge)(int error, const void *result,
-                          void *arg); /* breaker, adaptive: decides instead; 0: as usual */
+                              void *arg); /* breaker, adaptive: decides instead; 0: as usual */
     void *judge_arg;
     bool (*drain_on)(int error, const void *result,
                      void *arg); /* rate: drains when a call ends so   */
@@ -212,7 +243,7 @@ typedef struct weir_permit {
     const void *place;
     int64_t permits; /* how many were taken                                                  */
     uint64_t
-        token; /* mutex: grows with each holder, so that a resource can refuse an earlier one */
+        token; /* mutex, and permits on a server: grows with each holder, so that a resource can refuse an earlier one */
     weir_time since;
     weir_time retry_at; /* after a refusal: not before that, WEIR_FOREVER: not known             */
 } weir_permit;
@@ -323,6 +354,12 @@ typedef struct weir_guard_stats { /* a snapshot, of one moment */
     double failure_percent; /* -1: too few calls                                              */
     double slow_percent;
     int64_t probes_out; /* half open: calls that passed and have not ended                */
+    /* guards on a server */
+    bool away;          /* it cannot be reached; limit, used, waiting are as last seen      */
+    int64_t away_ns;    /* for how long                                                     */
+    uint64_t uncounted; /* calls that entered while it was away                             */
+    uint64_t lost;      /* permits whose lease ended, or that were taken away               */
+    uint64_t version;   /* of the settings; grows with each change                          */
 } weir_guard_stats;
 
 /* Fills `out`, whose size the caller set. Reserves and counts nothing. WEIR_EINVAL: NULL, or no size. */

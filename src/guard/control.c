@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "base/options.h"
 #include "base/os.h"
-#include "guard/guard.h"
+#include "guard/remote.h"
 
 #include <stdio.h>
 
@@ -36,9 +36,11 @@ int weir_guard_change(weir_guard *guard, const weir_guard_options *to,
         message->text[0] = '\0';
     if (!rc)
         rc = wr_options_load(&old, sizeof(old), expected);
-    if (!rc)
+    if (!rc && guard->remote)
+        rc = wr_remote_change(guard, &all, &old, message);
+    else if (!rc)
         rc = wr_guard_lock(guard);
-    if (!rc) {
+    if (!rc && !guard->remote) {
         rc = apply(guard, &all, &old, message);
         wr_guard_unlock(guard);
     }
@@ -59,11 +61,17 @@ int64_t weir_guard_drain(weir_guard *guard)
 
     if (!guard || guard->kind != &wr_kind_rate)
         return WEIR_EINVAL;
-    rc = wr_guard_lock(guard);
-    if (rc)
-        return rc;
-    drained = wr_rate_drain(&wr_guard_write(guard)->as.rate, now);
-    wr_guard_unlock(guard);
+    if (guard->remote) {
+        drained = wr_remote_drain(guard);
+        if (drained < 0)
+            return drained;
+    } else {
+        rc = wr_guard_lock(guard);
+        if (rc)
+            return rc;
+        drained = wr_rate_drain(&wr_guard_write(guard)->as.rate, now);
+        wr_guard_unlock(guard);
+    }
     wr_guard_tell(guard,
                   &(weir_guard_event){ .type = WEIR_EVENT_DRAINED, .at = now, .permits = drained });
     return drained;

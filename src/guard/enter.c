@@ -5,6 +5,7 @@
 #include "guard/fast.h"
 #include "guard/guard.h"
 #include "guard/math.h"
+#include "guard/remote.h"
 
 #include <weir/runtime.h>
 #include <weir/wait.h>
@@ -348,6 +349,8 @@ static __attribute__((noinline)) int enter_slow(weir_permit *out, struct weir_gu
     if (rc)
         return rc;
     out->guard = NULL;
+    if (guard->remote)
+        return wr_remote_enter(out, guard, n, deadline);
     if (guard->fast && wr_fast_enter(guard, n)) {
         wr_permit_fill(out, guard, n);
         return 0;
@@ -396,6 +399,8 @@ int64_t weir_guard_reserve(weir_permit *out, weir_guard *guard, int64_t permits,
     struct wr_call call = { .guard = guard, .permit = out, .n = permits, .patience = patience_ns };
     int rc = wr_permit_check(out, guard, permits);
 
+    if (!rc && guard->remote && guard->kind == &wr_kind_rate)
+        return wr_remote_reserve(out, guard, permits, patience_ns);
     if (!rc && guard->kind != &wr_kind_rate)
         return weir_guard_enter_n(out, guard, permits, WEIR_NOW_OR_NEVER);
     if (!rc)

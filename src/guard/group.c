@@ -7,6 +7,7 @@
 #include "base/os.h"
 #include "guard/guard.h"
 #include "guard/math.h"
+#include "guard/remote.h"
 
 #include <weir/sys/gate.h>
 
@@ -295,6 +296,8 @@ int weir_group_guard_add(weir_gate **out, weir_group *group, weir_guard *guard, 
 
     if (!group || !guard || (flags & ~WEIR_REJECT_WHEN_OPEN) || guard->kind == &wr_kind_budget)
         return WEIR_EINVAL;
+    if (guard->remote)
+        return guard->remote->ops->group(out, guard->cell, group, guard);
     g = wr_os_alloc(sizeof(*g));
     if (!g)
         return WEIR_ENOMEM;

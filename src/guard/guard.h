@@ -99,6 +99,7 @@ struct weir_guard {
     const struct wr_kind *kind;
     const weir_store_ops *ops;
     weir_cell *cell;
+    struct wr_remote *remote; /* of a store on a server, whose calls are in remote.h; else NULL   */
     void (*on_event)(const weir_guard_event *event, void *arg);
     void *event_arg;
     weir_call_result (*judge)(int error, const void *result, void *arg);

@@ -5,6 +5,7 @@
 #include "guard/fast.h"
 #include "guard/guard.h"
 #include "guard/math.h"
+#include "guard/remote.h"
 
 /* ---- events -------------------------------------------------------------------------------------- */
 
@@ -76,7 +77,8 @@ static weir_call_result verdict_of(struct weir_guard *guard, int error, const vo
 
 /* ---- leaving ------------------------------------------------------------------------------------- */
 
-static void count_end(struct weir_guard *guard, const struct wr_call *call, weir_call_result verdict)
+static void count_end(struct weir_guard *guard, const struct wr_call *call,
+                      weir_call_result verdict)
 {
     struct wr_counts *c = &guard->counts;
 
@@ -189,6 +191,8 @@ static __attribute__((noinline)) int leave_slow(weir_permit *permit, int error, 
     if (guard->drain_on && guard->kind == &wr_kind_rate &&
         guard->drain_on(error, result, guard->drain_arg))
         weir_guard_drain(guard);
+    if (guard->remote)
+        return wr_remote_leave(permit, error);
     permit->guard = NULL;
     if (!guard->kind->end && !guard->on_event)
         return 0; /* rates, frequencies, budgets: what was spent is spent */
@@ -248,6 +252,8 @@ int weir_guard_release(weir_permit *permit)
         return rc;
     guard = call.guard = permit->guard;
     call.n = permit->permits;
+    if (guard->remote)
+        return wr_remote_release(permit);
     rc = wr_guard_lock(guard);
     if (rc)
         return rc;

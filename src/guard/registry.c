@@ -7,7 +7,7 @@
 #include "base/lock.h"
 #include "base/options.h"
 #include "base/os.h"
-#include "guard/guard.h"
+#include "guard/remote.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -110,7 +110,7 @@ static bool can_go(struct weir_guard *guard)
 
     if (guard->refs)
         return false;
-    if (!guard->ops->word(guard->cell) || wr_guard_lock(guard))
+    if (guard->remote || !guard->ops->word(guard->cell) || wr_guard_lock(guard))
         return true;
     whole = guard->ops->used(guard->cell) == 0 && state_is_whole(wr_guard_read(guard), wr_os_now());
     guard->ops->unlock(guard->cell);
@@ -156,6 +156,8 @@ static bool grow(void)
 static void guard_free(struct weir_guard *guard)
 {
     guard->ops->close(guard->cell);
+    if (guard->remote)
+        wr_remote_close(guard);
     wr_os_free(guard);
 }
 
@@ -234,8 +236,9 @@ static int make(struct weir_guard **out, weir_store *store, const char *name,
     spec.arg = set;
     spec.is_sound = state_is_sound;
     spec.is_whole = state_is_whole;
-    rc = store->ops->open(&guard->cell, store, &spec, message);
-    if (!rc) {
+    rc = store->ops->remote ? wr_remote_open(guard, opt, set, message)
+                            : store->ops->open(&guard->cell, store, &spec, message);
+    if (!rc && !store->ops->remote) {
         rc = attach(guard);
         if (rc)
             guard->ops->close(guard->cell);
@@ -252,23 +255,29 @@ static int make(struct weir_guard **out, weir_store *store, const char *name,
 /* Whether it is what was asked for. */
 static int compare(struct weir_guard *guard, const struct wr_settings *set, weir_message *message)
 {
-    const struct wr_state *state;
-    int rc = wr_guard_lock(guard);
+    struct wr_settings made, now;
+    int rc = 0;
 
-    if (rc)
-        return rc;
-    state = wr_guard_read(guard);
-    if (set->kind != WEIR_GUARD_ANY && !wr_settings_equal(set, &state->made) &&
-        !wr_settings_equal(set, &state->set)) {
+    if (guard->remote) {
+        wr_remote_settings(guard, &made, &now);
+    } else {
+        rc = wr_guard_lock(guard);
+        if (rc)
+            return rc;
+        made = wr_guard_read(guard)->made;
+        now = wr_guard_read(guard)->set;
+        guard->ops->unlock(guard->cell);
+    }
+    if (set->kind != WEIR_GUARD_ANY && !wr_settings_equal(set, &made) &&
+        !wr_settings_equal(set, &now)) {
         rc = WEIR_EEXIST;
         if (message)
             snprintf(
                 message->text, sizeof(message->text),
                 "%s \"%.100s\" exists with other settings: limit %lld, asked for: %s, limit %lld",
-                guard->kind->name, guard->name, (long long)state->set.limit,
-                wr_kind_of(set->kind)->name, (long long)set->limit);
+                guard->kind->name, guard->name, (long long)now.limit, wr_kind_of(set->kind)->name,
+                (long long)set->limit);
     }
-    guard->ops->unlock(guard->cell);
     return rc;
 }
 

@@ -253,6 +253,9 @@ int wr_settings_change(struct wr_settings *set, const struct wr_settings *from,
         opt->judge || opt->drain_on || opt->open_for || opt->on_event)
         return refuse(message,
                       "kind, mode, window, initial, lists and functions cannot be changed");
+    if (opt->lease_ns || opt->margin_ns || opt->when_away || opt->share || opt->keep_task ||
+        opt->on_lost)
+        return refuse(message, "the lease, and what is done without the server, cannot be changed");
 #define MERGE(name) all.name = opt->name ? opt->name : from->name;
     WR_SETTINGS(MERGE)
 #undef MERGE

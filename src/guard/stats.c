@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "base/options.h"
 #include "base/os.h"
-#include "guard/guard.h"
+#include "guard/remote.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -20,7 +20,8 @@ static void fill_counts(weir_guard_stats *out, struct weir_guard *guard)
     COPY(released)
     COPY(cancelled)
     COPY(succeeded)
-    COPY(failed) COPY(ignored) COPY(slow)
+    COPY(failed)
+    COPY(ignored) COPY(slow)
 #undef COPY
         if (!guard->fast) return;
     /* Leaves are not counted on the fast way: all that entered and is not there any more. */
@@ -56,6 +57,10 @@ int weir_guard_stats_get(weir_guard_stats *out, weir_guard *guard)
 
     if (!out || !guard)
         return WEIR_EINVAL;
+    if (guard->remote) {
+        rc = wr_remote_stats(&all, guard);
+        return rc ? rc : wr_options_store(out, &all, sizeof(all));
+    }
     rc = wr_guard_lock(guard);
     if (rc)
         return rc;
@@ -123,7 +128,7 @@ static void say_kind(weir_message *out, const weir_guard_stats *s, struct weir_g
         break;
     default:
         say(out, "%" PRId64 " of %" PRId64 " permits in use", s->used, s->limit);
-        if (!wr_guard_lock(guard)) {
+        if (!guard->remote && !wr_guard_lock(guard)) {
             say_holders(out, guard);
             guard->ops->unlock(guard->cell);
         }
@@ -148,5 +153,7 @@ int weir_guard_describe(weir_message *out, weir_guard *guard)
         say(out, ", again in ");
         say_span(out, s.retry_at - now);
     }
+    if (guard->remote)
+        wr_remote_say(out, guard);
     return 0;
 }

@@ -42,8 +42,8 @@ static int together_init(struct together *t, weir_permit *permits, weir_guard *c
     for (size_t i = 0; i < count; i++) {
         size_t at = i;
         int order = 1;
-        if (wr_permit_check(&permits[i], guards[i], 1))
-            return WEIR_EINVAL;
+        if (wr_permit_check(&permits[i], guards[i], 1) || guards[i]->remote)
+            return WEIR_EINVAL; /* one step over several servers there is not */
         while (at > 0 && (order = compare(t->call[at - 1].guard, guards[i])) > 0) {
             t->call[at] = t->call[at - 1];
             at--;

@@ -72,6 +72,59 @@ typedef struct weir_direct {
         forks; /* shared memory: usable while the process is no child of the one that opened it */
 } weir_direct;
 
+/* ---- stores on a server ---------------------------------------------------------------------- */
+
+/* A server cannot lend its memory: such a store keeps whole guards, and each call of a guard's is one of the store's. It has `remote`,
+ * free_store and close; none of the other functions is called. */
+
+/* One call that wants in, was let in, or leaves. */
+typedef struct weir_remote_call {
+    size_t size;
+    int64_t permits;
+    weir_time deadline; /* when it gives up waiting; one in the past: look once                   */
+    bool reserve; /* do not wait: say how long it would be, at most patience_ns              */
+    int64_t patience_ns;
+
+    /* The store's words about the permit: enter sets them, leave and undo get them back. `token` is what the user sees. */
+    uint64_t token;
+    int64_t number, where;
+
+    weir_time
+        retry_at;    /* refused: from when on it could enter; WEIR_FOREVER: not known           */
+    int64_t wait_ns; /* reserved: after so long                                                  */
+} weir_remote_call;
+
+struct weir_gate;
+
+typedef struct weir_remote_ops {
+    size_t size;
+
+    /* Opens the guard of that name, or makes it. `opt` has all defaults filled in; of kind WEIR_GUARD_ANY it only finds.
+     * `made` and `set` get the settings it was made with, and the present ones. WEIR_ENOGUARD, WEIR_EFOREIGN, WEIR_EINVAL: what a server
+     * cannot keep; those of the connection. */
+    int (*open)(weir_cell **out, weir_store *store, weir_guard *guard,
+                const weir_guard_options *opt, weir_guard_options *made, weir_guard_options *set,
+                weir_message *message) WEIR_PARKS;
+
+    /* 0: entered. WEIR_EAGAIN: refused. WEIR_ECANCELED; those of the connection. */
+    int (*enter)(weir_cell *cell, weir_remote_call *call) WEIR_PARKS;
+    int (*leave)(weir_cell *cell, weir_remote_call *call);
+    int (*undo)(weir_cell *cell, weir_remote_call *call);
+    int64_t (*drain)(weir_cell *cell) WEIR_PARKS;
+
+    /* The present settings; and others in their place, if they are still those of `from`. WEIR_EALREADY: they are not. */
+    int (*settings)(weir_cell *cell, weir_guard_options *set) WEIR_PARKS;
+    int (*change)(weir_cell *cell, const weir_guard_options *from,
+                  const weir_guard_options *to) WEIR_PARKS;
+
+    /* Figures, of which the guard adds its own counts; and what there is to say besides, with a comma before it. */
+    int (*look)(weir_cell *cell, struct weir_guard_stats *out) WEIR_PARKS;
+    void (*say)(weir_cell *cell, weir_message *out) WEIR_PARKS;
+
+    /* Stands before the tasks of a group, as weir_group_guard_add. The store keeps `guard` until the gate is dropped. */
+    int (*group)(struct weir_gate **out, weir_cell *cell, weir_group *group, weir_guard *guard);
+} weir_remote_ops;
+
 typedef struct weir_store_ops {
     size_t size;
     void (*free_store)(weir_store *store);
@@ -120,6 +173,9 @@ typedef struct weir_store_ops {
 
     /* Under the lock: processes that hold permits, one after the other; `at` counts them from 0. False: no more. */
     bool (*holder)(weir_cell *cell, size_t at, int64_t *pid, int64_t *permits);
+
+    /* Of a store on a server; else NULL. */
+    const weir_remote_ops *remote;
 } weir_store_ops;
 
 /* The first member of each store's and each cell's own struct. */
