@@ -169,8 +169,8 @@ struct wr_redis_timer {
     void (*fire)(struct wr_redis_timer *timer, void *arg);
     void *arg;
     weir_time when;
-    struct wr_list link; /* the client's */
-    bool set;
+    struct wr_list link; /* this and all further: the client's */
+    bool set, at_close;
 };
 
 /* Sets it, or sets it anew. From any thread and from callbacks, its own included. */

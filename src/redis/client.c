@@ -1,0 +1,290 @@
+/* A client: opened, looked at, closed.
+ * SPDX-License-Identifier: MIT */
+#include "redis/client.h"
+
+#include "base/assert.h"
+#include "base/hash.h"
+#include "base/os.h"
+#include "redis/job.h"
+#include "redis/redis.h"
+
+#include <string.h>
+#include <weir/error.h>
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+int wr_redis_spawn(struct wr_redis *redis, weir_body *body, void *arg)
+{
+    int rc;
+
+    wr_teller_bodies(&redis->teller, +1);
+    rc = weir_spawn(redis->runtime, body, arg, WEIR_SPAWN(.name = "weir-redis"));
+    if (rc)
+        wr_teller_bodies(&redis->teller, -1);
+    return rc;
+}
+
+static bool same_endpoint(const struct wr_endpoint *a, const struct wr_endpoint *b)
+{
+    return a->port == b->port && !strcmp(a->host, b->host);
+}
+
+/* Under the client's lock. */
+static struct wr_node *node_add(struct wr_redis *redis, const struct wr_endpoint *endpoint)
+{
+    uint32_t count = redis->config.opt.connections;
+    struct wr_node *node = wr_os_alloc(sizeof(*node) + count * sizeof(node->links[0]));
+
+    if (!node)
+        return NULL;
+    node->endpoint = *endpoint;
+    node->count = count;
+    for (uint32_t i = 0; i < count; i++)
+        wr_link_init(&node->links[i], redis, node);
+    wr_list_append(&redis->nodes, &node->link);
+    return node;
+}
+
+/* Under the client's lock. */
+static int node_start(struct wr_node *node)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; i < node->count && !rc && !node->started; i++)
+        rc = wr_link_start(&node->links[i]);
+    node->started =
+        true; /* one without bodies stays CONNECTING: its callers wait for nothing but their deadlines */
+    return rc;
+}
+
+struct wr_node *wr_redis_node(struct wr_redis *redis, const struct wr_endpoint *endpoint)
+{
+    struct wr_node *node = NULL;
+
+    wr_lock(&redis->lock);
+    wr_list_each(link, &redis->nodes) {
+        struct wr_node *known = WR_CONTAINER(link, struct wr_node, link);
+        if (same_endpoint(&known->endpoint, endpoint)) {
+            node = known;
+            break;
+        }
+    }
+    if (!node && !redis->closing) {
+        node = node_add(redis, endpoint);
+        if (node && node_start(node))
+            node = NULL;
+    }
+    wr_unlock(&redis->lock);
+    return node;
+}
+
+struct wr_login wr_redis_login(const struct wr_redis *redis)
+{
+    const weir_redis_options *opt = &redis->config.opt;
+
+    return (struct wr_login){ .user = opt->user,
+                              .password = opt->password,
+                              .database = opt->database,
+                              .name = opt->name ? opt->name : "weir" };
+}
+
+struct wr_link *wr_redis_route(struct wr_redis *redis, const struct wr_command *command, int *rc,
+                               weir_message *message)
+{
+    struct wr_node *node = redis->home;
+    size_t size;
+    const char *key;
+
+    (void)message;
+    *rc = 0;
+    if (node->count == 1)
+        return &node->links[0];
+    key = wr_command_key(command, &size);
+    return &node->links[key ? wr_hash(redis->seed, key, size) % node->count : 0];
+}
+
+/* ---- state ----------------------------------------------------------------------------------- */
+
+static enum wr_redis_state worse(enum wr_redis_state a, enum wr_redis_state b)
+{
+    if (a == WR_REDIS_DOWN || b == WR_REDIS_DOWN)
+        return WR_REDIS_DOWN;
+    return a == WR_REDIS_CONNECTING || b == WR_REDIS_CONNECTING ? WR_REDIS_CONNECTING : WR_REDIS_UP;
+}
+
+enum wr_redis_state wr_redis_state(struct wr_redis *redis, weir_message *why)
+{
+    enum wr_redis_state state = WR_REDIS_UP, was;
+
+    if (why)
+        why->text[0] = '\0';
+    wr_lock(&redis->lock);
+    wr_list_each(node_link, &redis->nodes) {
+        struct wr_node *node = WR_CONTAINER(node_link, struct wr_node, link);
+        for (uint32_t i = 0; i < node->count; i++) {
+            struct wr_link *link = &node->links[i];
+            wr_lock(&link->lock);
+            was = state;
+            state = worse(state, link->broken ? WR_REDIS_CONNECTING : link->state);
+            if (why && state != was)
+                *why = link->why;
+            wr_unlock(&link->lock);
+        }
+    }
+    wr_unlock(&redis->lock);
+    return state;
+}
+
+/* In the teller. Changes that came meanwhile are one. */
+static void tell_state(struct wr_told *told)
+{
+    struct wr_redis *redis = WR_CONTAINER(told, struct wr_redis, state_told);
+    enum wr_redis_state state;
+    weir_message why;
+
+    wr_lock(&redis->state_lock);
+    redis->state_posted = false;
+    wr_unlock(&redis->state_lock);
+    state = wr_redis_state(redis, &why);
+    if (state == redis->told_state || redis->teller.closing)
+        return;
+    redis->told_state = state;
+    redis->calls.on_state(state, why.text, redis->calls.arg);
+}
+
+void wr_redis_changed(struct wr_redis *redis)
+{
+    bool post;
+
+    if (!redis->calls.on_state)
+        return;
+    wr_lock(&redis->state_lock);
+    post = !redis->state_posted;
+    redis->state_posted = true;
+    wr_unlock(&redis->state_lock);
+    if (post)
+        wr_teller_post(&redis->teller, &redis->state_told);
+}
+
+int wr_redis_ready(struct wr_redis *redis, weir_time deadline, weir_message *message)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; i < redis->home->count && !rc; i++)
+        rc = wr_link_wait(&redis->home->links[i], false, deadline, message);
+    return rc;
+}
+
+void wr_redis_stats_get(struct wr_redis_stats *out, struct wr_redis *redis)
+{
+    *out = (struct wr_redis_stats){ .dropped = wr_load(&redis->dropped, relaxed) };
+    wr_lock(&redis->lock);
+    wr_list_each(node_link, &redis->nodes) {
+        struct wr_node *node = WR_CONTAINER(node_link, struct wr_node, link);
+        for (uint32_t i = 0; i < node->count; i++) {
+            struct wr_link *link = &node->links[i];
+            wr_lock(&link->lock);
+            out->commands += link->stats.commands;
+            out->replies += link->stats.replies;
+            out->connects += link->stats.connects;
+            out->losses += link->stats.losses;
+            out->abandoned += link->stats.abandoned;
+            wr_unlock(&link->lock);
+        }
+    }
+    wr_unlock(&redis->lock);
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+void wr_redis_timer_set(struct wr_redis *redis, struct wr_redis_timer *timer, weir_time when)
+{
+    wr_teller_timer_set(&redis->teller, timer, when);
+}
+
+void wr_redis_timer_stop(struct wr_redis *redis, struct wr_redis_timer *timer)
+{
+    wr_teller_timer_clear(&redis->teller, timer);
+    wr_teller_await(&redis->teller, timer);
+    wr_teller_timer_clear(&redis->teller, timer); /* should it have set itself anew meanwhile */
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+/* Without bodies on the runtime, or after those have ended. */
+static void redis_delete(struct wr_redis *redis)
+{
+    wr_list_each_safe(node_link, &redis->nodes) {
+        struct wr_node *node = WR_CONTAINER(node_link, struct wr_node, link);
+        for (uint32_t i = 0; i < node->count; i++)
+            wr_link_fini(&node->links[i]);
+        wr_os_free(node);
+    }
+    wr_tls_context_free(redis->tls);
+    wr_redis_config_fini(&redis->config);
+    wr_os_free(redis);
+}
+
+void wr_redis_close(struct wr_redis *redis)
+{
+    if (!redis)
+        return;
+    wr_lock(&redis->lock);
+    redis->closing = true;
+    wr_unlock(&redis->lock);
+    wr_list_each(node_link, &redis->nodes) /* no more come */
+    {
+        struct wr_node *node = WR_CONTAINER(node_link, struct wr_node, link);
+        for (uint32_t i = 0; i < node->count; i++)
+            wr_link_stop(&node->links[i]);
+    }
+    wr_teller_close(&redis->teller);
+    weir_runtime_free(redis->runtime);
+    redis_delete(redis);
+}
+
+/* The runtime carries a few bodies that wait nearly always: one worker is enough. */
+static int start(struct wr_redis *redis)
+{
+    int rc = weir_runtime_new(&redis->runtime, WEIR_RUNTIME(.workers = 1));
+
+    if (!rc)
+        rc = weir_spawn(redis->runtime, wr_teller_main, &redis->teller,
+                        WEIR_SPAWN(.name = "weir-redis"));
+    if (rc)
+        return rc;
+    redis->home = wr_redis_node(redis, &redis->config.hosts[0]);
+    return redis->home ? 0 : WEIR_ENOMEM;
+}
+
+int wr_redis_open(struct wr_redis **out, const weir_redis_options *opt,
+                  const struct wr_redis_calls *calls, weir_message *message)
+{
+    struct wr_redis *redis = wr_os_alloc(sizeof(*redis));
+    int rc;
+
+    *out = NULL;
+    if (!redis)
+        return WEIR_ENOMEM;
+    wr_list_init(&redis->nodes);
+    wr_teller_init(&redis->teller);
+    redis->state_told.tell = tell_state;
+    redis->told_state = WR_REDIS_CONNECTING;
+    redis->seed[0] = wr_os_random();
+    redis->seed[1] = wr_os_random();
+    if (calls)
+        redis->calls = *calls;
+    rc = wr_redis_config_init(&redis->config, opt, message);
+    if (!rc && redis->config.tls)
+        rc = wr_tls_context_new(&redis->tls, &redis->config.opt, message);
+    if (rc) {
+        redis_delete(redis);
+        return rc;
+    }
+    rc = start(redis);
+    if (rc)
+        wr_redis_close(redis);
+    else
+        *out = redis;
+    return rc;
+}

@@ -1,0 +1,46 @@
+/* Jobs: requests for which nobody waits. And what becomes of a request whose reply says "elsewhere" or "later".
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_REDIS_JOB_H
+#define WR_REDIS_JOB_H
+
+#include "redis/link.h"
+
+/* One request, however often it is sent. */
+struct wr_attempt {
+    struct wr_link *link; /* where to; NULL: where the key says                              */
+    bool asking;          /* the node is to be told that we were sent (ASK)                  */
+    bool full;            /* the script goes in full                                         */
+    uint32_t tries;       /* so far                                                          */
+    weir_time not_before; /* of the next                                                     */
+};
+
+enum wr_verdict {
+    WR_FINAL, /* the caller gets it                          */
+    WR_AGAIN, /* to be sent again, at attempt->not_before    */
+};
+
+/* What to do with a result: `error` of the link, or a reply. If it is to be sent again, `attempt` says how. */
+enum wr_verdict wr_attempt_judge(struct wr_redis *redis, struct wr_attempt *attempt,
+                                 const struct wr_command *command, int error, bool unsent,
+                                 const struct wr_reply *reply);
+
+struct wr_job {
+    struct wr_request request; /* first: a job is a request */
+    struct wr_told told;
+    struct wr_list link; /* in the list of those held by a link */
+    bool held;           /* it is in that list; under the link's lock */
+    struct wr_redis *redis;
+    struct wr_link *on; /* where it was sent last */
+    struct wr_command *command;
+    struct wr_attempt attempt;
+    weir_time deadline;
+    struct wr_redis_timer timer; /* the deadline, or the time to send it again */
+    wr_redis_done *done;         /* NULL: sent without waiting */
+    void *arg;
+};
+
+/* From the link, under its lock: job->request is on its way; or it is done. */
+void wr_job_sent(struct wr_job *job);
+void wr_job_done(struct wr_job *job);
+
+#endif

@@ -1,0 +1,277 @@
+/* The life of a link: connect, serve, lose, pause, connect again.
+ * SPDX-License-Identifier: MIT */
+#include "base/assert.h"
+#include "base/os.h"
+#include "redis/job.h"
+#include "redis/redis.h"
+
+#include <weir/error.h>
+#include <weir/guard.h>
+#include <weir/io.h>
+
+/* How long the body leaves reading to threads before it looks whether they still do. */
+enum { STANDBY_MS = 20 };
+
+/* A connection that lasted this long starts the pauses anew. */
+enum { STEADY_MS = 1000 };
+
+/* ---- the watch ------------------------------------------------------------------------------- */
+
+/* The teller's: whether the server owes a reply for too long. Set while requests come, so idle links cost nothing. */
+static void look_after(struct wr_redis_timer *timer, void *arg)
+{
+    struct wr_link *link = arg;
+    int64_t most_ns = (int64_t)link->redis->config.opt.reply_ms * 1000000;
+    weir_message why;
+
+    wr_lock(&link->lock);
+    link->watched = link->head != link->tail && !link->broken && !link->closing;
+    if (link->watched) {
+        weir_time since = link->ring[link->head % link->ring_room].since;
+        if (since < link->last_read)
+            since = link->last_read;
+        if (weir_now() - since > most_ns) {
+            wr_redis_fail(0, &why, "the server has not answered for %u ms",
+                          link->redis->config.opt.reply_ms);
+            wr_link_give_up(link, WEIR_ELOST, &why);
+        }
+        wr_teller_timer_set(&link->redis->teller, timer, weir_in_ns(most_ns / 4));
+    }
+    wr_unlock(&link->lock);
+}
+
+/* ---- serving ---------------------------------------------------------------------------------- */
+
+/* With the lock: leaves reading to threads, until they stop or somebody else waits for replies. */
+static void stand_by(struct wr_link *link)
+{
+    uint64_t seen;
+
+    link->standby = true;
+    do {
+        seen = link->thread_reads;
+        wr_unlock(&link->lock);
+        weir_park(link->body, weir_in_ms(STANDBY_MS));
+        wr_lock(&link->lock);
+    } while (!link->broken && !link->closing &&
+             (link->reading || (link->thread_reads != seen && !link->others)));
+    link->standby = false;
+}
+
+/* With the lock: reads whenever there is something and no thread does, until the link breaks. */
+static void serve(struct wr_link *link)
+{
+    while (!link->broken && !link->closing) {
+        uint64_t seen = link->thread_reads;
+        wr_unlock(&link->lock);
+        weir_fd_wait(link->conn.fd, WEIR_READ, WEIR_FOREVER);
+        wr_lock(&link->lock);
+        if (link->broken || link->closing)
+            break;
+        if (link->reading || (link->thread_reads != seen && !link->others))
+            stand_by(link);
+        else
+            wr_link_read(link, NULL, 0);
+    }
+}
+
+/* ---- up and down -------------------------------------------------------------------------------- */
+
+/* With the lock: what was under way is lost, what was not sent yet may go elsewhere, or again. */
+static void fail_requests(struct wr_link *link)
+{
+    while (link->head != link->tail) {
+        struct wr_slot slot = link->ring[link->head++ % link->ring_room];
+        int error = link->closing ? WEIR_ECLOSED : WEIR_ELOST;
+        if (slot.request && !link->closing && slot.start >= link->written) {
+            slot.request->unsent = true;
+            error = WEIR_EAWAY;
+        }
+        wr_link_complete(link, slot.request, error, NULL, NULL);
+    }
+}
+
+/* With the lock: those who came while it was connecting. */
+static void fail_held(struct wr_link *link, int error)
+{
+    wr_list_each_safe(node, &link->held) {
+        struct wr_job *job = WR_CONTAINER(node, struct wr_job, link);
+        wr_list_remove(node);
+        job->held = false;
+        job->request.unsent = true;
+        link->others += job->request.kind == WR_ASK; /* as if it came from the ring */
+        wr_link_complete(link, &job->request, error, NULL, NULL);
+    }
+}
+
+static void send_held(struct wr_link *link)
+{
+    struct wr_bytes bytes = { 0 };
+
+    wr_list_each_safe(node, &link->held) {
+        struct wr_job *job = WR_CONTAINER(node, struct wr_job, link);
+        int rc = wr_command_format(&bytes, job->command, job->attempt.full, job->attempt.asking);
+        wr_list_remove(node);
+        job->held = false;
+        if (!rc)
+            rc = wr_link_push(link, &job->request, &bytes, job->attempt.asking);
+        if (rc) {
+            link->others += job->request.kind == WR_ASK;
+            wr_link_complete(link, &job->request, rc, NULL, NULL);
+        }
+        wr_bytes_clear(&bytes);
+    }
+    wr_bytes_free(&bytes);
+}
+
+/* With the lock: the connection is of no use; once nobody touches it, it goes. */
+static void take_down(struct wr_link *link)
+{
+    while (link->reading || link->writing) {
+        wr_unlock(&link->lock);
+        weir_park(link->body, WEIR_FOREVER);
+        wr_lock(&link->lock);
+    }
+    fail_requests(link);
+    wr_conn_close(&link->conn);
+    wr_bytes_clear(&link->out);
+    wr_bytes_clear(&link->going);
+    link->queued = link->written = 0;
+    link->broken = false;
+    link->stats.losses++;
+    link->state = WR_REDIS_CONNECTING;
+    wr_link_changed(link);
+}
+
+static void go_up(struct wr_link *link, const struct wr_conn *conn)
+{
+    link->conn = *conn;
+    link->last_read = wr_os_now_coarse();
+    link->state = WR_REDIS_UP;
+    link->why.text[0] = '\0';
+    link->stats.connects++;
+    send_held(link);
+    wr_link_flush(link);
+    wr_link_changed(link);
+}
+
+static void go_down(struct wr_link *link, int error, const weir_message *why)
+{
+    bool known = error == WEIR_EDENIED || error == WEIR_EPROTO || error == WEIR_ENOMEM;
+
+    link->state = WR_REDIS_DOWN;
+    link->error = known ? error : WEIR_EAWAY;
+    link->why = *why;
+    fail_held(link, link->error);
+    wr_link_changed(link);
+}
+
+/* With the lock: waits before the next attempt, unless somebody is in a hurry. */
+static void pause_before(struct wr_link *link, uint32_t attempt)
+{
+    const weir_redis_options *opt = &link->redis->config.opt;
+    int64_t pause = weir_backoff(
+        attempt, wr_os_random(),
+        WEIR_RETRY(.attempts = UINT32_MAX, .first_ns = (int64_t)opt->backoff_ms * 1000000,
+                   .max_ns = (int64_t)opt->backoff_max_ms * 1000000, .jitter = 0.5));
+    weir_time until = weir_in_ns(pause > 0 ? pause : 1000000);
+
+    while (!link->closing && !link->hurry && weir_now() < until) {
+        wr_unlock(&link->lock);
+        weir_park(link->body, until);
+        wr_lock(&link->lock);
+    }
+}
+
+static int connect_link(struct wr_link *link, struct wr_conn *conn, weir_message *why)
+{
+    struct wr_redis *redis = link->redis;
+    struct wr_login login = wr_redis_login(redis);
+    weir_time deadline = weir_in_ms(redis->config.opt.connect_ms);
+
+    return wr_conn_open(conn, &link->node->endpoint, redis->tls, &login, deadline, why);
+}
+
+void wr_link_main(void *arg)
+{
+    struct wr_link *link = arg;
+    weir_parker_room room;
+    struct wr_conn conn;
+    uint32_t failures = 0;
+
+    wr_lock(&link->lock);
+    link->body = weir_parker_self(&room);
+    while (!link->closing) {
+        weir_message why = { "" };
+        link->hurry = false;
+        wr_unlock(&link->lock);
+        int rc = connect_link(link, &conn, &why);
+        wr_lock(&link->lock);
+        if (rc) {
+            if (link->closing)
+                break;
+            go_down(link, rc, &why);
+            pause_before(link, ++failures);
+            continue;
+        }
+        weir_time since = weir_now();
+        go_up(link, &conn);
+        serve(link);
+        why = link->why;
+        take_down(link);
+        if (weir_now() - since >= (int64_t)STEADY_MS * 1000000) {
+            failures = 0;
+        } else if (++failures > 1 && !link->closing) { /* the first one may be bad luck */
+            go_down(link, WEIR_EAWAY, &why);
+            pause_before(link, failures);
+        }
+    }
+    fail_held(link, WEIR_ECLOSED);
+    link->state = WR_REDIS_DOWN;
+    link->error = WEIR_ECLOSED;
+    wr_link_changed(link);
+    link->body = NULL;
+    wr_unlock(&link->lock);
+    wr_teller_bodies(&link->redis->teller, -1);
+}
+
+/* ---- from outside ------------------------------------------------------------------------------ */
+
+void wr_link_init(struct wr_link *link, struct wr_redis *redis, struct wr_node *node)
+{
+    link->redis = redis;
+    link->node = node;
+    link->state = WR_REDIS_CONNECTING;
+    link->conn.fd = -1;
+    link->watch.fire = look_after;
+    link->watch.arg = link;
+    wr_list_init(&link->waiting);
+    wr_list_init(&link->held);
+}
+
+int wr_link_start(struct wr_link *link)
+{
+    int rc = wr_redis_spawn(link->redis, wr_link_writer, link);
+
+    return rc ? rc : wr_redis_spawn(link->redis, wr_link_main, link);
+}
+
+void wr_link_stop(struct wr_link *link)
+{
+    wr_lock(&link->lock);
+    link->closing = true;
+    wr_link_give_up(link, WEIR_ECLOSED, &(weir_message){ "the client is being closed" });
+    if (link->body)
+        weir_unpark(link->body);
+    if (link->writer)
+        weir_unpark(link->writer);
+    wr_unlock(&link->lock);
+}
+
+void wr_link_fini(struct wr_link *link)
+{
+    WR_ASSERT(link->head == link->tail && wr_list_empty(&link->held));
+    wr_bytes_free(&link->out);
+    wr_bytes_free(&link->going);
+    wr_os_free(link->ring);
+}

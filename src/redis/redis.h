@@ -1,0 +1,57 @@
+/* The client's inside, as its files share it.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_REDIS_REDIS_H
+#define WR_REDIS_REDIS_H
+
+#include "redis/config.h"
+#include "redis/link.h"
+
+#include <weir/runtime.h>
+
+/* A server, and our links to it. Nodes stay until the client is closed. */
+struct wr_node {
+    struct wr_list link; /* in redis->nodes */
+    struct wr_endpoint endpoint;
+    bool started;
+    uint32_t count;
+    struct wr_link links[];
+};
+
+struct wr_redis {
+    struct wr_redis_config config; /* fixed */
+    struct wr_tls_context *tls;
+    struct wr_redis_calls calls;
+    weir_runtime *runtime;
+    uint64_t seed[2];
+
+    struct wr_teller teller;
+    _Atomic uint64_t dropped; /* see wr_redis_stats */
+
+    struct wr_lock lock; /* all below; taken before a link's */
+    struct wr_list nodes;
+    struct wr_node *home; /* the server, unless there is a cluster; fixed */
+    bool closing;
+
+    struct wr_lock state_lock; /* the innermost                              */
+    struct wr_told state_told; /* that the state may have changed            */
+    bool state_posted;
+    enum wr_redis_state told_state; /* what on_state was told last; the teller's */
+};
+
+/* A link's state has changed. Under its lock. */
+void wr_redis_changed(struct wr_redis *redis);
+
+/* Starts a body on the client's runtime, which calls wr_teller_bodies(-1) as its last act. */
+int wr_redis_spawn(struct wr_redis *redis, weir_body *body, void *arg);
+
+/* The link that requests for this command take. NULL, and *rc why. */
+struct wr_link *wr_redis_route(struct wr_redis *redis, const struct wr_command *command, int *rc,
+                               weir_message *message);
+
+/* The node with that address, made if it is new. NULL: no memory, or it could not be started. */
+struct wr_node *wr_redis_node(struct wr_redis *redis, const struct wr_endpoint *endpoint);
+
+/* How to log in to a server. */
+struct wr_login wr_redis_login(const struct wr_redis *redis);
+
+#endif
