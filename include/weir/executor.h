@@ -121,8 +121,9 @@ typedef struct weir_policy { /* zero in any field asks for its default; all of i
      * about.
      *
      * A value out of range cannot be refused, so the nearest one in range is taken: at least a limit of 1,
-     * WEIR_NO_QUEUE, a weight of 1, one start, one nanosecond or millisecond. An unknown run_on counts as
-     * WEIR_WORKERS; an unknown domain as unknown_domain_is_default says. */
+     * WEIR_NO_QUEUE, a weight of 1, one start, one nanosecond or millisecond; WEIR_NO_LIMIT for a limit or a span of
+     * time beyond the highest. An unknown run_on counts as WEIR_WORKERS; an unknown domain as
+     * unknown_domain_is_default says. */
     int (*group_for)(weir_group_policy *out, const char *key, void *arg);
     void *group_arg;
     /* Called once for each new group whose limit neither `groups` nor group_for sets. Below 1 counts as 1. If it

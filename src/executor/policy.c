@@ -174,6 +174,11 @@ static int copy_groups(struct wr_policy *policy)
     return rc;
 }
 
+bool wr_has_deadlines(const weir_deadlines *d)
+{
+    return d->wait_ms || d->run_ms || d->total_ms;
+}
+
 static bool is_watched(const struct wr_policy *policy)
 {
     const weir_policy *given = &policy->given;
@@ -260,7 +265,37 @@ void wr_policy_fini(struct wr_policy *policy)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-static int64_t asked_limit(const weir_policy *given, const char *key)
+void wr_policy_complete(weir_group_policy *group, const weir_policy *given)
+{
+    if (!group->inflight_max)
+        group->inflight_max = given->group_inflight_max;
+    if (!group->queue_max)
+        group->queue_max = given->group_queue_max;
+    if (group->pace.starts && !group->pace.period_ns)
+        group->pace.period_ns = WR_PACE_PERIOD_NS;
+}
+
+/* Room for what a newer program may know of an entry; what we do not know is ignored. */
+union answer {
+    weir_group_policy known;
+    char room[WR_ENTRY_MAX];
+};
+
+/* Asks group_for; false: it has no opinion, or there is none. */
+static bool ask_group_for(weir_group_policy *out, const weir_policy *given, const char *key)
+{
+    union answer answer = { .room = { 0 } };
+
+    answer.known.key = key;
+    if (!given->group_for || given->group_for(&answer.known, key, given->group_arg) != 0)
+        return false;
+    *out = answer.known;
+    wr_fields_bring_into_range(wr_group_fields, out);
+    wr_policy_complete(out, given);
+    return true;
+}
+
+static int64_t ask_limit_for(const weir_policy *given, const char *key)
 {
     int64_t limit = 0;
 
@@ -347,7 +382,7 @@ static const weir_group_policy *entry_for(weir_group_policy *answer, const struc
         entry = bsearch(&wanted, policy->group, policy->given.group_count, sizeof(wanted), by_key);
     if (entry)
         return entry;
-    return wr_policy_ask(answer, policy, key) ? answer : NULL;
+    return ask_group_for(answer, &policy->given, key) ? answer : NULL;
 }
 
 struct wr_group_limits wr_policy_resolve(const struct wr_policy *policy, const char *key)
@@ -357,7 +392,7 @@ struct wr_group_limits wr_policy_resolve(const struct wr_policy *policy, const c
     const weir_group_policy *entry = entry_for(&answer, policy, key);
     struct wr_group_limits limits = { .weight = 1 };
 
-    limits.limit = wr_limit_from(entry && entry->limit ? entry->limit : asked_limit(given, key));
+    limits.limit = wr_limit_from(entry && entry->limit ? entry->limit : ask_limit_for(given, key));
     if (!limits.limit)
         limits.limit = WR_INF; /* limit_for asked for more than we can count */
     limits.inflight_max = wr_limit_from(entry ? entry->inflight_max : given->group_inflight_max);

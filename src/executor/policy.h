@@ -40,6 +40,38 @@ struct wr_group_limits {
     bool lost; /* it was to be in a domain that there is not                                    */
 };
 
+/* ---- numbers, by tables --------------------------------------------------------------------------- */
+
+struct wr_range {
+    int64_t least,
+        most;          /* zero is fine as well                                                   */
+    int64_t low, high; /* as fine; and what an answer below or above the range becomes            */
+    const char
+        *instead; /* what to use                                                            */
+};
+
+struct wr_field {
+    const char *name;
+    size_t at, size; /* in its struct: 8 bytes, or 4 without a sign                               */
+    int64_t otherwise; /* what zero stands for; 0: it stays                                       */
+    const struct wr_range *range;
+};
+
+/* Tables, ended by a field without a name. */
+extern const struct wr_field wr_policy_fields[], wr_group_fields[], wr_domain_fields[],
+    wr_default_domain_fields[];
+
+int64_t wr_field_value(const struct wr_field *field, const void *in);
+bool wr_fields_are_zero(const struct wr_field *fields, const void *in);
+
+/* The first field of the struct that is not fine. NULL: there is none, and zeros have become what they stand for. */
+const struct wr_field *wr_fields_fill(const struct wr_field *fields, void *in);
+
+/* The same for an answer, which cannot be refused. */
+void wr_fields_bring_into_range(const struct wr_field *fields, void *in);
+
+/* ---- the policy ---------------------------------------------------------------------------------- */
+
 /* `message` is empty or says why not; see wr_policy_say. */
 int wr_policy_init(struct wr_policy *policy, const weir_policy *given, weir_message *message);
 void wr_policy_fini(struct wr_policy *policy);
@@ -55,9 +87,9 @@ bool wr_has_deadlines(const weir_deadlines *d);
 /* Calls the user's group_for, limit_for and domain_for, so without any lock. */
 struct wr_group_limits wr_policy_resolve(const struct wr_policy *policy, const char *key);
 
-/* Asks group_for; false: it has no opinion, or there is none. What it answers is in range then, with defaults
- * filled in, but for what others are asked: limit and domain. */
-bool wr_policy_ask(weir_group_policy *out, const struct wr_policy *policy, const char *key);
+/* What a checked entry of a group leaves open has its default, but for what other functions are asked: limit and
+ * domain. */
+void wr_policy_complete(weir_group_policy *group, const weir_policy *given);
 
 /* The number of a domain by name, or -1. */
 int wr_policy_domain(const struct wr_policy *policy, const char *name);
