@@ -80,12 +80,12 @@ static int wait_all(struct batch *b)
 
 static bool has_returned(struct weir_task *task)
 {
-    uint32_t phase;
+    bool returned;
 
     wr_lock(&task->group->lock);
-    phase = wr_task_word(task) & WR_PHASE_MASK;
+    returned = !wr_phase_has_body(wr_task_phase(task));
     wr_unlock(&task->group->lock);
-    return phase != WR_PHASE_RUNNING && phase != WR_PHASE_GUEST;
+    return returned;
 }
 
 /* Waits for the body of a task that has settled to return, whatever happens to the caller. */
@@ -105,29 +105,13 @@ static void wait_returned(struct weir_task *task)
     wr_sub(&ex->return_waiters, 1, seq_cst);
 }
 
-/* A value that nothing drops is the caller's, whatever became of its task. */
-static void *take_value(struct weir_task *task)
-{
-    struct wr_side *side = wr_task_side(task);
-    void *value = NULL;
-
-    if (wr_task_drops_values(task))
-        return weir_task_take(task);
-    wr_lock(&task->group->lock);
-    if (!(wr_task_word(task) & WR_TAKEN)) {
-        value = side ? side->value : task->u.value;
-        wr_add(&task->word, WR_TAKEN, relaxed);
-    }
-    wr_unlock(&task->group->lock);
-    return value;
-}
-
 static void collect_one(weir_result *result, struct weir_task *task, bool drops_arg)
 {
     if (!drops_arg)
         wait_returned(task);
     wr_task_result(result, task);
-    result->value = take_value(task);
+    /* A value that nothing drops is the caller's, whatever became of its task. */
+    result->value = wr_task_drops_values(task) ? weir_task_take(task) : wr_task_take_value(task);
 }
 
 static void collect(struct batch *b)

@@ -54,47 +54,26 @@ int weir_task_fd(weir_task *task)
 bool weir_task_cancel(weir_task *task)
 {
     struct wr_end end = wr_end_cancelled(WEIR_REASON_CANCELLED);
-    struct weir_group *group;
-    bool won;
 
-    if (!task)
-        return false;
-    group = task->group;
-    wr_lock(&group->lock);
-    won =
-        (wr_task_word(task) & WR_PHASE_MASK) != WR_PHASE_REFUSED && wr_task_end_locked(task, &end);
-    wr_unlock(&group->lock);
-    if (won)
-        wr_task_tell_end(task, &end, true);
-    return won;
+    end.not_in = 1 << WR_PHASE_REFUSED; /* the submit ends it */
+    return task && wr_task_end(task, &end);
 }
 
-/* Whether its body has begun. Under the lock. */
-static bool has_begun(const struct weir_task *task)
-{
-    uint32_t phase = wr_task_word(task) & WR_PHASE_MASK;
-
-    return phase != WR_PHASE_QUEUED && phase != WR_PHASE_NEW && phase != WR_PHASE_REFUSED;
-}
-
+/* Only once its body has begun. */
 static int settle(struct weir_task *task, int error, weir_reason reason, void *value)
 {
     struct wr_end end = { .outcome = wr_outcome_of(error),
                           .error = error,
                           .reason = error == WEIR_ECANCELED ? reason : WEIR_REASON_NONE,
                           .value = value,
-                          .at = wr_os_now() };
-    struct weir_group *group = task->group;
-    bool won;
+                          .at = wr_os_now(),
+                          .not_in =
+                              1 << WR_PHASE_QUEUED | 1 << WR_PHASE_NEW | 1 << WR_PHASE_REFUSED };
 
-    wr_lock(&group->lock);
-    won = has_begun(task) && wr_task_end_locked(task, &end);
-    wr_unlock(&group->lock);
-    if (won)
-        wr_task_tell_end(task, &end, true);
-    else
-        wr_task_drop_value(task, value);
-    return won ? 0 : WEIR_EALREADY;
+    if (wr_task_end(task, &end))
+        return 0;
+    wr_task_drop_value(task, value);
+    return WEIR_EALREADY;
 }
 
 int weir_task_settle(weir_task *task, int error, void *value)
@@ -121,20 +100,23 @@ struct wr_whole *wr_task_whole(const struct weir_task *task)
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
-void *weir_task_take(weir_task *task)
+void *wr_task_take_value(struct weir_task *task)
 {
-    struct wr_side *side = wr_task_side(task);
     void *value = NULL;
 
-    if (!weir_task_done(task))
-        return NULL;
     wr_lock(&task->group->lock);
-    if (wr_task_outcome(task) == WEIR_DONE && !(wr_task_word(task) & WR_TAKEN)) {
-        value = side ? side->value : task->u.value;
+    if (!(wr_task_word(task) & WR_TAKEN)) {
+        value = wr_task_value(task);
         wr_add(&task->word, WR_TAKEN, relaxed);
     }
     wr_unlock(&task->group->lock);
     return value;
+}
+
+void *weir_task_take(weir_task *task)
+{
+    return weir_task_done(task) && wr_task_outcome(task) == WEIR_DONE ? wr_task_take_value(task)
+                                                                      : NULL;
 }
 
 const char *weir_task_key(const weir_task *task)

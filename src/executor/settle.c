@@ -12,9 +12,8 @@
 
 void wr_task_set_phase(struct weir_task *task, uint32_t phase)
 {
-    uint32_t now = wr_task_word(task) & WR_PHASE_MASK;
-
-    wr_add(&task->word, phase - now, relaxed); /* references may change at any time, phases not */
+    /* References may change at any time, phases not. */
+    wr_add(&task->word, phase - wr_task_phase(task), relaxed);
 }
 
 /* Fixes the result, which is not fixed yet; the phase is not changed. Under the lock. */
@@ -57,7 +56,6 @@ void wr_task_drop_value(struct weir_task *task, void *value)
 void wr_task_result(weir_result *result, const struct weir_task *task)
 {
     uint32_t word = wr_task_word(task);
-    const struct wr_side *side = wr_task_side(task);
 
     *result = (weir_result){
         .size = sizeof(*result),
@@ -71,7 +69,7 @@ void wr_task_result(weir_result *result, const struct weir_task *task)
         .id = weir_task_id(task),
     };
     if (!(word & WR_TAKEN) && result->outcome == WEIR_DONE)
-        result->value = side ? side->value : task->u.value;
+        result->value = wr_task_value(task);
 }
 
 bool weir_task_done(const weir_task *task)
@@ -158,11 +156,12 @@ static void tell_gates(struct weir_group *group, struct weir_task *task, const s
 
 /* Takes a task from where it stands, with what it holds there. False: it stays: its body runs on, or it is on its way
  * in. */
-static bool take_out(struct weir_group *group, struct weir_task *task, const struct wr_end *end)
+static bool take_out(struct weir_group *group, struct weir_task *task, uint32_t phase,
+                     const struct wr_end *end)
 {
     bool body_over = end->body_over;
 
-    switch (wr_task_word(task) & WR_PHASE_MASK) {
+    switch (phase) {
     case WR_PHASE_QUEUED:
         withdraw(group, task);
         return true;
@@ -194,19 +193,9 @@ static bool take_out(struct weir_group *group, struct weir_task *task, const str
     }
 }
 
-static bool has_started(const struct weir_task *task)
+static bool has_started(uint32_t phase)
 {
-    uint32_t phase = wr_task_word(task) & WR_PHASE_MASK;
-
-    return phase == WR_PHASE_RUNNING || phase == WR_PHASE_PENDING || phase == WR_PHASE_GUEST ||
-           phase == WR_PHASE_ASIDE;
-}
-
-static bool has_body(const struct weir_task *task)
-{
-    uint32_t phase = wr_task_word(task) & WR_PHASE_MASK;
-
-    return phase == WR_PHASE_RUNNING || phase == WR_PHASE_GUEST;
+    return wr_phase_has_body(phase) || phase == WR_PHASE_PENDING || phase == WR_PHASE_ASIDE;
 }
 
 /* What there is to be known of its end, and whose it is. */
@@ -239,14 +228,17 @@ bool wr_task_end_locked(struct weir_task *task, const struct wr_end *end)
     struct weir_group *group = task->group;
     struct weir_executor *ex = group->executor;
     bool decides = wr_task_outcome(task) == WEIR_UNSETTLED, over;
-    struct wr_parker *runner = decides && has_body(task) && !end->body_over ? task->runner : NULL;
-    weir_time started_at = has_started(task) ? task->started_at : end->at;
+    uint32_t phase = wr_task_phase(task);
+    weir_time started_at = has_started(phase) ? task->started_at : end->at;
+    struct wr_parker *runner = NULL;
 
-    if (!decides && !end->body_over)
+    if ((!decides && !end->body_over) || end->not_in >> phase & 1)
         return false;
+    if (!end->body_over && wr_phase_has_body(phase))
+        runner = task->runner;
     wr_group_entered(group); /* first: what quiet waits for is never nowhere */
     group->telling++;
-    over = take_out(group, task, end);
+    over = take_out(group, task, phase, end);
     if (decides) {
         decide(group, task, end, end->started_at ? end->started_at : started_at);
         hold_for_telling(task, over);

@@ -16,6 +16,17 @@ static inline uint32_t wr_task_word(const struct weir_task *task)
     return wr_load(&task->word, relaxed);
 }
 
+static inline uint32_t wr_task_phase(const struct weir_task *task)
+{
+    return wr_task_word(task) & WR_PHASE_MASK;
+}
+
+/* Whether the body of a task in that phase executes. */
+static inline bool wr_phase_has_body(uint32_t phase)
+{
+    return phase == WR_PHASE_RUNNING || phase == WR_PHASE_GUEST;
+}
+
 static inline weir_outcome wr_task_outcome(const struct weir_task *task)
 {
     return (weir_outcome)((wr_task_word(task) & WR_OUTCOME_MASK) >> WR_OUTCOME_SHIFT);
@@ -53,12 +64,20 @@ static inline bool wr_task_drops_values(const struct weir_task *task)
     return side && side->drop;
 }
 
-/* What its body is given. Not once somebody may have settled it: the value takes the same place. */
+/* What its body is given. Not once it may have settled: the value takes the same place. */
 static inline void *wr_task_arg(const struct weir_task *task)
 {
     const struct wr_side *side = wr_task_side(task);
 
     return side ? side->arg : task->u.arg;
+}
+
+/* What its end has left, whoever owns it. */
+static inline void *wr_task_value(const struct weir_task *task)
+{
+    const struct wr_side *side = wr_task_side(task);
+
+    return side ? side->value : task->u.value;
 }
 
 /* Whether it may have a deadline. */
@@ -101,9 +120,10 @@ struct wr_end {
     void *value; /* the task's if this decides the end; else it is dropped                     */
     weir_time started_at; /* 0: when its body started; if it never did, `at`                   */
     weir_time at;
-    bool body_over; /* said where the body was called, or the task refused: no body runs on    */
-    bool handled;   /* by rejection_fn                                                         */
-    bool uncounted; /* the submit fails: there was no task                                     */
+    bool body_over;  /* said where the body was called, or the task refused: no body runs on    */
+    bool handled;    /* by rejection_fn                                                         */
+    bool uncounted;  /* the submit fails: there was no task                                     */
+    uint32_t not_in; /* a set of phases, 1 << phase each: there, nothing is decided               */
 };
 
 /* After a body has returned. Under the lock. */
@@ -134,6 +154,9 @@ void wr_task_wait_told(struct weir_task *task);
 
 /* Fills a result from a decided task. */
 void wr_task_result(weir_result *result, const struct weir_task *task);
+
+/* The value becomes the caller's; NULL: it has another owner. The task is decided, and its body has returned. */
+void *wr_task_take_value(struct weir_task *task);
 
 /* Drops a value that comes too late. */
 void wr_task_drop_value(struct weir_task *task, void *value);

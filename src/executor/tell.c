@@ -51,10 +51,15 @@ struct wr_watcher *wr_watcher_new(void (*done)(weir_task *task, const weir_resul
     return watcher;
 }
 
-void wr_watcher_join(struct wr_watcher *watcher, struct weir_task *task)
+bool wr_watcher_join(struct wr_watcher *watcher, struct weir_task *task)
 {
-    watcher->next = wr_load(&task->watchers, relaxed);
+    struct wr_watcher *first = wr_load(&task->watchers, relaxed);
+
+    if (first == WR_TOLD)
+        return false;
+    watcher->next = first;
     wr_store(&task->watchers, watcher, relaxed);
+    return true;
 }
 
 /* ---- one at a time --------------------------------------------------------------------------- */
@@ -63,7 +68,7 @@ static void tell_listener(struct weir_task *task, const weir_result *result)
 {
     const weir_listener *listener = &task->group->executor->policy.given.listener;
 
-    if ((wr_task_word(task) & WR_PHASE_MASK) == WR_PHASE_REFUSED)
+    if (wr_task_phase(task) == WR_PHASE_REFUSED)
         return; /* it has heard of it */
     if (result->outcome == WEIR_REJECTED && listener->rejected)
         listener->rejected(task, result->reason, listener->arg);
@@ -229,14 +234,12 @@ void wr_tell_gone(struct weir_task *task)
 void wr_watcher_attach(struct wr_watcher *watcher, struct weir_task *task)
 {
     struct wr_telling telling, *around;
-    bool told;
+    bool joined;
 
     wr_lock(&task->group->lock);
-    told = wr_load(&task->watchers, relaxed) == WR_TOLD;
-    if (!told)
-        wr_watcher_join(watcher, task);
+    joined = wr_watcher_join(watcher, task);
     wr_unlock(&task->group->lock);
-    if (!told)
+    if (joined)
         return;
     wr_telling_open(&telling);
     around = present();
@@ -248,11 +251,16 @@ void wr_watcher_attach(struct wr_watcher *watcher, struct weir_task *task)
 
 /* ---- and after ------------------------------------------------------------------------------- */
 
-static void pin(struct weir_group *group)
+/* Pins the group of a task, and lets go of the argument, if there is a `side`. True: that was its last holder. */
+static bool pin(struct weir_task *task, struct wr_side *side)
 {
-    wr_lock(&group->lock);
-    group->pins++;
-    wr_unlock(&group->lock);
+    bool last;
+
+    wr_lock(&task->group->lock);
+    task->group->pins++;
+    last = side && --side->arg_holds == 0;
+    wr_unlock(&task->group->lock);
+    return last;
 }
 
 static void told_and_unpin(struct weir_group *group)
@@ -264,49 +272,30 @@ static void told_and_unpin(struct weir_group *group)
     wr_group_unpin(group);
 }
 
-/* Whether nothing holds the argument any more. Pins the group. */
-static bool pin_and_let_go(struct weir_task *task, struct wr_side *side)
+/* Lets go of the argument, if there is a `side`, and of a reference; of the record with it at once: a thread that waits
+ * for quiet finds unwanted values dropped. */
+static void put(struct weir_task *task, struct wr_side *side)
 {
-    bool last;
+    struct weir_group *group = task->group;
+    struct wr_telling telling;
 
-    wr_lock(&task->group->lock);
-    task->group->pins++;
-    last = side && --side->arg_holds == 0;
-    wr_unlock(&task->group->lock);
-    return last;
-}
-
-/* Drops a reference, and the record with it at once: whoever waits for quiet finds unwanted values dropped. */
-static void put(struct weir_task *task)
-{
+    wr_telling_open(&telling);
+    if (pin(task, side) && side->drop_arg)
+        side->drop_arg(side->arg);
     if (wr_sub(&task->word, WR_REF, acq_rel) / WR_REF == 1)
         wr_task_delete(task);
+    told_and_unpin(group);
+    wr_telling_close(&telling);
 }
 
 void wr_task_told(struct weir_task *task)
 {
-    struct weir_group *group = task->group;
-    struct wr_side *side = wr_task_side(task);
-    struct wr_telling telling;
-
-    wr_telling_open(&telling);
-    if (pin_and_let_go(task, side) && side->drop_arg)
-        side->drop_arg(side->arg);
-    put(task);
-    told_and_unpin(group);
-    wr_telling_close(&telling);
+    put(task, wr_task_side(task));
 }
 
 void wr_task_put(struct weir_task *task)
 {
-    struct weir_group *group = task->group;
-    struct wr_telling telling;
-
-    wr_telling_open(&telling);
-    pin(group);
-    put(task);
-    told_and_unpin(group);
-    wr_telling_close(&telling);
+    put(task, NULL);
 }
 
 /* Drops a reference, unless that would run code of the user's. */
@@ -327,7 +316,7 @@ bool wr_task_put_quietly(struct weir_task *task)
 {
     struct weir_group *group = task->group;
 
-    pin(group);
+    pin(task, NULL);
     if (unref_quietly(task)) {
         told_and_unpin(group);
         return true;

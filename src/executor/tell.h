@@ -56,7 +56,7 @@ struct wr_watcher *wr_watcher_new(void (*done)(weir_task *task, const weir_resul
                                   void *arg);
 void wr_watcher_attach(struct wr_watcher *watcher, struct weir_task *task);
 
-/* It joins the watchers of a task that is not told of yet. Under the lock. */
-void wr_watcher_join(struct wr_watcher *watcher, struct weir_task *task);
+/* It joins the watchers, unless (false) the task has been told of. Under the lock. */
+bool wr_watcher_join(struct wr_watcher *watcher, struct weir_task *task);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/os.h"
 #include "executor/executor.h"
 #include "executor/settle.h"
+#include "executor/tell.h"
 
 #include <stdio.h>
 #include <weir/error.h>
@@ -16,10 +17,7 @@ static bool join(struct weir_task *task, struct wr_watcher *watcher)
     bool joined;
 
     wr_lock(&task->group->lock);
-    watcher->next = wr_load(&task->watchers, relaxed);
-    joined = watcher->next != WR_TOLD;
-    if (joined)
-        wr_store(&task->watchers, watcher, relaxed);
+    joined = wr_watcher_join(watcher, task);
     wr_unlock(&task->group->lock);
     return joined;
 }
@@ -27,17 +25,16 @@ static bool join(struct weir_task *task, struct wr_watcher *watcher)
 /* Leaves the watchers. They are told under the lock, so afterwards this one is known to none. */
 static void leave(struct weir_task *task, struct wr_watcher *watcher)
 {
-    struct wr_watcher *at, *before = NULL;
+    struct wr_watcher *first, **at;
 
     wr_lock(&task->group->lock);
-    at = wr_load(&task->watchers, relaxed);
-    if (at != WR_TOLD) {
-        for (; at != watcher; at = at->next)
-            before = at;
-        if (before)
-            before->next = watcher->next;
-        else
-            wr_store(&task->watchers, watcher->next, relaxed);
+    first = wr_load(&task->watchers, relaxed);
+    if (first == watcher) {
+        wr_store(&task->watchers, watcher->next, relaxed);
+    } else if (first != WR_TOLD) {
+        for (at = &first->next; *at != watcher; at = &(*at)->next)
+            ;
+        *at = watcher->next;
     }
     wr_unlock(&task->group->lock);
 }

@@ -181,7 +181,7 @@ static void overdue(struct wr_watch *watch)
     }
     watch->late = true;
     count_overdue(group, 1);
-    if ((wr_task_word(task) & WR_PHASE_MASK) == WR_PHASE_GUEST || !may_free(ex))
+    if (wr_task_phase(task) == WR_PHASE_GUEST || !may_free(ex))
         return; /* a guest has none */
     watch->freed = true;
     group->bodies--;
@@ -215,14 +215,9 @@ static bool expire(struct wr_watch *watch, weir_time now)
         .outcome = WEIR_TIMED_OUT, .error = WEIR_ETIMEDOUT, .reason = watch->reason, .at = now
     };
 
-    switch (wr_task_word(task) & WR_PHASE_MASK) {
-    case WR_PHASE_RUNNING: /* first: who is told finds the permits back, if they come back */
-    case WR_PHASE_GUEST:
+    if (wr_phase_has_body(
+            wr_task_phase(task))) /* first: who is told finds the permits back, if they come back */
         overdue(watch);
-        break;
-    default:
-        break;
-    }
     return wr_task_end_locked(task, &end);
 }
 
@@ -281,7 +276,7 @@ static bool users_are_told(const struct weir_task *task)
 {
     const struct wr_watcher *watcher = wr_load(&task->watchers, relaxed);
     const struct wr_side *side = wr_task_side(task);
-    bool over = (wr_task_word(task) & WR_PHASE_MASK) == WR_PHASE_OVER;
+    bool over = wr_task_phase(task) == WR_PHASE_OVER;
 
     for (; watcher && watcher != WR_TOLD; watcher = watcher->next)
         if (!watcher->waiter)
