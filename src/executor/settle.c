@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/os.h"
+#include "executor/group_check.h"
 #include "executor/tell.h"
 
 #include <weir/error.h>
@@ -251,6 +252,7 @@ bool wr_task_end_locked(struct weir_task *task, const struct wr_end *end)
         wr_unpark(runner); /* it cannot end before we let go of the lock */
     if (wr_group_refresh(group) || wr_executor_has_ready(ex))
         wr_executor_wake(ex);
+    WR_ASSERT_SLOW(wr_group_is_valid(group));
     wr_room_made(ex);
     return decides;
 }
