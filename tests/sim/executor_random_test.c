@@ -158,7 +158,9 @@ static void look_at_rest(void)
 static void watch(void *arg)
 {
     (void)arg;
-    weir_sim_busy(MS / 2 + 1); /* when no pace falls due: changed ones do at halves and quarters */
+    /* When no pace falls due, so that the clock's thread rests as well: changed ones do at halves and quarters, or a
+     * nanosecond later. */
+    weir_sim_busy(MS / 2 + 7);
     while (!w.over) {
         if (!w.slips && !w.faults) /* without memory for a stack a worker tries again later */
             look_at_rest();
