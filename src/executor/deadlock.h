@@ -18,16 +18,11 @@ struct weir_group;
 
 /* An executor's part in it. */
 struct wr_nested_waits {
-    struct wr_node
-        node; /* its permits; every wait of or for a task of its own holds some, or none */
-    struct wr_node
-        threads; /* threads, of threads_max                                                */
-    _Atomic uint32_t
-        count; /* waits of or for its tasks; also read without the lock                  */
-    _Atomic uint64_t
-        parked; /* permits that its waiting tasks keep; likewise                          */
-    _Atomic bool
-        suspect; /* a worker is to look for circles: one of the executor's chores          */
+    struct wr_node node;     /* its permits: all waits of or for its tasks hold some, or none */
+    struct wr_node threads;  /* threads, of threads_max */
+    _Atomic uint32_t count;  /* waits of or for its tasks; also read without the lock */
+    _Atomic uint64_t parked; /* permits that its waiting tasks keep; likewise */
+    _Atomic bool suspect;    /* a worker is to look for circles: one of the executor's chores */
 };
 
 /* One wait; lives on the waiter's stack. It is for any one of `count` tasks, or for room in a group. */

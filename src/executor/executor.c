@@ -60,25 +60,26 @@ void wr_executor_wake_domains(struct weir_executor *ex)
     }
 }
 
-void wr_executor_wake_all(struct weir_executor *ex)
+/* All sets of workers: the executor's, and those that domains have of their own. */
+static void for_each_runtime(struct weir_executor *ex, void (*call)(weir_runtime *runtime))
 {
     struct wr_hall *hall = ex->hall;
 
-    wr_runtime_wake(ex->intake.runtime);
+    call(ex->intake.runtime);
     for (uint32_t d = 0; hall && d < hall->ledger.count; d++)
         if (hall->domain[d].own.runtime)
-            wr_runtime_wake(hall->domain[d].own.runtime);
+            call(hall->domain[d].own.runtime);
+}
+
+void wr_executor_wake_all(struct weir_executor *ex)
+{
+    for_each_runtime(ex, wr_runtime_wake);
 }
 
 void wr_executor_sweep(struct weir_executor *ex)
 {
-    struct wr_hall *hall = ex->hall;
-
     wr_waitq_wake_all(&ex->guests);
-    wr_runtime_sweep(ex->intake.runtime);
-    for (uint32_t d = 0; hall && d < hall->ledger.count; d++)
-        if (hall->domain[d].own.runtime)
-            wr_runtime_sweep(hall->domain[d].own.runtime);
+    for_each_runtime(ex, wr_runtime_sweep);
 }
 
 int weir_executor_new(weir_executor **out, const weir_policy *given, weir_message *message)

@@ -39,18 +39,15 @@ enum wr_resource { WR_SLOTS, WR_PLACES, WR_RESOURCES };
  *     due > 0  =>  nothing of ours is idle                                 what is recalled goes back at once
  *     lent, owed, taken and due are the sums of our row and our column of loans                     */
 struct wr_stock {
-    uint32_t amount; /* as configured                                                           */
-    uint32_t limit;  /* what the domain may use now                                             */
-    uint32_t lent,
-        owed; /* loans out; of these, those that are recalled                            */
-    uint32_t taken,
-        due;           /* loans in; of these, those that are recalled                             */
-    uint32_t forced;   /* what the receiver has of ours                                           */
-    uint32_t lend_max; /* most that may be lent by utilisation                                */
-    bool lends_half;   /* that is half of the amount                                          */
-    uint32_t low;      /* samples in a row in which little was used                               */
-    uint64_t loans,
-        recalls; /* units, since ever                                                    */
+    uint32_t amount;         /* as configured */
+    uint32_t limit;          /* what the domain may use now */
+    uint32_t lent, owed;     /* loans out; of these, those that are recalled */
+    uint32_t taken, due;     /* loans in; of these, those that are recalled */
+    uint32_t forced;         /* what the receiver has of ours */
+    uint32_t lend_max;       /* most that may be lent by utilisation */
+    bool lends_half;         /* that is half of the amount */
+    uint32_t low;            /* samples in a row in which little was used */
+    uint64_t loans, recalls; /* units, since ever */
 };
 
 /* One domain's part. After every step (wr_ledger_is_valid), of slots:
@@ -58,20 +55,17 @@ struct wr_stock {
  *     charged == strays of those whose receiver we are (+ all that is borrowed, for the default one)
  *     borrowed + strays > 0   =>  own + charged == limit                  our own units come first
  *     promised <= want, and promised < want  =>  no unit can be had       nobody waits beside a free one  */
-struct wr_share { /* what each settling looks at comes first */
-    uint32_t want,
-        promised; /* tasks that wait only for a slot; slots that wait for their worker      */
+struct wr_share {            /* what each settling looks at comes first */
+    uint32_t want, promised; /* tasks that wait only for a slot; slots that wait for their worker */
     uint32_t own, borrowed, strays; /* units granted, by whose they are: ours, the default domain's,
-                                       or once ours and now the receiver's                          */
+                                       or once ours and now the receiver's */
     uint32_t charged;
     uint16_t weight;
-    uint8_t
-        receiver;  /* means something while some of ours is forced, or while released            */
-    bool released; /* starts nothing, accepts nothing                                            */
-    bool slots_reserved,
-        places_reserved; /* may borrow from the default domain                     */
+    uint8_t receiver; /* means something while some of ours is forced, or while released */
+    bool released;    /* starts nothing, accepts nothing */
+    bool slots_reserved, places_reserved; /* may borrow from the default domain */
     struct wr_stock slots, places;
-    int64_t queued; /* tasks in queues. -1 for a moment if one is cancelled as it is taken  */
+    int64_t queued; /* tasks in queues. -1 for a moment if one is cancelled as it is taken */
     uint32_t peak;
 };
 
@@ -83,37 +77,31 @@ struct wr_loan {
 /* Lending by utilisation. */
 struct wr_lending {
     bool on;
-    uint32_t low,
-        high;      /* per cent of a limit: lenders are below, borrowers at or above            */
-    uint32_t hold; /* samples that a lender is below before it lends, and a pair rests          */
-    uint32_t
-        headroom;  /* per cent of its configured slots that a lender keeps free                 */
-    uint32_t step; /* most units per loan                                                      */
+    uint32_t low, high; /* per cent of a limit: lenders are below, borrowers at or above */
+    uint32_t hold;      /* samples that a lender is below before it lends, and a pair rests */
+    uint32_t headroom;  /* per cent of its configured slots that a lender keeps free */
+    uint32_t step;      /* most units per loan */
 };
 
 struct wr_ledger {
-    uint32_t count, total,
-        places_total; /* places_total WR_INF: not counted                        */
-    uint32_t floor;   /* units of the default domain that are not for borrowing  */
+    uint32_t count, total, places_total; /* places_total WR_INF: not counted */
+    uint32_t floor; /* units of the default domain that are not for borrowing */
     struct wr_lending lending;
     struct wr_share *share;
-    struct wr_loan *loan; /* wr_ledger_loans(count) of them; see wr_loan_at                       */
-    uint32_t promised;    /* sum over domains                                                    */
-    uint32_t borrowed;    /* sum over domains                                                    */
+    struct wr_loan *loan; /* wr_ledger_loans(count) of them; see wr_loan_at */
+    uint32_t promised;    /* sum over domains */
+    uint32_t borrowed;    /* sum over domains */
 
-    /* Sets, so that what a task costs does not grow with the number of domains. */
-    uint64_t
-        apart; /* as configured: they have workers of their own, so that idle ones of others cannot
-                       carry what they are promised                                              */
-    uint64_t slot_borrowers, place_borrowers; /* likewise                                        */
-    uint64_t hungry;                          /* they have tasks without a slot           */
-    uint64_t promising;                       /* they have slots without a worker         */
+    /* Sets, so that what a task costs does not grow with the number of domains. Those `apart` have workers of their own:
+     * idle ones of others cannot carry what they are promised. */
+    uint64_t apart, slot_borrowers, place_borrowers; /* as configured */
+    uint64_t hungry;                                 /* they have tasks without a slot */
+    uint64_t promising;                              /* they have slots without a worker */
 
-    uint32_t turn,
-        turn_left; /* who borrows next                                                   */
-    bool moved[WR_RESOURCES]; /* loans or forced units exist: settling must look at them      */
-    bool room; /* somebody has got places; the caller clears it when it has told those who wait  */
-    bool shifted; /* slots changed hands or were recalled; the caller clears it                 */
+    uint32_t turn, turn_left; /* who borrows next */
+    bool moved[WR_RESOURCES]; /* loans or forced units exist: settling must look at them */
+    bool room;    /* a domain has got places; the caller clears it when it has told who waits */
+    bool shifted; /* slots changed hands or were recalled; the caller clears it */
 };
 
 /* How many loans a ledger has room for: a matrix of lenders and borrowers for each resource. */

@@ -18,8 +18,7 @@ struct setting {
 };
 
 struct wr_locals {
-    _Atomic uint32_t
-        references; /* tasks and threads that have it; alone, its owner may change it */
+    _Atomic uint32_t references; /* tasks and threads that have it; if one, it may change it */
     uint32_t count;
     struct setting *setting[];
 };

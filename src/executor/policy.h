@@ -13,14 +13,12 @@ enum {
 };
 
 struct wr_policy {
-    weir_policy given;          /* with defaults filled in; `groups` points to our copy           */
-    weir_group_policy *group;   /* sorted by key; the keys lie in the same allocation             */
-    weir_domain_policy *domain; /* the default one first; NULL: there are none                  */
+    weir_policy given;          /* with defaults filled in; `groups` points to our copy */
+    weir_group_policy *group;   /* sorted by key; the keys lie in the same allocation */
+    weir_domain_policy *domain; /* the default one first; NULL: there are none */
     uint32_t domain_count;
-    _Atomic bool
-        watched; /* some task that says nothing itself has a deadline: from the start on, or
-                             since group_for has said so of a group                             */
-    bool timed;  /* some group may need the clock                                      */
+    _Atomic bool watched; /* tasks that say nothing may have a deadline; group_for may add some */
+    bool timed;           /* some group may need the clock */
 };
 
 /* A pace as gates count it: starts are `interval` apart, and may run ahead of that by `slack`. */
@@ -43,11 +41,9 @@ struct wr_group_limits {
 /* ---- numbers, by tables --------------------------------------------------------------------------- */
 
 struct wr_range {
-    int64_t least,
-        most;          /* zero is fine as well                                                   */
-    int64_t low, high; /* as fine; and what an answer below or above the range becomes            */
-    const char
-        *instead; /* what to use                                                            */
+    int64_t least, most; /* zero is fine as well */
+    int64_t low, high;   /* as fine; and what an answer below or above the range becomes */
+    const char *instead; /* what to use */
 };
 
 struct wr_field {

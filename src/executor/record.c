@@ -1,10 +1,11 @@
 /* Records of tasks: from allocation to the last reference.
  * SPDX-License-Identifier: MIT */
+#include "executor/record.h"
+
 #include "base/assert.h"
 #include "base/os.h"
 #include "executor/executor.h"
 #include "executor/local.h"
-#include "executor/settle.h"
 #include "executor/tell.h"
 
 enum { REFERENCES_MAX = 32767 }; /* more are a leak */
@@ -29,6 +30,12 @@ void wr_task_recycle(struct weir_group *group, struct weir_task *task)
     wr_store(&task->word, WR_PHASE_OVER, relaxed); /* no references: not in use */
     wr_cell_give(&group->executor->cells, group->hash, task);
     group->records--;
+}
+
+void wr_task_set_phase(struct weir_task *task, uint32_t phase)
+{
+    /* References may change at any time, phases not. */
+    wr_add(&task->word, phase - wr_task_phase(task), relaxed);
 }
 
 weir_task *weir_task_ref(weir_task *task)

@@ -11,12 +11,6 @@
 
 /* ---- the result ------------------------------------------------------------------------------ */
 
-void wr_task_set_phase(struct weir_task *task, uint32_t phase)
-{
-    /* References may change at any time, phases not. */
-    wr_add(&task->word, phase - wr_task_phase(task), relaxed);
-}
-
 /* Fixes the result, which is not fixed yet; the phase is not changed. Under the lock. */
 static void fix_result(struct weir_task *task, const struct wr_end *end, weir_time started_at)
 {

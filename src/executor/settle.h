@@ -1,4 +1,4 @@
-/* A task's record from allocation to its last reference, and the one way in which tasks end.
+/* The one way in which tasks end.
  *
  * Whatever ends a task (its body, weir_task_settle, a cancel, a deadline, a refusal) comes to wr_task_end_locked:
  * the result is decided, once; it is counted; permits and places go back; all under one hold of the group's lock.
@@ -9,42 +9,10 @@
 #define WR_EXECUTOR_SETTLE_H
 
 #include "executor/executor.h"
+#include "executor/record.h"
 #include "executor/watch.h"
 
-static inline uint32_t wr_task_word(const struct weir_task *task)
-{
-    return wr_load(&task->word, relaxed);
-}
-
-static inline uint32_t wr_task_phase(const struct weir_task *task)
-{
-    return wr_task_word(task) & WR_PHASE_MASK;
-}
-
-/* Whether the body of a task in that phase executes. */
-static inline bool wr_phase_has_body(uint32_t phase)
-{
-    return phase == WR_PHASE_RUNNING || phase == WR_PHASE_GUEST;
-}
-
-static inline weir_outcome wr_task_outcome(const struct weir_task *task)
-{
-    return (weir_outcome)((wr_task_word(task) & WR_OUTCOME_MASK) >> WR_OUTCOME_SHIFT);
-}
-
-static inline struct wr_side *wr_task_side(const struct weir_task *task)
-{
-    return wr_task_word(task) & WR_SIDE ? task->u.side : NULL;
-}
-
-static inline uint32_t wr_task_cost(const struct weir_task *task)
-{
-    const struct wr_side *side = wr_task_side(task);
-
-    return side ? side->cost : 1;
-}
-
-/* The same of a task in a queue, whose word that is. */
+/* What a task in a queue costs, whose word that is. */
 static inline uint32_t wr_cost_at(const uint64_t *word)
 {
     return wr_is_entry(*word) ? 1 : wr_task_cost(wr_record_at(word));
@@ -56,53 +24,7 @@ static inline bool wr_is_timed_at(const uint64_t *word)
     return !wr_is_entry(*word) && wr_watch_is_armed(wr_record_at(word));
 }
 
-/* Whether a value that nothing takes is given to a function of the user's. */
-static inline bool wr_task_drops_values(const struct weir_task *task)
-{
-    const struct wr_side *side = wr_task_side(task);
-
-    return side && side->drop;
-}
-
-/* What its body is given. Not once it may have settled: the value takes the same place. */
-static inline void *wr_task_arg(const struct weir_task *task)
-{
-    const struct wr_side *side = wr_task_side(task);
-
-    return side ? side->arg : task->u.arg;
-}
-
-/* What its end has left, whoever owns it. */
-static inline void *wr_task_value(const struct weir_task *task)
-{
-    const struct wr_side *side = wr_task_side(task);
-
-    return side ? side->value : task->u.value;
-}
-
-/* Whether it may have a deadline. */
-static inline bool wr_task_watched(const struct weir_task *task)
-{
-    return wr_task_word(task) & WR_SIDE;
-}
-
-/* ---- records; under the group's lock ---------------------------------------------------------- */
-
-/* A record with one reference per holder, counted in group->records; NULL without memory. */
-struct weir_task *wr_task_alloc(struct weir_group *group, uint32_t references);
-
-/* The last reference is gone, or there never was another. */
-void wr_task_recycle(struct weir_group *group, struct weir_task *task);
-
-/* ---- records without references; without any lock ----------------------------------------------- */
-
-/* Whether deleting it runs no code of the user's, as the drop of a value does. */
-bool wr_task_goes_quietly(const struct weir_task *task);
-void wr_task_delete(struct weir_task *task);
-
 /* ---- phases; under the group's lock ------------------------------------------------------------ */
-
-void wr_task_set_phase(struct weir_task *task, uint32_t phase);
 
 /* The body returned WEIR_PENDING: PENDING or ASIDE. It is found in group->pending_first from now on. */
 void wr_task_pend(struct weir_task *task, uint32_t phase);

@@ -30,21 +30,16 @@ struct found {
 
 /* ---- finding ----------------------------------------------------------------------------------- */
 
-/* The state of a record in use; 0: none of those. */
+/* What state a record is in; 0: in none of those, or not in use. */
 static weir_task_state state_of(uint32_t word)
 {
-    switch (word & WR_PHASE_MASK) {
-    case WR_PHASE_QUEUED:
-        return word >= WR_REF ? WEIR_TASK_WAITING : 0;
-    case WR_PHASE_RUNNING:
-    case WR_PHASE_GUEST:
-        return word >= WR_REF ? WEIR_TASK_RUNNING : 0;
-    case WR_PHASE_PENDING:
-    case WR_PHASE_ASIDE:
-        return word >= WR_REF ? WEIR_TASK_PENDING : 0;
-    default:
-        return 0;
-    }
+    static const weir_task_state by_phase[WR_PHASE_MASK + 1] = {
+        [WR_PHASE_QUEUED] = WEIR_TASK_WAITING, [WR_PHASE_RUNNING] = WEIR_TASK_RUNNING,
+        [WR_PHASE_GUEST] = WEIR_TASK_RUNNING,  [WR_PHASE_PENDING] = WEIR_TASK_PENDING,
+        [WR_PHASE_ASIDE] = WEIR_TASK_PENDING,
+    };
+
+    return word >= WR_REF ? by_phase[word & WR_PHASE_MASK] : 0;
 }
 
 /* Takes a reference of a record that was seen in use, if it is still in that state. Under the table's locks. */
@@ -64,30 +59,23 @@ static bool hold(struct weir_task *task, weir_task_state state, const char *key)
     return found;
 }
 
-/* Room for one more. */
-static bool make_room(struct found *found)
-{
-    found->room = wr_array_grow(&found->task, found->room, found->count, sizeof(found->task[0]));
-    return found->count < found->room;
-}
-
-/* Keeps the record's task if it is wanted and there is a place for it. Under the table's locks. */
-static int consider(struct found *started, struct found *waiting, struct weir_task *task,
+/* Keeps the record's task if it is in one of the states. Under the table's locks. */
+static int consider(struct found *found, struct weir_task *task, uint32_t states,
                     const weir_tasks_query *query)
 {
     weir_task_state state = state_of(wr_load(&task->word, acquire)); /* pairs with wr_task_alloc */
-    struct found *found = state == WEIR_TASK_WAITING ? waiting : started;
 
-    if (!(query->states & state) || found->count == query->max)
+    if (!(states & state))
         return 0;
-    if (!make_room(found))
+    found->room = wr_array_grow(&found->task, found->room, found->count, sizeof(found->task[0]));
+    if (found->count == found->room)
         return WEIR_ENOMEM;
     if (hold(task, state, query->key))
         found->task[found->count++] = task;
     return 0;
 }
 
-/* Makes records of up to *most tasks that wait in the group without one. */
+/* Makes records of tasks that wait in the group without one, and counts *most down. */
 static int make_records(struct weir_group *group, size_t *most)
 {
     struct wr_queue_place at = { 0 };
@@ -104,10 +92,9 @@ static int make_records(struct weir_group *group, size_t *most)
     return rc;
 }
 
-static int make_all_records(struct weir_executor *ex, const weir_tasks_query *query)
+static int make_all_records(struct weir_executor *ex, const weir_tasks_query *query, size_t most)
 {
     struct weir_group *group = NULL;
-    size_t most = query->states & WEIR_TASK_WAITING ? query->max : 0;
     int rc = 0;
 
     wr_table_lock_all(&ex->table);
@@ -118,35 +105,38 @@ static int make_all_records(struct weir_executor *ex, const weir_tasks_query *qu
     return rc;
 }
 
-/* One look at each record. The table's locks are let go of between blocks of them. */
-static int find(struct found *started, struct found *waiting, struct weir_executor *ex,
+/* One look at each record, until as many are found as are asked for. The table's locks are let go of between blocks of
+ * them. */
+static int find(struct found *found, struct weir_executor *ex, uint32_t states,
                 const weir_tasks_query *query)
 {
     struct wr_block *at = NULL;
     struct weir_task *record;
     void *first;
     size_t count;
-    int rc = make_all_records(ex, query);
+    int rc = 0;
 
-    while (!rc && wr_cells_walk(&ex->cells, &at, &first, &count)) {
+    while (!rc && found->count < query->max && wr_cells_walk(&ex->cells, &at, &first, &count)) {
         record = first;
         wr_table_lock_all(&ex->table);
-        for (size_t i = 0; i < count && !rc; i++)
-            rc = consider(started, waiting, &record[i], query);
+        for (size_t i = 0; i < count && found->count < query->max && !rc; i++)
+            rc = consider(found, &record[i], states, query);
         wr_table_unlock_all(&ex->table);
     }
     return rc;
 }
 
-/* Those that wait fill the places that are left. */
-static int join(struct found *started, struct found *waiting, size_t max)
+/* Tasks that wait fill the places that are left by the others. */
+static int find_all(struct found *found, struct weir_executor *ex, const weir_tasks_query *query)
 {
-    while (waiting->count && started->count < max) {
-        if (!make_room(started))
-            return WEIR_ENOMEM;
-        started->task[started->count++] = waiting->task[--waiting->count];
-    }
-    return 0;
+    uint32_t waiting = query->states & WEIR_TASK_WAITING, started = query->states & ~waiting;
+    int rc = started ? find(found, ex, started, query) : 0;
+
+    if (!rc && waiting)
+        rc = make_all_records(ex, query, query->max - found->count);
+    if (!rc && waiting)
+        rc = find(found, ex, waiting, query);
+    return rc;
 }
 
 static void let_go(struct found *found)
@@ -247,7 +237,7 @@ static int load_query(weir_tasks_query *query, const weir_tasks_query *given)
 int weir_executor_tasks(weir_task_info ***out, size_t *count, weir_executor *ex,
                         const weir_tasks_query *given)
 {
-    struct found started = { 0 }, waiting = { 0 };
+    struct found found = { 0 };
     weir_tasks_query query;
     size_t listed = 0;
     int rc;
@@ -257,13 +247,10 @@ int weir_executor_tasks(weir_task_info ***out, size_t *count, weir_executor *ex,
     *out = NULL;
     rc = load_query(&query, given);
     if (!rc)
-        rc = find(&started, &waiting, ex, &query);
+        rc = find_all(&found, ex, &query);
     if (!rc)
-        rc = join(&started, &waiting, query.max);
-    if (!rc)
-        rc = list(out, &listed, &started);
-    let_go(&started);
-    let_go(&waiting);
+        rc = list(out, &listed, &found);
+    let_go(&found);
     if (count)
         *count = listed;
     return rc;

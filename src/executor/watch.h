@@ -17,19 +17,18 @@ struct weir_task;
  *     due == 0           =>  nothing to do when it fires                                             */
 struct wr_watch {
     struct wr_alarm alarm;
-    struct wr_job
-        job; /* tells of the end, on another thread: users' code must not keep the clock  */
+    struct wr_job job; /* tells of the end on another thread: users' code must not keep the clock */
     struct weir_task *task;
-    weir_deadlines own; /* as the task has them; 0: its group's                                 */
-    int64_t run_ns;     /* 0: none                                                              */
-    weir_time total_at; /* 0: none                                                              */
-    weir_time due;      /* what it is armed for                                                 */
-    weir_reason reason; /* and which deadline that is                                           */
+    weir_deadlines own; /* as the task has them; 0: its group's */
+    int64_t run_ns;     /* 0: none */
+    weir_time total_at; /* 0: none */
+    weir_time due;      /* what it is armed for */
+    weir_reason reason; /* and which deadline that is */
     bool on_thread;
-    bool on_way; /* to a thread: its body has not begun                                  */
-    bool late;   /* its body runs on beyond it                                           */
-    bool freed;  /* and its permits are back                                             */
-    bool lost;   /* and so is its thread                                                 */
+    bool on_way; /* to a thread: its body has not begun */
+    bool late;   /* its body runs on beyond it */
+    bool freed;  /* and its permits are back */
+    bool lost;   /* and so is its thread */
 };
 
 /* What no thread can be had for, so that a worker does it: one of the executor's chores each. */
