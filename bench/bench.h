@@ -68,6 +68,7 @@ void bench_w3b(struct bench_out *out);
 void bench_w4(struct bench_out *out);
 void bench_w5(struct bench_out *out);
 void bench_w7(struct bench_out *out);
+void bench_w7_long(struct bench_out *out);
 void bench_w8(struct bench_out *out);
 void bench_recall(struct bench_out *out);
 void bench_fairness(struct bench_out *out);

@@ -1,6 +1,10 @@
-/* w7: what it costs to run a command. 5,000 times /bin/true, four at a time, by `weir map` with groups, a timeout
- * and results, the same with a journal, 100 commands of 1,000 records each (next to xargs -n 1000), by the tools people use today, and by bare loops around vfork and posix_spawn, of which the
+/* w7: what it costs to run a command: /bin/true, four at a time, by `weir map` with groups, a timeout and results, the
+ * same with a journal, by the tools people use today, and by bare loops around vfork and posix_spawn, of which the
  * faster is the floor. All run it without arguments: with one it looks up the locale, which takes as long again.
+ * What is compared within five per cent takes turns in slices, since a machine changes its pace within seconds.
+ * Also 100 commands of 1,000 records each, next to xargs -n 1000.
+ *
+ * w7_long: 100,000 tasks, and the memory that a stream of 1,000,000 lines takes beside one of 50,000.
  * SPDX-License-Identifier: MIT */
 #include "bench.h"
 
@@ -10,10 +14,12 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { JOBS = 5000, AT_ONCE = 4 };
+enum { JOBS = 5000, SLICES = 7, SLICE = 1000, AT_ONCE = 4, MANY = 100000 };
+enum { FEW_LINES = 50000, MANY_LINES = 1000000 };
 
 extern char **environ;
 
@@ -39,20 +45,21 @@ static pid_t start_posix_spawn(void)
     return posix_spawn(&pid, command[0], NULL, NULL, command, environ) ? -1 : pid;
 }
 
-static double loop(pid_t (*start)(void))
+/* Microseconds per job. */
+static double loop(pid_t (*start)(void), int jobs)
 {
     weir_time began = weir_now();
     int started = 0, status;
 
-    for (int ended = 0; ended < JOBS; ended++) {
-        for (; started < JOBS && started < ended + AT_ONCE; started++) {
+    for (int ended = 0; ended < jobs; ended++) {
+        for (; started < jobs && started < ended + AT_ONCE; started++) {
             if (start() < 0)
                 bench_die("w7: cannot start %s: %s", command[0], strerror(errno));
         }
         if (wait(&status) < 0 || status)
             bench_die("w7: %s failed", command[0]);
     }
-    return (double)(weir_now() - began) / 1e3 / JOBS;
+    return (double)(weir_now() - began) / 1e3 / jobs;
 }
 
 /* ---- other tools --------------------------------------------------------------------------------- */
@@ -65,22 +72,35 @@ static bool present(const char *tool)
     return system(text) == 0;
 }
 
-static double timed(const char *script)
+/* Microseconds per job. */
+static double timed(const char *script, int jobs)
 {
     weir_time began = weir_now();
     int status = system(script);
 
     if (status)
         bench_die("w7: `%s` failed (%d)", script, status);
-    return (double)(weir_now() - began) / 1e3 / JOBS;
+    return (double)(weir_now() - began) / 1e3 / jobs;
+}
+
+static void numbers(const char *path, int count)
+{
+    FILE *file = fopen(path, "w");
+
+    if (!file)
+        bench_die("w7: cannot write to the temporary directory: %s", strerror(errno));
+    for (int i = 0; i < count; i++)
+        fprintf(file, "%d\n", i);
+    if (fclose(file))
+        bench_die("w7: cannot write to the temporary directory: %s", strerror(errno));
 }
 
 /* A line of input, a target of make's and one of ninja's for each job. */
 static void write_inputs(void)
 {
-    FILE *in = fopen("in", "w"), *make = fopen("Makefile", "w"), *ninja = fopen("build.ninja", "w");
+    FILE *make = fopen("Makefile", "w"), *ninja = fopen("build.ninja", "w");
 
-    if (!in || !make || !ninja)
+    if (!make || !ninja)
         bench_die("w7: cannot write to the temporary directory: %s", strerror(errno));
     fputs("all:", make);
     for (int i = 0; i < JOBS; i++)
@@ -91,36 +111,84 @@ static void write_inputs(void)
     fputs("\n", make);
     fputs("rule t\n  command = /bin/true\n", ninja);
     for (int i = 0; i < JOBS; i++) {
-        fprintf(in, "%d\n", i);
         fprintf(make, "t%d:\n\t@/bin/true\n", i);
         fprintf(ninja, "build o%d: t\n", i);
     }
-    if (fclose(in) | fclose(make) | fclose(ninja))
+    if (fclose(make) | fclose(ninja))
         bench_die("w7: cannot write to the temporary directory: %s", strerror(errno));
+    numbers("in", JOBS);
+    numbers("slice", SLICE);
 }
 
 /* The command lies where this program does. */
 static const char *weir_path(void)
 {
     static char path[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 10);
 
-    path[length < 0 ? 0 : length] = 0;
-    strcpy(strrchr(path, '/'), "/weir");
+    if (!bench_program_path(path, sizeof(path), 0, "weir"))
+        bench_die("w7: cannot tell where the weir command is");
     return path;
 }
 
-/* Time per job of `weir map` with groups, a timeout and results, and with more options. */
-static double weir_map(const char *more)
+/* Microseconds per job of `weir map` with groups, a timeout and results, and with more options. */
+static double weir_map(const char *input, int jobs, const char *more)
 {
     char script[PATH_MAX + 300];
 
-    snprintf(
-        script, sizeof(script),
-        "rm -f results; '%s' map -a in -j%d --group-by '/(.)$/' --timeout 60s --results results "
-        "%s -N -- /bin/true",
-        weir_path(), AT_ONCE, more);
-    return timed(script);
+    snprintf(script, sizeof(script),
+             "rm -f results journal*; '%s' map -a %s -j%d --group-by '/(.)$/' --timeout 60s "
+             "--results results %s -N -- /bin/true",
+             weir_path(), input, AT_ONCE, more);
+    return timed(script, jobs);
+}
+
+/* ---- slices --------------------------------------------------------------------------------------- */
+
+enum { BY_VFORK, BY_POSIX_SPAWN, BY_WEIR, BY_WEIR_WITH_JOURNAL, WAYS };
+
+static double slice(int way)
+{
+    switch (way) {
+    case BY_VFORK:
+        return loop(start_vfork, SLICE);
+    case BY_POSIX_SPAWN:
+        return loop(start_posix_spawn, SLICE);
+    case BY_WEIR:
+        return weir_map("slice", SLICE, "");
+    default:
+        return weir_map("slice", SLICE, "--journal journal");
+    }
+}
+
+/* The median slice of each way, in microseconds per job. */
+static void take_turns(double median[WAYS])
+{
+    double took[WAYS][SLICES];
+
+    for (int i = 0; i < SLICES; i++)
+        for (int way = 0; way < WAYS; way++)
+            took[way][i] = slice(way);
+    for (int way = 0; way < WAYS; way++)
+        median[way] = bench_median(took[way], SLICES);
+}
+
+/* ---- the workloads -------------------------------------------------------------------------------- */
+
+static char directory[] = "/tmp/weir-w7.XXXXXX";
+
+static void enter_directory(void)
+{
+    if (!mkdtemp(directory) || chdir(directory) < 0)
+        bench_die("w7: %s: %s", directory, strerror(errno));
+}
+
+static void leave_directory(void)
+{
+    char remove[64];
+
+    snprintf(remove, sizeof(remove), "rm -rf '%s'", directory);
+    if (chdir("/") < 0 || system(remove))
+        bench_die("w7: cannot remove %s", directory);
 }
 
 /* Milliseconds for 100,000 records, 1,000 per command. */
@@ -129,7 +197,21 @@ static double batches(const char *tool)
     char script[PATH_MAX + 100];
 
     snprintf(script, sizeof(script), "seq 100000 | %s /bin/true", tool);
-    return timed(script) * JOBS / 1e3;
+    return timed(script, 1) / 1e3;
+}
+
+static void compare_batches(struct bench_out *out)
+{
+    char tool[PATH_MAX + 60];
+    double ours[SLICES], theirs[SLICES];
+
+    snprintf(tool, sizeof(tool), "'%s' map -j4 -n 1000 --", weir_path());
+    for (int i = 0; i < SLICES; i++) {
+        ours[i] = batches(tool);
+        theirs[i] = batches("xargs -P4 -n 1000");
+    }
+    bench_put(out, BENCH_WEIR, "ms_batches", bench_median(ours, SLICES));
+    bench_put(out, "xargs", "ms_batches", bench_median(theirs, SLICES));
 }
 
 void bench_w7(struct bench_out *out)
@@ -142,30 +224,70 @@ void bench_w7(struct bench_out *out)
         { "ninja", "rm -f .ninja_log .ninja_deps; ninja -j4 >/dev/null" },
         { "parallel", "parallel --will-cite -j4 -N0 /bin/true <in" },
     };
-    char directory[] = "/tmp/weir-w7.XXXXXX", tool[PATH_MAX + 60], remove[64];
-    double by_vfork, by_posix_spawn;
+    double median[WAYS];
 
-    if (!mkdtemp(directory) || chdir(directory) < 0)
-        bench_die("w7: %s: %s", directory, strerror(errno));
+    enter_directory();
     write_inputs();
-    bench_put(out, BENCH_WEIR, "us_per_job", weir_map(""));
-    bench_put(out, BENCH_WEIR, "us_per_job_journal", weir_map("--journal journal"));
-    snprintf(tool, sizeof(tool), "'%s' map -j4 -n 1000 --", weir_path());
-    bench_put(out, BENCH_WEIR, "ms_batches", batches(tool));
-    bench_put(out, "xargs", "ms_batches", batches("xargs -P4 -n 1000"));
-    by_vfork = loop(start_vfork);
-    by_posix_spawn = loop(start_posix_spawn);
-    bench_put(out, "vfork", "us_per_job", by_vfork);
-    bench_put(out, "posix_spawn", "us_per_job", by_posix_spawn);
-    bench_put(out, "floor", "us_per_job", by_vfork < by_posix_spawn ? by_vfork : by_posix_spawn);
+    take_turns(median);
+    bench_put(out, BENCH_WEIR, "us_per_job", median[BY_WEIR]);
+    bench_put(out, BENCH_WEIR, "us_per_job_journal", median[BY_WEIR_WITH_JOURNAL]);
+    bench_put(out, "vfork", "us_per_job", median[BY_VFORK]);
+    bench_put(out, "posix_spawn", "us_per_job", median[BY_POSIX_SPAWN]);
+    bench_put(out, "floor", "us_per_job",
+              median[BY_VFORK] < median[BY_POSIX_SPAWN] ? median[BY_VFORK]
+                                                        : median[BY_POSIX_SPAWN]);
+    compare_batches(out);
     for (size_t i = 0; i < sizeof(peers) / sizeof(*peers); i++) {
         if (present(peers[i].tool))
-            bench_put(out, peers[i].tool, "us_per_job", timed(peers[i].script));
+            bench_put(out, peers[i].tool, "us_per_job", timed(peers[i].script, JOBS));
         else
             fprintf(stderr, "weir-bench: not compared with %s: tools/deps bench installs it\n",
                     peers[i].tool);
     }
-    snprintf(remove, sizeof(remove), "rm -rf '%s'", directory);
-    if (chdir("/") < 0 || system(remove))
-        bench_die("w7: cannot remove %s", directory);
+    leave_directory();
+}
+
+/* The most memory, in MB, that `weir map` took for that many lines from a pipe, 50 per command. */
+static double peak_of_stream(int lines, const char *option, const char *value)
+{
+    char script[40];
+    struct rusage usage;
+    int status;
+    FILE *stream;
+    pid_t pid;
+
+    remove("journal");
+    snprintf(script, sizeof(script), "seq %d", lines);
+    stream = popen(script, "r");
+    pid = stream ? fork() : -1;
+    if (pid == 0) {
+        dup2(fileno(stream), 0);
+        execl(weir_path(), "weir", "map", "-j4", "-n50", option, value, "--", "/bin/true", NULL);
+        _exit(127);
+    }
+    if (pid < 0 || wait4(pid, &status, 0, &usage) != pid || status || pclose(stream))
+        bench_die("w7_long: `%s | weir map` failed", script);
+    return (double)usage.ru_maxrss / 1e3;
+}
+
+void bench_w7_long(struct bench_out *out)
+{
+    double floor, peak, peak_with_journal;
+
+    enter_directory();
+    numbers("in", MANY);
+    floor = loop(start_vfork, MANY / 10);
+    bench_put(out, BENCH_WEIR, "us_per_job", weir_map("in", MANY, ""));
+    floor += loop(start_vfork, MANY / 10);
+    bench_put(out, BENCH_WEIR, "us_per_job_journal", weir_map("in", MANY, "--journal journal"));
+    floor += loop(start_vfork, MANY / 10);
+    bench_put(out, "floor", "us_per_job", floor / 3);
+    peak = peak_of_stream(FEW_LINES, "--results", "/dev/null");
+    peak_with_journal = peak_of_stream(FEW_LINES, "--journal", "journal");
+    bench_put(out, "few_lines", "mb_stream", peak);
+    bench_put(out, "few_lines", "mb_stream_journal", peak_with_journal);
+    bench_put(out, BENCH_WEIR, "mb_stream", peak_of_stream(MANY_LINES, "--results", "/dev/null"));
+    bench_put(out, BENCH_WEIR, "mb_stream_journal",
+              peak_of_stream(MANY_LINES, "--journal", "journal"));
+    leave_directory();
 }

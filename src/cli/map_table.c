@@ -240,9 +240,9 @@ static const struct opt_section sections[] = {
       "With --shell the words are one script for /bin/sh. A placeholder is a variable of it, so no "
       "value can become code; where bash would calculate with it, it must be a whole number, and "
       "where a variable's name is expected, there can be none. But inside of a script for another "
-      "shell (sh -c '...', eval, ssh) it is part of that script, and code there: weir warns. Pass "
-      "it as "
-      "an argument: sh -c 'echo \"$1\"' sh {}." },
+      "shell (sh -c 'echo {}', eval, ssh) it is part of that script, and code there, with --shell "
+      "or "
+      "without: weir warns. Pass it as an argument: sh -c 'echo \"$1\"' sh {}." },
     { "Exit status",
       "0: all commands succeeded. 1 to 100: the number of commands that failed, without those that "
       "--halt ended; with --resume also what failed in earlier runs and was not run again. 101: "

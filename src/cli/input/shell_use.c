@@ -104,15 +104,75 @@ static bool is_subscript(const struct word *begun)
 
 /* ---- commands ------------------------------------------------------------------------------------- */
 
+/* What runs scripts of its own, as far as its words have been seen. */
+struct nest {
+    struct word command;
+    bool takes_argument; /* an option whose argument is the next word              */
+    bool script_is_next; /* sh -c: the first word that is no option is the script  */
+    bool runs_all;       /* ssh HOST, eval: all words from here on are a script     */
+    bool ended;          /* sh FILE: what follows are arguments                     */
+};
+
+static const char shells[] = "sh bash dash ksh zsh ash mksh fish";
+
+static bool is_assignment_or_prefix(const struct word *word)
+{
+    return is_assignment(word) ||
+           is_one_of(word, "command builtin exec time ! env nohup nice setsid sudo doas");
+}
+
+/* The next word of a command, which is no value. */
+static void nest_pass(struct nest *n, const struct word *word)
+{
+    bool option = word->length > 1 && (word->text[0] == '-' || word->text[0] == '+');
+
+    if (!n->command.length) {
+        if (!is_assignment_or_prefix(word) && !option)
+            n->command = base_of(*word);
+        n->runs_all = is_one_of(&n->command, "eval trap");
+    } else if (n->takes_argument) {
+        n->takes_argument = false;
+    } else if (is_one_of(&n->command, shells) || is(&n->command, "su")) {
+        if (n->ended)
+            return;
+        if (!option) {
+            n->script_is_next = false;
+            n->ended = !is(&n->command, "su"); /* which has options behind the user, too */
+        } else if (has_letter(word, 'c'))
+            n->script_is_next = true;
+        else
+            n->takes_argument = has_letter(word, 'o') || has_letter(word, 'O');
+    } else if (is(&n->command, "ssh")) {
+        if (!option)
+            n->runs_all = true; /* behind the host */
+        else
+            n->takes_argument = word->length == 2 && strchr("BbcDEeFIiJLlmOopQRSWw", word->text[1]);
+    }
+}
+
+/* Whether a value in the next word is code. */
+static bool nest_runs_next(const struct nest *n)
+{
+    return n->command.length && !n->takes_argument && (n->script_is_next || n->runs_all);
+}
+
+bool shell_runs_word(char *const *words, size_t which)
+{
+    struct nest n = { .runs_all = false };
+
+    for (size_t i = 0; i < which; i++)
+        nest_pass(&n, &(struct word){ words[i], strlen(words[i]) });
+    return nest_runs_next(&n);
+}
+
 /* What is known at the value: the command's name, the word before, the beginning of its own word, what follows. */
 struct place {
     struct word command, before, begun, next;
     bool integer; /* declare -i */
-    bool script;  /* sh -c was seen */
+    struct nest nest;
 };
 
 static const char compares[] = "-eq -ne -lt -le -gt -ge";
-static const char shells[] = "sh bash dash ksh zsh ash mksh fish";
 
 static void look(struct place *p, const char *from, const char *at, const char *after,
                  const char *end)
@@ -126,13 +186,12 @@ static void look(struct place *p, const char *from, const char *at, const char *
             p->begun = word;
             break;
         }
+        nest_pass(&p->nest, &word);
         if (!p->command.length) {
-            if (!is_assignment(&word) && !is_one_of(&word, "command builtin exec time ! env nohup"))
-                p->command = base_of(word);
+            p->command = p->nest.command;
             continue;
         }
         p->integer |= has_letter(&word, 'i');
-        p->script |= is_one_of(&p->command, shells) && has_letter(&word, 'c');
         p->before = word;
     }
     own = p->begun.text;
@@ -174,9 +233,7 @@ static enum shell_use by_command(const struct place *p)
         return is_one_of(&p->before, "-p -d -t -n -N -u -i") ? USE_TEXT : USE_NAME;
     if (is_one_of(command, "unset mapfile readarray getopts wait"))
         return USE_NAME;
-    if (p->script || is_one_of(command, "eval trap ssh su"))
-        return USE_CODE;
-    return USE_TEXT;
+    return nest_runs_next(&p->nest) ? USE_CODE : USE_TEXT;
 }
 
 enum shell_use shell_use_in_command(const char *from, const char *at, const char *after,

@@ -4,6 +4,9 @@
 #ifndef WR_CLI_INPUT_SHELL_USE_H
 #define WR_CLI_INPUT_SHELL_USE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 enum shell_use {
     USE_TEXT,
     USE_NUMBER, /* calculated with: [[ {} -gt 5 ]], let, declare -i, ${x:{}}, a[{}]=1     */
@@ -17,5 +20,8 @@ enum shell_use shell_use_in_command(const char *from, const char *at, const char
 
 /* Of a value at `at` within ${...}, whose text begins at `from`. */
 enum shell_use shell_use_in_braces(const char *from, const char *at);
+
+/* Whether that word of a command, given as an argument vector, is a script for a shell: a value in it is code. */
+bool shell_runs_word(char *const *words, size_t which);
 
 #endif

@@ -1,5 +1,6 @@
 /* Command templates: what the words hold.
  * SPDX-License-Identifier: MIT */
+#include "cli/input/shell_use.h"
 #include "cli/input/template_parts.h"
 #include "cli/opt/refuse.h"
 
@@ -371,6 +372,17 @@ static int parse_words(struct template *template, char *const *words, size_t cou
     return rc;
 }
 
+/* Whether a value of the input, whatever it may be, becomes code: in sh -c 'echo {}'. Numbers are harmless. */
+static bool nests_code(const struct template *template, char *const *words, size_t count)
+{
+    const unsigned values = TEMPLATE_NEEDS_RECORD | TEMPLATE_NEEDS_FIELDS | TEMPLATE_NEEDS_KEY;
+
+    for (size_t w = 0; w < count; w++)
+        if (template_word_needs(template, w) & values && shell_runs_word(words, w))
+            return true;
+    return false;
+}
+
 int template_new(struct template **out, char *const *words, size_t count,
                  const struct record_syntax *syntax, bool append, weir_message *message)
 {
@@ -384,6 +396,8 @@ int template_new(struct template **out, char *const *words, size_t count,
     if (!template)
         return WEIR_ENOMEM;
     rc = parse_words(template, words, count, syntax, message);
+    if (rc == 0)
+        template->nested_code = nests_code(template, words, count);
     if (rc == 0 && append && !template_needs(template))
         rc = add_record(template);
     if (rc < 0)

@@ -57,8 +57,8 @@ unsigned template_needs(const struct template *template);
 unsigned template_word_needs(const struct template *template, size_t word);
 size_t template_words(const struct template *template);
 
-/* Whether a value becomes part of a script that another shell runs, as in --shell -- "sh -c 'echo {}'": it is code
- * there, and not safe. */
+/* Whether a value becomes part of a script that another shell runs, as in sh -c 'echo {}': it is code there, and not
+ * safe, with --shell or without. */
 bool template_nests_code(const struct template *template);
 
 /* Whether the first word has no placeholder, so that the command can be looked for before any record. */

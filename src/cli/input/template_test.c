@@ -711,7 +711,13 @@ static void test_a_script_for_another_shell_is_noticed(void **state)
         { "/bin/bash -ec \"echo {}\"", true },
         { "eval echo {}", true },
         { "ssh host 'ls {}'", true },
-        { "sh -c 'echo \"$1\"' sh x", false },
+        { "env X=1 sh -c 'echo {}'", true },
+        { "bash -o pipefail -c 'echo {}'", true },
+        { "ssh -p 22 host ls {}", true },
+        { "su -c 'ls {}' user", true },
+        { "sh -c 'echo \"$1\"' sh {}", false },
+        { "ssh {} uptime", false },
+        { "ssh -p {} host uptime", false },
         { "echo {}", false },
         { "cat {} | sort", false },
     };
@@ -722,6 +728,41 @@ static void test_a_script_for_another_shell_is_noticed(void **state)
             template_new_shell(&template, "sh", WORDS((char *)cases[i].script), 1, &lines, NULL),
             0);
         assert_int_equal(template_nests_code(template), cases[i].nested);
+        template_free(template);
+    }
+}
+
+static void test_a_script_among_the_words_is_noticed(void **state)
+{
+    const struct {
+        char *const *words;
+        bool nested;
+    } cases[] = {
+        { WORDS("sh", "-c", "echo {}"), true },
+        { WORDS("/bin/bash", "-ec", "echo {1}"), true },
+        { WORDS("bash", "-o", "pipefail", "-c", "cat {} | wc"), true },
+        { WORDS("env", "X=1", "sh", "-c", "echo {key}"), true },
+        { WORDS("sudo", "sh", "-c", "echo {.}"), true },
+        { WORDS("ssh", "-p", "22", "host", "ls", "{}"), true },
+        { WORDS("su", "-c", "ls {}", "user"), true },
+        { WORDS("sh", "-c", "echo \"$1\"", "sh", "{}"), false },
+        { WORDS("sh", "-c", "echo \"$1\"", "sh"), false },
+        { WORDS("sh", "-c", "echo {seq} {%}"), false }, /* numbers */
+        { WORDS("sh", "{}"), false },                   /* a script's file */
+        { WORDS("sh", "-x", "script", "-c", "{}"), false },
+        { WORDS("ssh", "{}", "uptime"), false },
+        { WORDS("ssh", "-p", "{2}", "{1}", "uptime"), false },
+        { WORDS("echo", "sh", "-c", "{}"), false },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct template *template;
+        size_t count = 0;
+        while (cases[i].words[count])
+            count++;
+        assert_int_equal(template_new(&template, cases[i].words, count, &lines, true, NULL), 0);
+        if (template_nests_code(template) != cases[i].nested)
+            fail_msg("case %zu", i);
         template_free(template);
     }
 }
@@ -863,6 +904,7 @@ int main(void)
         cmocka_unit_test(test_scripts_do_not_see_our_parameters),
         cmocka_unit_test(test_no_value_runs_where_bash_would_evaluate_it),
         cmocka_unit_test(test_a_script_for_another_shell_is_noticed),
+        cmocka_unit_test(test_a_script_among_the_words_is_noticed),
         cmocka_unit_test(test_path_parts_of_fields),
         cmocka_unit_test(test_placeholders_of_other_tools_are_refused_with_what_is_meant),
         cmocka_unit_test(test_words_of_a_script_are_joined_by_blanks),
