@@ -58,7 +58,8 @@ enum task_state {
     TASK_NEW,
     TASK_WAITS,
     TASK_RUNS,
-    TASK_RETRIES,
+    TASK_RETRIES, /* between two attempts                                      */
+    TASK_RECORDS, /* it has run, but its row in the journal is not committed */
     TASK_ENDED,
     TASK_NOT_RUN,
     TASK_STATES
@@ -76,6 +77,7 @@ struct task {
     weir_time retry_at;
     int64_t attempts, cooled;
     weir_time queued_at, started_at, ended_at; /* of the last attempt; 0: none */
+    weir_time runs_since;                      /* in TASK_RUNS; the tallies' lock */
     enum outcome outcome;
     int status;                      /* as from waitpid; -1: it never ran */
     int exec_error;                  /* an errno: why it cannot run      */
@@ -177,6 +179,9 @@ void window_leave(struct engine *engine, size_t weight);
 /* As much is under way as may be; and whether that is so many tasks. */
 bool window_is_full(struct engine *engine);
 bool window_is_full_of(struct engine *engine, uint64_t tasks);
+
+/* All has been read that will be. */
+bool window_input_is_over(struct engine *engine);
 
 /* Nothing is under way, and the input is over. */
 bool window_is_closed(struct engine *engine);

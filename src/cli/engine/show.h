@@ -1,10 +1,9 @@
-/* The main thread's parts: signals and phases (loop.c), what is shown (show.c).
+/* What is shown while we run: a display, plain lines, or nothing.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_CLI_SHOW_H
 #define WR_CLI_SHOW_H
 
-#include "cli/engine/run.h"
-#include "cli/engine/tally.h"
+#include "cli/engine/picture.h"
 #include "cli/screen/term.h"
 
 /* The display, or plain lines, or nothing. */
@@ -15,9 +14,9 @@ struct show {
     bool closing; /* the last picture */
     struct term term;
     struct view_text text;
-    weir_time began, next, smoothed_at;
+    struct film film;
+    weir_time next;
     int64_t period_ns;
-    struct pace pace;
 };
 
 int show_open(struct show *show, struct engine *engine);

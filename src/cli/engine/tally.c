@@ -73,7 +73,7 @@ static struct tally *make(struct tallies *tallies, const char *key)
 {
     const struct engine_options *opt = tallies->engine->opt;
     struct tally *tally = calloc(1, sizeof(*tally));
-    const struct rule *limit;
+    const struct rule *limit, *rate;
 
     if (tally)
         tally->key = strdup(key);
@@ -85,7 +85,8 @@ static struct tally *make(struct tallies *tallies, const char *key)
     }
     limit = rules_find(&opt->rules, RULE_LIMIT, key);
     tally->limit = limit ? limit->count : opt->per_group;
-    tally->paced = rules_find(&opt->rules, RULE_RATE, key) != NULL;
+    rate = rules_find(&opt->rules, RULE_RATE, key);
+    tally->per_start_ns = rate ? rate->rate.period_ns / rate->rate.count : 0;
     wr_list_init(&tally->tasks);
     wr_list_init(&tally->idle);
     wr_list_append(&tallies->list, &tally->link);
@@ -134,15 +135,33 @@ static weir_task *move(struct task *task, enum task_state to)
     return handle;
 }
 
+/* Under the lock: what the group's commands took so far. */
+static void keep_time(struct tally *tally, struct task *task, enum task_state to, weir_time now)
+{
+    if (task->state == TASK_RUNS) {
+        tally->attempts++;
+        tally->busy_ns += now - task->runs_since;
+        tally->started_sum_ns -= task->runs_since;
+    }
+    if (to == TASK_RUNS) {
+        task->runs_since = now;
+        tally->started_sum_ns += now;
+        if (!tally->first_start)
+            tally->first_start = now;
+    }
+    if (to == TASK_ENDED)
+        tally->last_end = now;
+}
+
 void tally_moves(struct task *task, enum task_state to)
 {
     struct tallies *tallies = task->engine->tallies;
+    weir_time now = weir_now();
     weir_task *handle;
 
     wr_lock(&tallies->lock);
+    keep_time(task->tally, task, to, now);
     handle = move(task, to);
-    if (to == TASK_RUNS && !task->tally->first_start)
-        task->tally->first_start = weir_now();
     if (to == TASK_ENDED && outcome_is_failure(task->outcome))
         task->tally->failed++;
     wr_unlock(&tallies->lock);
@@ -183,12 +202,20 @@ void tally_leaves(struct task *task)
     wr_unlock(&tallies->lock);
 }
 
-void tallies_each(struct tallies *tallies, void (*see)(struct tally *tally, void *arg), void *arg)
+void tallies_hold(struct tallies *tallies)
 {
     wr_lock(&tallies->lock);
+}
+
+void tallies_let_go(struct tallies *tallies)
+{
+    wr_unlock(&tallies->lock);
+}
+
+void tallies_each(struct tallies *tallies, void (*see)(struct tally *tally, void *arg), void *arg)
+{
     wr_list_each(link, &tallies->list)
         see(WR_CONTAINER(link, struct tally, link), arg);
-    wr_unlock(&tallies->lock);
 }
 
 void tally_bad(struct tallies *tallies)
@@ -199,14 +226,9 @@ void tally_bad(struct tallies *tallies)
     wr_unlock(&tallies->lock);
 }
 
-struct tally_sums tallies_others(struct tallies *tallies)
+struct tally_sums tallies_others(const struct tallies *tallies)
 {
-    struct tally_sums others;
-
-    wr_lock(&tallies->lock);
-    others = tallies->others;
-    wr_unlock(&tallies->lock);
-    return others;
+    return tallies->others;
 }
 
 void tally_skips(struct tallies *tallies)

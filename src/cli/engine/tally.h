@@ -3,25 +3,25 @@
 #ifndef WR_CLI_TALLY_H
 #define WR_CLI_TALLY_H
 
+#include "cli/engine/forecast.h"
 #include "cli/engine/run.h"
 
-/* How fast tasks end: smoothed, and corrected for how short the time was that it was smoothed over. */
-struct pace {
-    double rate, weight;
-    uint64_t before;
-};
-
 /* Under the tallies' lock. Each task under way is in exactly one state:
- *     tasks in states WAITS, RUNS, RETRIES == in[WAITS] + in[RUNS] + in[RETRIES]
- *     length of `tasks` == in[WAITS]                                                              */
+ *     references == in[WAITS] + in[RUNS] + in[RETRIES] + in[RECORDS] + those told, but not printed
+ *     length of `tasks` == in[WAITS]
+ *     in[RUNS] <= -j, since a command that has ended leaves RUNS with its permit held              */
 struct tally {
     char *key;
     uint64_t in[TASK_STATES];
-    uint64_t failed;      /* of in[TASK_ENDED] */
-    struct wr_list tasks; /* those that wait, in order of submission                             */
-    int64_t limit;        /* 0: none of its own                                                  */
-    bool paced;
+    uint64_t failed;       /* of in[TASK_ENDED] */
+    struct wr_list tasks;  /* those that wait, in order of submission                             */
+    int64_t limit;         /* 0: none of its own                                                  */
+    int64_t per_start_ns;  /* of its pace: between two starts; 0: none                            */
     weir_time first_start; /* of a command of its; 0: none so far                              */
+    weir_time last_end;
+    uint64_t attempts;      /* that have ended                                                  */
+    int64_t busy_ns;        /* how long those took, together                                    */
+    int64_t started_sum_ns; /* of those that run: the sum of when they started                  */
     weir_time cools_until;
     struct pace pace;    /* the loop's                                                            */
     struct wr_list link; /* in the order of appearance                                          */
@@ -40,7 +40,7 @@ struct tally *tally_get(struct tallies *tallies, const char *key);
 void tally_submits(struct task *task);
 void tally_submitted(weir_task *task, void *arg);
 
-/* The task goes from its state to that one. */
+/* The task goes from its state to that one; it has ended with that outcome, if it goes there. */
 void tally_moves(struct task *task, enum task_state to);
 void tally_leaves(
     struct task *task); /* gives the reference back: the tally may be gone after this */
@@ -58,9 +58,13 @@ void tally_skips(struct tallies *tallies);
 struct tally_sums {
     uint64_t ended, failed, not_run, skipped;
 };
-struct tally_sums tallies_others(struct tallies *tallies);
+struct tally_sums tallies_others(const struct tallies *tallies); /* hold them */
 
-/* Calls `see` for each group in the order of appearance, under the lock. */
+/* Between these two nothing changes, so what is read there fits together. */
+void tallies_hold(struct tallies *tallies);
+void tallies_let_go(struct tallies *tallies);
+
+/* Calls `see` for each group in the order of appearance. Hold them. */
 void tallies_each(struct tallies *tallies, void (*see)(struct tally *tally, void *arg), void *arg);
 
 #endif

@@ -164,8 +164,8 @@ static void attempt(struct task *task, int64_t *cool_ns)
 static void count_end(struct task *task);
 static void record_and_tell(struct task *task);
 
-/* With permits held: so the next command of -j1 starts after this one was passed on, and outputs come in the order
- * in which commands ended. */
+/* With permits held: so the next command of -j1 starts after this one was passed on, outputs come in the order in
+ * which commands ended, and no more are counted as running than -j allows. */
 static void pass_on(struct task *task)
 {
     count_end(task);
@@ -201,10 +201,10 @@ static int body(void **value, void *arg)
     (void)value;
     wait_for_delay(task->engine);
     wait_for_gate(task->engine);
-    tally_moves(task, TASK_RUNS);
     task->again = false;
     if (atomic_load(&task->engine->phase) != PHASE_RUNNING || atomic_load(&task->engine->asked))
         return 0; /* with the outcome it had */
+    tally_moves(task, TASK_RUNS);
     task->attempts++;
     task->retry_at = 0;
     attempt(task, &cool_ns);
@@ -213,7 +213,9 @@ static int body(void **value, void *arg)
     task->again = try_again(task, cool_ns);
     settle_output(task);
     error = task->outcome == OUTCOME_DONE ? 0 : -1;
-    if (!task->again)
+    if (task->again)
+        tally_moves(task, TASK_RETRIES);
+    else
         pass_on(task);
     return error;
 }
@@ -234,7 +236,6 @@ static void settled(weir_task *handle, const weir_result *result, void *arg)
     } else if (!task->retry_at) {
         task_submit(task); /* its group cools down, and it waits there */
     } else {
-        tally_moves(task, TASK_RETRIES);
         retries_add(task->engine->retries, task);
         engine_wake(task->engine);
     }
@@ -387,10 +388,12 @@ static bool is_final(const struct task *task)
 
 static void record_and_tell(struct task *task)
 {
-    if (task->engine->journal && is_final(task))
-        journal_add(task->engine->journal, task, tell);
-    else
+    if (!task->engine->journal || !is_final(task)) {
         tell(task);
+        return;
+    }
+    tally_moves(task, TASK_RECORDS);
+    journal_add(task->engine->journal, task, tell);
 }
 
 void task_end(struct task *task)

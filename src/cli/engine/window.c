@@ -78,6 +78,16 @@ bool window_is_full_of(struct engine *engine, uint64_t tasks)
     return full;
 }
 
+bool window_input_is_over(struct engine *engine)
+{
+    bool over;
+
+    pthread_mutex_lock(&engine->window.lock);
+    over = engine->window.input_over;
+    pthread_mutex_unlock(&engine->window.lock);
+    return over;
+}
+
 bool window_is_closed(struct engine *engine)
 {
     bool closed;

@@ -1,0 +1,50 @@
+/* How fast tasks end, and how long the rest will take: pure, time is an argument.
+ *
+ * The rest takes as long as the rate so far says; but at least as long as the slowest group needs, whose own limit or
+ * pace does not let it go faster, however free the machine is. Without the second part many groups of different sizes
+ * look twice as fast as they are, since the small ones end first and leave their places empty.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_CLI_ENGINE_FORECAST_H
+#define WR_CLI_ENGINE_FORECAST_H
+
+#include <stdint.h>
+#include <weir.h>
+
+/* A rate: smoothed, so that three seconds fade a reading to half. `weight` says how much of a full one the readings
+ * make so far, so that the first ones do not begin from nothing. */
+struct pace {
+    double rate, weight;
+    uint64_t before; /* the count of the last reading */
+};
+
+/* `ended` tasks have ended in all, `ns` after the last reading; answers how many per second end lately. */
+double pace_read(struct pace *pace, uint64_t ended, int64_t ns);
+double pace_get(const struct pace *pace);
+
+/* What has been done so far. */
+struct progress {
+    uint64_t ended;
+    weir_time first_start, last_end;
+};
+
+/* How long `left` more tasks take if they end as those have that ended so far; -1: no telling. */
+int64_t forecast_by_rate(const struct progress *progress, uint64_t left, weir_time now);
+
+/* A group with a limit or a pace of its own. */
+struct own_limits {
+    uint64_t left;        /* tasks that have not ended                       */
+    uint64_t running;     /* of these                                        */
+    int64_t running_ns;   /* for how long those have run, together           */
+    uint64_t ended;       /* attempts of commands that have ended            */
+    int64_t busy_ns;      /* how long those ran, together                    */
+    int64_t limit;        /* commands at once; 0: none of its own            */
+    int64_t per_start_ns; /* its pace: time between two starts; 0: none      */
+};
+
+/* How long such a group takes at least; 0: no telling. */
+int64_t forecast_at_least(const struct own_limits *group);
+
+/* For people: whole seconds, rounded up, and never none. */
+int64_t forecast_seconds(int64_t ns);
+
+#endif
