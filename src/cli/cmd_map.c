@@ -78,9 +78,11 @@ static bool reads_terminal(const struct feed_options *opt)
 
 static int run(struct map_options *opt, struct feed *feed, int stop_fd)
 {
-    const struct source source = {
-        .next = feed_next, .position = feed_position, .size = feed_size(feed), .arg = feed
-    };
+    const struct source source = { .next = feed_next,
+                                   .position = feed_position,
+                                   .size = feed_size(feed),
+                                   .is_used_up = feed_is_used_up,
+                                   .arg = feed };
     struct file_id input[FILES_MAX];
     size_t inputs = 0;
     char *resolved;

@@ -15,14 +15,14 @@
 static void test_commands_know_their_group_number_slot_and_attempt(void)
 {
     assert_ran(MAP("x\ny\n", "-j1", "-g", "{}", "--", "sh", "-c",
-                   "echo $WEIR_KEY $WEIR_SEQ $WEIR_SLOT $WEIR_ATTEMPT {}"),
+                   "echo $WEIR_KEY $WEIR_SEQ $WEIR_SLOT $WEIR_ATTEMPT $1", "sh", "{}"),
                0, "x 1 1 1 x\ny 2 1 1 y\n", "");
 }
 
 static void test_a_weir_inside_weir_sets_its_own(void)
 {
     const struct ran *r = SCRIPT("a\n", "WEIR_KEY=outer WEIR_COOL_FD=9 weir map -- sh -c "
-                                        "'echo \"$WEIR_KEY,${WEIR_COOL_FD-unset} {}\"'");
+                                        "'echo \"$WEIR_KEY,${WEIR_COOL_FD-unset} $1\"' sh");
 
     assert_ran(r, 0, ",unset a\n", "");
 }
@@ -30,7 +30,7 @@ static void test_a_weir_inside_weir_sets_its_own(void)
 static void test_the_rest_of_the_environment_is_passed_on(void)
 {
     const struct ran *r = sound(command_run(&(struct command){
-        .argv = WORDS(WEIR_COMMAND, "map", "--", "sh", "-c", "echo $MINE {}"),
+        .argv = WORDS(WEIR_COMMAND, "map", "--", "sh", "-c", "echo $MINE $1", "sh", "{}"),
         .input = "a\n",
         .env = WORDS("MINE=yes"),
     }));
@@ -40,10 +40,11 @@ static void test_the_rest_of_the_environment_is_passed_on(void)
 
 static void test_commands_inherit_no_descriptor_of_ours(void)
 {
-    assert_ran(MAP("a\n", "--cool-code", "9", "--", "sh", "-c", "echo {} >&2; ls /proc/self/fd"), 0,
-               "0\n1\n2\n3\n4\n", "a\n"); /* 3 is the cool-down's, 4 is ls's own */
-    assert_ran(MAP("a\n", "--", "sh", "-c", "echo {} >&2; ls /proc/self/fd"), 0, "0\n1\n2\n3\n",
-               "a\n");
+    assert_ran(MAP("a\n", "--cool-code", "9", "--", "sh", "-c", "echo $1 >&2; ls /proc/self/fd",
+                   "sh", "{}"),
+               0, "0\n1\n2\n3\n4\n", "a\n"); /* 3 is the cool-down's, 4 is ls's own */
+    assert_ran(MAP("a\n", "--", "sh", "-c", "echo $1 >&2; ls /proc/self/fd", "sh", "{}"), 0,
+               "0\n1\n2\n3\n", "a\n");
 }
 
 /* Which a shell is started for, with all its words once more. */
@@ -73,7 +74,8 @@ static void test_too_few_descriptors_make_it_slower_only(void)
 
 static void test_each_command_leads_a_process_group(void)
 {
-    assert_ran(MAP("a\n", "--", "sh", "-c", "set -- $(cat /proc/$$/stat); [ $5 = $$ ] && echo {}"),
+    assert_ran(MAP("a\n", "--", "sh", "-c",
+                   "x=$1; set -- $(cat /proc/$$/stat); [ $5 = $$ ] && echo $x", "sh", "{}"),
                0, "a\n", "");
 }
 
@@ -159,7 +161,7 @@ static void test_success_is_zero(void)
 
 static void test_the_status_is_how_many_failed(void)
 {
-    assert_ran(MAP("0\n3\n0\n7\n3\n", "-j1", "--", "sh", "-c", "exit {}"), 3, "",
+    assert_ran(MAP("0\n3\n0\n7\n3\n", "-j1", "--", "sh", "-c", "exit $1", "sh", "{}"), 3, "",
                "weir: 3 of 5 failed; the first: task 2 exited with 3\n");
 }
 
@@ -240,7 +242,7 @@ static void test_who_ignores_term_is_killed_after_the_grace_with_all_it_started(
 {
     const struct ran *r =
         MAP("a\n", "--timeout", ample(), "--grace", "100ms", "--results", "deaf", "--", "sh", "-c",
-            "trap '' TERM; sleep 1000 & echo {}; sleep 1000; wait");
+            "trap '' TERM; sleep 1000 & echo $1; sleep 1000; wait", "sh", "{}");
     static struct results results;
 
     assert_status(r, 1);
@@ -254,7 +256,7 @@ static void test_who_ignores_term_is_killed_after_the_grace_with_all_it_started(
 static void test_what_a_command_wrote_before_its_timeout_is_printed(void)
 {
     const struct ran *r =
-        MAP("a\n", "--timeout", ample(), "--", "sh", "-c", "echo {}; exec sleep 1000");
+        MAP("a\n", "--timeout", ample(), "--", "sh", "-c", "echo $1; exec sleep 1000", "sh", "{}");
 
     assert_status(r, 1);
     assert_string_equal(r->out, "a\n");
@@ -262,8 +264,9 @@ static void test_what_a_command_wrote_before_its_timeout_is_printed(void)
 
 static void test_a_command_may_use_its_grace(void)
 {
-    const struct ran *r = MAP("a\n", "--timeout", ample(), "--grace", "1000s", "--", "sh", "-c",
-                              "trap 'echo bye {}; exit' TERM; while :; do sleep 0.01; done");
+    const struct ran *r =
+        MAP("a\n", "--timeout", ample(), "--grace", "1000s", "--", "sh", "-c",
+            "trap 'echo bye $1; exit' TERM; while :; do sleep 0.01; done", "sh", "{}");
 
     assert_status(r, 1);
     assert_string_equal(r->out, "bye a\n");
@@ -291,7 +294,7 @@ static void test_a_failed_command_is_tried_again(void)
     static struct results results;
 
     assert_ran(MAP("a\n", "--retries", "5", "--backoff", "1ms", "--results", "retries", "--", "sh",
-                   "-c", "echo {} $WEIR_ATTEMPT; [ $WEIR_ATTEMPT = 3 ]"),
+                   "-c", "echo $1 $WEIR_ATTEMPT; [ $WEIR_ATTEMPT = 3 ]", "sh", "{}"),
                0, "a 3\n", ""); /* what the last attempt wrote */
     read_results(&results, "retries");
     assert_number(&results, 1, "attempts", 3);
@@ -302,7 +305,7 @@ static void test_a_failed_command_is_tried_again(void)
 static void test_retries_are_so_many_and_no_more(void)
 {
     const struct ran *r = MAP("a\n", "--retries", "2", "--backoff", "1ms", "--", "sh", "-c",
-                              "echo $WEIR_ATTEMPT {}; exit 1");
+                              "echo $WEIR_ATTEMPT $1; exit 1", "sh", "{}");
 
     assert_status(r, 1);
     assert_string_equal(r->out, "3 a\n");
@@ -310,7 +313,7 @@ static void test_retries_are_so_many_and_no_more(void)
 
 static void test_without_retries_there_is_one_attempt(void)
 {
-    const struct ran *r = MAP("a\n", "--", "sh", "-c", "echo $WEIR_ATTEMPT {}; exit 1");
+    const struct ran *r = MAP("a\n", "--", "sh", "-c", "echo $WEIR_ATTEMPT $1; exit 1", "sh", "{}");
 
     assert_status(r, 1);
     assert_string_equal(r->out, "1 a\n");
@@ -341,14 +344,14 @@ static void test_backoff_doubles_up_to_its_maximum(void)
 static void test_others_run_while_one_waits_for_its_retry(void)
 {
     assert_ran(MAP("first\nsecond\n", "-j1", "--retries", "1", "--backoff", "200ms", "--", "sh",
-                   "-c", "[ {} = second ] || [ $WEIR_ATTEMPT = 2 ] && echo {}"),
+                   "-c", "[ $1 = second ] || [ $WEIR_ATTEMPT = 2 ] && echo $1", "sh", "{}"),
                0, "second\nfirst\n", "");
 }
 
 static void test_an_attempt_that_ran_out_of_time_is_tried_again(void)
 {
     assert_ran(MAP("a\n", "--timeout", ample(), "--retries", "1", "--backoff", "1ms", "--", "sh",
-                   "-c", "[ $WEIR_ATTEMPT = 2 ] || exec sleep 1000; echo {}"),
+                   "-c", "[ $WEIR_ATTEMPT = 2 ] || exec sleep 1000; echo $1", "sh", "{}"),
                0, "a\n", "");
 }
 
@@ -360,8 +363,9 @@ static void test_a_cool_code_pauses_the_group_for_as_long_as_the_command_says(vo
 
     assert_status(MAP("x 1\nx 2\ny 3\n", "-j1", "-g", "1", "--cool-code", "75", "--results", "cool",
                       "--", "sh", "-c",
-                      "date +%s.%N >>cool.{1}; [ {2} = 1 ] && [ $WEIR_ATTEMPT = 1 ] || exit 0; "
-                      "echo 400ms >&$WEIR_COOL_FD; exit 75"),
+                      "date +%s.%N >>cool.$1; [ $2 = 1 ] && [ $WEIR_ATTEMPT = 1 ] || exit 0; "
+                      "echo 400ms >&$WEIR_COOL_FD; exit 75",
+                      "sh", "{1}", "{2}"),
                   0);
     read_results(&results, "cool");
     assert_number(&results, 1, "attempts", 2);
@@ -393,8 +397,9 @@ static void test_a_short_cool_down_does_not_end_a_long_one(void)
     static struct results results;
 
     assert_status(MAP("1\n2\n", "-j2", "--cool-code", "75", "--results", "cool3", "--", "sh", "-c",
-                      "[ $WEIR_ATTEMPT = 1 ] || exit 0; [ {} = 1 ] && echo 1s >&3 && exit 75; "
-                      "sleep 0.3; echo 1ms >&3; exit 75"),
+                      "[ $WEIR_ATTEMPT = 1 ] || exit 0; [ $1 = 1 ] && echo 1s >&3 && exit 75; "
+                      "sleep 0.3; echo 1ms >&3; exit 75",
+                      "sh", "{}"),
                   0);
     read_results(&results, "cool3");
     assert_true(number(&results, 1, "started") - number(&results, 1, "queued") >= 0.99);
@@ -423,7 +428,7 @@ static void test_halt_soon_starts_nothing_more(void)
 {
     const struct ran *r =
         MAP("1\n2\n3\n4\n5\n6\n", "-j1", "-k", "--halt", "soon,fail=2", "--max-wait", "1", "--",
-            "sh", "-c", "echo {}; [ {} != 2 ] && [ {} != 3 ]");
+            "sh", "-c", "echo $1; [ $1 != 2 ] && [ $1 != 3 ]", "sh", "{}");
 
     assert_status(r, 2);
     assert_string_equal(r->out, "1\n2\n3\n");
@@ -434,8 +439,9 @@ static void test_halt_soon_lets_run_what_runs(void)
 {
     const struct ran *r =
         MAP("fail\nslow\n3\n4\n", "-j2", "--halt", "soon", "--results", "soon", "--", "sh", "-c",
-            "case {} in fail) until [ -e soon.runs ]; do :; done; exit 1;; "
-            "slow) touch soon.runs; sleep 0.2; echo slow;; *) echo {};; esac");
+            "case $1 in fail) until [ -e soon.runs ]; do :; done; exit 1;; "
+            "slow) touch soon.runs; sleep 0.2; echo slow;; *) echo $1;; esac",
+            "sh", "{}");
     static struct results results;
 
     assert_status(r, 1);
@@ -449,8 +455,9 @@ static void test_halt_now_ends_what_runs(void)
 {
     const struct ran *r =
         MAP("fail\n1000\n", "-j2", "--halt", "now,fail=1", "--results", "now", "--", "sh", "-c",
-            "if [ {} = fail ]; then until [ -e now.runs ]; do :; done; exit 1; fi; "
-            "touch now.runs; exec sleep {}");
+            "if [ $1 = fail ]; then until [ -e now.runs ]; do :; done; exit 1; fi; "
+            "touch now.runs; exec sleep $1",
+            "sh", "{}");
     static struct results results;
 
     assert_status(r, 1); /* the other did not fail: it was ended */
@@ -467,8 +474,9 @@ static void test_halt_now_kills_who_ignores_term(void)
 {
     const struct ran *r =
         MAP("fail\nx\n", "-j2", "--grace", "200ms", "--halt", "now", "--", "sh", "-c",
-            "if [ {} = fail ]; then until [ -e deaf.runs ]; do :; done; exit 1; fi; "
-            "trap '' TERM; sleep 1000 & touch deaf.runs; sleep 1000; wait");
+            "if [ $1 = fail ]; then until [ -e deaf.runs ]; do :; done; exit 1; fi; "
+            "trap '' TERM; sleep 1000 & touch deaf.runs; sleep 1000; wait",
+            "sh", "{}");
 
     assert_status(r, 1);
 }
@@ -478,8 +486,9 @@ static void test_halt_now_counts_nobody_who_obeys(void)
 {
     const struct ran *r =
         MAP("fail\n1\n2\n", "-j3", "--halt", "now", "--results", "obey", "--", "sh", "-c",
-            "if [ {} = fail ]; then until [ -e obey.1 ] && [ -e obey.2 ]; do :; done; exit 9; fi; "
-            "exec 2>/dev/null; trap 'exit 3' TERM; touch obey.{}; while :; do sleep 0.01; done");
+            "if [ $1 = fail ]; then until [ -e obey.1 ] && [ -e obey.2 ]; do :; done; exit 9; fi; "
+            "exec 2>/dev/null; trap 'exit 3' TERM; touch obey.$1; while :; do sleep 0.01; done",
+            "sh", "{}");
     static struct results results;
 
     assert_status(r, 1);
@@ -494,8 +503,9 @@ static void test_halt_now_counts_nobody_who_obeys(void)
 static void test_halt_at_a_share(void)
 {
     char *text = lines(50);
-    const struct ran *r = MAP(text, "-j1", "--max-wait", "1", "--halt", "soon,fail=50%", "--", "sh",
-                              "-c", "[ {} -le 4 ]"); /* 4 are fine, and 4 of 8 is half */
+    const struct ran *r =
+        MAP(text, "-j1", "--max-wait", "1", "--halt", "soon,fail=50%", "--", "sh", "-c",
+            "[ $1 -le 4 ]", "sh", "{}"); /* 4 are fine, and 4 of 8 is half */
 
     assert_status(r, 4);
     assert_contains(r->err, "weir: 4 of 8 failed; the first: task 5 exited with 1\n");
@@ -505,7 +515,7 @@ static void test_halt_at_a_share(void)
 static void test_halt_at_a_share_waits_for_three_failures(void)
 {
     const struct ran *r = MAP("1\n2\n3\n4\n", "-j1", "--max-wait", "1", "--halt", "soon,fail=1%",
-                              "--", "sh", "-c", "[ {} = 2 ]");
+                              "--", "sh", "-c", "[ $1 = 2 ]", "sh", "{}");
 
     assert_status(r, 3);
     assert_contains(r->err, "weir: 3 of 4 failed");
@@ -532,7 +542,7 @@ static void test_what_was_read_but_not_run_is_in_the_results(void)
 static void test_a_background_process_that_holds_the_pipe_does_not_hold_us(void)
 {
     const struct ran *r = command_run(&(struct command){
-        .argv = WORDS(WEIR_COMMAND, "map", "--", "sh", "-c", "sleep 1000 & echo {}"),
+        .argv = WORDS(WEIR_COMMAND, "map", "--", "sh", "-c", "sleep 1000 & echo $1", "sh", "{}"),
         .input = "a\nb\n",
         .leaves = true,
     });
@@ -545,7 +555,7 @@ static void test_a_background_process_that_holds_the_pipe_does_not_hold_us(void)
 static void test_a_command_that_closes_its_output_runs_on(void)
 {
     const struct ran *r =
-        MAP("a\n", "--", "sh", "-c", "echo {}; exec >&- 2>&-; sleep 0.1; touch closed");
+        MAP("a\n", "--", "sh", "-c", "echo $1; exec >&- 2>&-; sleep 0.1; touch closed", "sh", "{}");
 
     assert_ran(r, 0, "a\n", "");
     assert_non_null(scratch_read("closed"));
@@ -554,7 +564,7 @@ static void test_a_command_that_closes_its_output_runs_on(void)
 static void test_commands_do_not_outlive_a_weir_that_is_killed(void)
 {
     command_start(&(struct command){ .argv = WORDS(WEIR_COMMAND, "map", "-j2", "--", "sh", "-c",
-                                                   "sleep 1000 & touch kill.{}; wait"),
+                                                   "sleep 1000 & touch kill.$1; wait", "sh", "{}"),
                                      .input = "1\n2\n" });
     assert_true(scratch_await("kill.1", "") && scratch_await("kill.2", ""));
     kill(command_pid(), SIGKILL);
@@ -566,7 +576,7 @@ static void test_term_ends_what_runs(void)
     const struct ran *r;
 
     command_start(&(struct command){ .argv = WORDS(WEIR_COMMAND, "map", "-j1", "--", "sh", "-c",
-                                                   "touch term.{}; exec sleep 1000"),
+                                                   "touch term.$1; exec sleep 1000", "sh", "{}"),
                                      .input = "1\n2\n" });
     assert_true(scratch_await("term.1", ""));
     kill(command_pid(), SIGTERM);
@@ -578,11 +588,11 @@ static void test_the_first_interrupt_waits_for_what_runs(void)
 {
     const struct ran *r;
 
-    command_start(
-        &(struct command){ .argv = WORDS(WEIR_COMMAND, "map", "-j1", "--", "sh", "-c",
-                                         "touch int.{}; until [ -e go ]; do :; done; echo {}"),
-                           .input = "1\n2\n",
-                           .input_stays = true });
+    command_start(&(struct command){
+        .argv = WORDS(WEIR_COMMAND, "map", "-j1", "--", "sh", "-c",
+                      "touch int.$1; until [ -e go ]; do :; done; echo $1", "sh", "{}"),
+        .input = "1\n2\n",
+        .input_stays = true });
     assert_true(scratch_await("int.1", ""));
     kill(command_pid(), SIGINT);
     assert_true(command_await_message("starting no more commands"));

@@ -84,7 +84,8 @@ static void test_jobs_is_how_many_run_at_once(void)
 
     /* all three have to be there before any goes on */
     assert_ran(MAP("1\n2\n3\n", "-j3", "--", "sh", "-c",
-                   "touch at.{}; until [ -e at.1 ] && [ -e at.2 ] && [ -e at.3 ]; do :; done"),
+                   "touch at.$1; until [ -e at.1 ] && [ -e at.2 ] && [ -e at.3 ]; do :; done", "sh",
+                   "{}"),
                0, "", "");
     assert_status(MAP("1\n2\n3\n4\n", "--jobs", "1", "--results", "one", "--", "true"), 0);
     read_results(&results, "one");
@@ -97,7 +98,7 @@ static void test_jobs_may_be_a_share_of_the_cpus(void)
     if (system("taskset -c 0 true 2>&1") != 0)
         skip();
     assert_ran(SCRIPT("1\n2\n", "taskset -c 0 weir map -j 200% -- sh -c "
-                                "'touch cpu.{}; until [ -e cpu.1 ] && [ -e cpu.2 ]; do :; done'"),
+                                "'touch cpu.$1; until [ -e cpu.1 ] && [ -e cpu.2 ]; do :; done' sh"),
                0, "", "");
 }
 
@@ -105,7 +106,7 @@ static void test_jobs_are_by_default_as_many_as_cpus(void)
 {
     if (system("taskset -c 0 true 2>&1") != 0)
         skip();
-    assert_ran(SCRIPT("1\n2\n3\n", "taskset -c 0 weir map -k -- sh -c 'echo $WEIR_SLOT {}'"), 0,
+    assert_ran(SCRIPT("1\n2\n3\n", "taskset -c 0 weir map -k -- sh -c 'echo $WEIR_SLOT $1' sh"), 0,
                "1 1\n1 2\n1 3\n", "");
 }
 
@@ -125,7 +126,7 @@ static void test_per_group_limits_each_group(void)
 static void test_groups_run_beside_each_other(void)
 {
     assert_ran(MAP("a\nb\n", "-j2", "-J1", "-g1", "--", "sh", "-c",
-                   "touch side.{}; until [ -e side.a ] && [ -e side.b ]; do :; done"),
+                   "touch side.$1; until [ -e side.a ] && [ -e side.b ]; do :; done", "sh", "{}"),
                0, "", "");
 }
 
@@ -146,7 +147,7 @@ static void test_limit_is_for_groups_that_match_and_the_last_counts(void)
 static void test_a_limit_may_be_above_that_of_other_groups(void)
 {
     assert_ran(MAP("a 1\na 2\n", "-j2", "-J1", "-g1", "--limit", "a=2", "--", "sh", "-c",
-                   "touch up.{2}; until [ -e up.1 ] && [ -e up.2 ]; do :; done"),
+                   "touch up.$1; until [ -e up.1 ] && [ -e up.2 ]; do :; done", "sh", "{2}"),
                0, "", "");
 }
 
@@ -154,7 +155,7 @@ static void test_a_full_group_does_not_hold_up_others(void)
 {
     /* the first of a waits for b, which comes last */
     assert_ran(MAP("a 1\na 2\na 3\nb 4\n", "-j2", "-J1", "-g1", "--", "sh", "-c",
-                   "touch full.{2}; until [ -e full.4 ]; do :; done"),
+                   "touch full.$1; until [ -e full.4 ]; do :; done", "sh", "{2}"),
                0, "", "");
 }
 

@@ -411,7 +411,7 @@ static void test_nothing_is_appended_if_that_is_asked_for(void)
 
 static void test_without_stdin_a_command_reads_nothing(void)
 {
-    assert_ran(MAP("a\nb\n", "-k", "--", "sh", "-c", "cat; echo {}"), 0, "a\nb\n", "");
+    assert_ran(MAP("a\nb\n", "-k", "--", "sh", "-c", "cat; echo $1", "sh", "{}"), 0, "a\nb\n", "");
 }
 
 /* ---- files --------------------------------------------------------------------------------------- */

@@ -13,7 +13,7 @@ static void test_large_outputs_are_not_mixed(void)
 {
     enum { EACH = 300000 };
     const struct ran *r = MAP("a\nb\nc\nd\n", "-j4", "--", "sh", "-c",
-                              "yes {} | head -c 300000; yes {} | head -c 300000 >&2");
+                              "yes $1 | head -c 300000; yes $1 | head -c 300000 >&2", "sh", "{}");
     int changes[2] = { 0, 0 };
 
     assert_status(r, 0);
@@ -30,23 +30,35 @@ static void test_large_outputs_are_not_mixed(void)
 static void test_output_comes_when_a_command_has_ended(void)
 {
     command_start(&(struct command){
-        .argv = WORDS(WEIR_COMMAND, "map", "-j2", "--", "sh", "-c",
-                      "echo {}; [ {} = 2 ] || until [ -e ended.go ]; do :; done; echo {}"),
+        .argv =
+            WORDS(WEIR_COMMAND, "map", "-j2", "--", "sh", "-c",
+                  "echo $1; [ $1 = 2 ] || until [ -e ended.go ]; do :; done; echo $1", "sh", "{}"),
         .input = "1\n2\n" });
     assert_true(command_await_output("2\n2\n")); /* nothing of the first, which came before */
     scratch_write("ended.go", "x", 0);
     assert_ran(sound(command_finish()), 0, "2\n2\n1\n1\n", "");
 }
 
+/* A command's output is handed over before the next one may start. */
+static void test_one_at_a_time_prints_in_the_order_of_the_input(void)
+{
+    static const char script[] =
+        "seq 300 >numbers.in; weir map -j1 -a numbers.in -- " MAP_CHILD " say {} | "
+        "cmp - numbers.in && weir map -j1 --tag -a numbers.in -- " MAP_CHILD " say {} | "
+        "cut -f2 | cmp - numbers.in";
+
+    assert_ran(SCRIPT(NULL, script), 0, "", "");
+}
+
 static void test_errors_go_to_standard_error(void)
 {
-    assert_ran(MAP("a\n", "--", "sh", "-c", "echo out {}; echo err {} >&2"), 0, "out a\n",
-               "err a\n");
+    assert_ran(MAP("a\n", "--", "sh", "-c", "echo out $1; echo err $1 >&2", "sh", "{}"), 0,
+               "out a\n", "err a\n");
 }
 
 static void test_output_of_failed_commands_is_printed_too(void)
 {
-    const struct ran *r = MAP("a\n", "--", "sh", "-c", "echo {}; exit 1");
+    const struct ran *r = MAP("a\n", "--", "sh", "-c", "echo $1; exit 1", "sh", "{}");
 
     assert_status(r, 1);
     assert_string_equal(r->out, "a\n");
@@ -54,7 +66,8 @@ static void test_output_of_failed_commands_is_printed_too(void)
 
 static void test_bytes_are_printed_as_they_are(void)
 {
-    const struct ran *r = MAP("a\n", "--", "sh", "-c", "printf '\\000\\377\\n\\r\\033[0m'; : {}");
+    const struct ran *r =
+        MAP("a\n", "--", "sh", "-c", "printf '\\000\\377\\n\\r\\033[0m'; : $1", "sh", "{}");
 
     assert_status(r, 0);
     assert_int_equal(r->out_length, 8);
@@ -67,15 +80,16 @@ static void test_keep_order_prints_in_the_order_of_the_input(void)
 {
     assert_ran(
         MAP("1\n2\n3\n", "-j3", "--keep-order", "--", "sh", "-c",
-            "[ {} = 3 ] || until [ -e order.$(({} + 1)) ]; do :; done; touch order.{}; echo {}; "
-            "echo {} >&2"),
+            "[ $1 = 3 ] || until [ -e order.$(($1 + 1)) ]; do :; done; touch order.$1; echo $1; "
+            "echo $1 >&2",
+            "sh", "{}"),
         0, "1\n2\n3\n", "1\n2\n3\n"); /* they end as 3, 2, 1 */
 }
 
 static void test_keep_order_goes_past_those_that_failed_or_wrote_nothing(void)
 {
-    const struct ran *r =
-        MAP("1\n2\n3\n4\n", "-k", "--", "sh", "-c", "[ {} = 2 ] || echo {}; [ {} != 3 ]");
+    const struct ran *r = MAP("1\n2\n3\n4\n", "-k", "--", "sh", "-c",
+                              "[ $1 = 2 ] || echo $1; [ $1 != 3 ]", "sh", "{}");
 
     assert_status(r, 1);
     assert_string_equal(r->out, "1\n3\n4\n");
@@ -93,8 +107,9 @@ static void test_keep_order_goes_past_bad_input(void)
 
 static void test_tag_begins_each_line(void)
 {
-    assert_ran(MAP("x\n", "--tag", "--", "sh", "-c", "printf '1\\n\\n2'; echo e >&2; : {}"), 0,
-               "x\t1\nx\t\nx\t2", "x\te\n");
+    assert_ran(
+        MAP("x\n", "--tag", "--", "sh", "-c", "printf '1\\n\\n2'; echo e >&2; : $1", "sh", "{}"), 0,
+        "x\t1\nx\t\nx\t2", "x\te\n");
 }
 
 static void test_tag_is_the_group_if_there_are_groups(void)
@@ -119,7 +134,8 @@ static void test_tag_of_a_missing_field_is_bad_input(void)
 
 static void test_tag_of_a_large_output(void)
 {
-    const struct ran *r = MAP("x\n", "--tag", "--", "sh", "-c", "yes | head -n 100000; : {}");
+    const struct ran *r =
+        MAP("x\n", "--tag", "--", "sh", "-c", "yes | head -n 100000; : $1", "sh", "{}");
 
     assert_status(r, 0);
     assert_int_equal(r->out_length, 400000);
@@ -133,7 +149,8 @@ static void test_line_buffer_prints_lines_before_the_command_ends(void)
 {
     command_start(&(struct command){
         .argv = WORDS(WEIR_COMMAND, "map", "--line-buffer", "--", "sh", "-c",
-                      "echo one; printf tw; until [ -e line.go ]; do :; done; echo o; : {}"),
+                      "echo one; printf tw; until [ -e line.go ]; do :; done; echo o; : $1", "sh",
+                      "{}"),
         .input = "1\n" });
     assert_true(command_await_output("one\n"));
     scratch_write("line.go", "x", 0);
@@ -144,7 +161,7 @@ static void test_line_buffer_never_mixes_lines(void)
 {
     enum { EACH = 4000, WIDTH = 101 };
     const struct ran *r = MAP("a\nb\nc\nd\n", "-j4", "--line-buffer", "--", "sh", "-c",
-                              "yes $(printf '%0100d' 0 | tr 0 {}) | head -n 4000");
+                              "yes $(printf '%0100d' 0 | tr 0 $1) | head -n 4000", "sh", "{}");
     int seen[4] = { 0 };
 
     assert_status(r, 0);
@@ -161,7 +178,8 @@ static void test_line_buffer_never_mixes_lines(void)
 
 static void test_line_buffer_treats_errors_likewise(void)
 {
-    const struct ran *r = MAP("a\nb\n", "--line-buffer", "--tag", "--", "sh", "-c", "echo e{} >&2");
+    const struct ran *r =
+        MAP("a\nb\n", "--line-buffer", "--tag", "--", "sh", "-c", "echo e$1 >&2", "sh", "{}");
 
     assert_status(r, 0);
     assert_contains(r->err, "a\tea\n");
@@ -190,7 +208,7 @@ static void test_line_buffer_ends_with_its_last_line(void)
 
     for (int i = 0; i < 30; i++) {
         const struct ran *r = MAP("a\n", "--line-buffer", "--", "sh", "-c",
-                                  "head -c 200000 /dev/zero | tr '\\0' x; echo; : {}");
+                                  "head -c 200000 /dev/zero | tr '\\0' x; echo; : $1", "sh", "{}");
         assert_status(r, 0);
         assert_int_equal(r->out_length, 200001);
         assert_true(r->seconds < limit);
@@ -208,8 +226,9 @@ static void test_line_buffer_does_not_join_a_failed_attempt_to_the_next(void)
 
 static void test_files_take_the_outputs(void)
 {
-    assert_ran(MAP("a\nb\n", "--files", "outs", "--", "sh", "-c", "echo {}; echo e{} >&2"), 0, "",
-               "");
+    assert_ran(
+        MAP("a\nb\n", "--files", "outs", "--", "sh", "-c", "echo $1; echo e$1 >&2", "sh", "{}"), 0,
+        "", "");
     assert_string_equal(scratch_read("outs/1.out"), "a\n");
     assert_string_equal(scratch_read("outs/1.err"), "ea\n");
     assert_string_equal(scratch_read("outs/2.out"), "b\n");
@@ -239,21 +258,23 @@ static void test_results_tell_what_became_of_each(void)
 {
     static struct results results;
 
-    assert_status(
-        MAP("k 0\nk 3\n", "-j1", "-g1", "--results", "results", "--", "sh", "-c", "exit {2}"), 1);
+    assert_status(MAP("k 0\nk 3\n", "-j1", "-g1", "--results", "results", "--", "sh", "-c",
+                      "exit $1", "sh", "{2}"),
+                  1);
     read_results(&results, "results");
     assert_int_equal(results.count, 2);
     for (size_t i = 1; i <= 2; i++) {
         assert_string_equal(text_of(&results, i, "group"), "k");
         assert_string_equal(word_of(&results, i, 0), "sh");
-        assert_null(word_of(&results, i, 3));
+        assert_string_equal(word_of(&results, i, 4), i == 1 ? "0" : "3");
+        assert_null(word_of(&results, i, 5));
         assert_number(&results, i, "signal", -1);
         assert_number(&results, i, "attempts", 1);
         assert_true(number(&results, i, "queued") > 1e9);
         assert_true(number(&results, i, "queued") <= number(&results, i, "started"));
         assert_true(number(&results, i, "started") <= number(&results, i, "ended"));
     }
-    assert_string_equal(word_of(&results, 2, 2), "exit 3");
+    assert_string_equal(word_of(&results, 2, 2), "exit $1");
     assert_number(&results, 1, "exit", 0);
     assert_string_equal(text_of(&results, 1, "reason"), "done");
     assert_number(&results, 2, "exit", 3);
@@ -326,7 +347,7 @@ static void test_results_on_a_full_disk_are_an_error(void)
 static void test_a_full_disk_for_output_ends_the_run(void)
 {
     const struct ran *r = SCRIPT(
-        "1\n2\n", "weir map -j2 -- sh -c '[ {} = 1 ] || exec sleep 1000; echo {}' >/dev/full");
+        "1\n2\n", "weir map -j2 -- sh -c '[ $1 = 1 ] || exec sleep 1000; echo $1' sh >/dev/full");
 
     assert_status(r, 255);
     assert_contains(r->err, "weir: standard output: No space left on device; ending\n");
@@ -336,8 +357,8 @@ static void test_a_full_disk_for_output_ends_the_run(void)
 static void test_a_reader_that_goes_away_ends_the_run_without_a_word(void)
 {
     const struct ran *r =
-        SCRIPT("1\n2\n3\n", "weir map -j3 -- sh -c 'case {} in 3) exec sleep 1000;; "
-                            "2) until [ -e reader.gone ]; do :; done;; esac; echo {}' | "
+        SCRIPT("1\n2\n3\n", "weir map -j3 -- sh -c 'case $1 in 3) exec sleep 1000;; "
+                            "2) until [ -e reader.gone ]; do :; done;; esac; echo $1' sh | "
                             "{ head -1; exec <&-; touch reader.gone; }");
 
     assert_ran(r, 0, "1\n", "");
@@ -364,7 +385,7 @@ static void test_closed_standard_output_is_an_error_if_something_is_to_be_writte
 
 static void test_closed_standard_error_is_no_reason_to_hang(void)
 {
-    const struct ran *r = SCRIPT("a\n", "weir map -- sh -c 'echo {}; echo {} >&2' 2>&-");
+    const struct ran *r = SCRIPT("a\n", "weir map -- sh -c 'echo $1; echo $1 >&2' sh 2>&-");
 
     assert_true(r->status == 0 || r->status == 255);
     assert_string_equal(r->out, "a\n");
@@ -425,13 +446,13 @@ static void test_a_full_temporary_directory_ends_the_command_that_fills_it(void)
 static void test_nothing_is_left_in_the_temporary_directory(void)
 {
     mkdir(scratch("temporary"), 0777);
-    assert_status(
-        sound(command_run(&(struct command){
-            .argv = WORDS(WEIR_COMMAND, "map", "--", "sh", "-c", "yes | head -c 500000; : {}"),
-            .input = "1\n2\n",
-            .env = WORDS("TMPDIR=temporary"),
-        })),
-        0);
+    assert_status(sound(command_run(&(struct command){
+                      .argv = WORDS(WEIR_COMMAND, "map", "--", "sh", "-c",
+                                    "yes | head -c 500000; : $1", "sh", "{}"),
+                      .input = "1\n2\n",
+                      .env = WORDS("TMPDIR=temporary"),
+                  })),
+                  0);
     assert_int_equal(rmdir(scratch("temporary")), 0); /* it is empty */
 }
 
@@ -492,6 +513,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_large_outputs_are_not_mixed),
         TEST(test_output_comes_when_a_command_has_ended),
+        TEST(test_one_at_a_time_prints_in_the_order_of_the_input),
         TEST(test_errors_go_to_standard_error),
         TEST(test_output_of_failed_commands_is_printed_too),
         TEST(test_bytes_are_printed_as_they_are),

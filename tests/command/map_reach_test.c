@@ -3,6 +3,7 @@
 #include "command/command.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- values on the command line ------------------------------------------------------------------- */
@@ -177,10 +178,31 @@ static void test_commands_are_held_back_while_memory_is_short(void)
     assert_status(sound(command_finish()), 255);
 }
 
+/* A process that never sleeps is the load. */
+static void test_commands_are_held_back_while_others_run(void)
+{
+    pid_t busy = fork();
+
+    if (busy == 0)
+        for (;;)
+            ;
+    assert_true(busy > 0);
+    command_start(&(struct command){ .argv = WORDS(WEIR_COMMAND, "map", "--load", "1", "--progress",
+                                                   "always", "--", "touch", "load.ran"),
+                                     .input = "a\n" });
+    assert_true(
+        command_await_message("0 of 1 done, 0 failed, 0 running, 1 waiting, 0/s; held back: "));
+    assert_null(scratch_read("load.ran"));
+    kill(command_pid(), SIGTERM);
+    assert_status(sound(command_finish()), 255);
+    kill(busy, SIGKILL);
+    waitpid(busy, NULL, 0);
+}
+
 static void test_enough_successes_end_the_run(void)
 {
-    const struct ran *r =
-        MAP("1\n0\n0\n0\n", "-j1", "--halt", "now,success=2", "--", "sh", "-c", "exit {}");
+    const struct ran *r = MAP("1\n0\n0\n0\n", "-j1", "--halt", "now,success=2", "--", "sh", "-c",
+                              "exit $1", "sh", "{}");
 
     assert_status(r, 1);
     assert_contains(r->err, "weir: stopped early: 1 task was not run\n");
@@ -232,6 +254,7 @@ int main(void)
         TEST(test_variables_are_set_for_commands),
         TEST(test_how_many_at_once_may_come_from_a_file),
         TEST(test_commands_are_held_back_while_memory_is_short),
+        TEST(test_commands_are_held_back_while_others_run),
         TEST(test_enough_successes_end_the_run),
         TEST(test_a_command_that_takes_much_longer_than_others_is_ended),
         TEST(test_options_of_other_tools_are_answered),

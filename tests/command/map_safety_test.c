@@ -33,10 +33,10 @@ static void test_results_do_not_destroy_the_input(void)
 
 static void test_results_are_not_shared_by_two_runs(void)
 {
-    command_start(
-        &(struct command){ .argv = WORDS(WEIR_COMMAND, "map", "--results", "shared", "--", "sh",
-                                         "-c", "until [ -e shared.go ]; do sleep 0.01; done; : {}"),
-                           .input = "a\n" });
+    command_start(&(struct command){
+        .argv = WORDS(WEIR_COMMAND, "map", "--results", "shared", "--", "sh", "-c",
+                      "until [ -e shared.go ]; do sleep 0.01; done; : $1", "sh", "{}"),
+        .input = "a\n" });
     assert_true(scratch_await("shared", ""));
     assert_int_equal(system("cd \"$(dirname \"$0\")\" 2>/dev/null; :"), 0);
     {
@@ -52,8 +52,9 @@ static void test_results_are_not_shared_by_two_runs(void)
 static void test_a_result_is_there_when_its_output_is(void)
 {
     command_start(&(struct command){
-        .argv = WORDS(WEIR_COMMAND, "map", "-j1", "--results", "there", "--", "sh", "-c",
-                      "[ {} = 1 ] || until [ -e there.go ]; do sleep 0.01; done; echo {}"),
+        .argv =
+            WORDS(WEIR_COMMAND, "map", "-j1", "--results", "there", "--", "sh", "-c",
+                  "[ $1 = 1 ] || until [ -e there.go ]; do sleep 0.01; done; echo $1", "sh", "{}"),
         .input = "1\n2\n" });
     assert_true(command_await_output("1\n"));
     assert_contains(scratch_read("there"), "{\"seq\":1,"); /* and not a second later */
@@ -117,8 +118,7 @@ static void test_files_do_not_follow_links(void)
 
 static void test_a_directory_that_vanishes_is_not_blamed_on_the_command(void)
 {
-    const struct ran *r =
-        SCRIPT("a\nb\nc\n", "weir map -j1 --files gone -- sh -c 'rm -r gone; : {}'");
+    const struct ran *r = SCRIPT("a\nb\nc\n", "weir map -j1 --files gone -- sh -c 'rm -r gone' sh");
 
     assert_status(r, 255);
     assert_contains(r->err,
@@ -188,7 +188,7 @@ static int count_of_sleeps(const char *seconds)
 static void test_processes_that_left_their_session_are_ended_with_their_task(void)
 {
     const struct ran *r = MAP("a\n", "--timeout", "300ms", "--grace", "50ms", "--", "sh", "-c",
-                              "setsid sleep 4711.25 >/dev/null 2>&1 & sleep 60; : {}");
+                              "setsid sleep 4711.25 >/dev/null 2>&1 & sleep 60; : $1", "sh", "{}");
 
     assert_status(r, 1);
     assert_int_equal(count_of_sleeps("4711.25"), 0);
@@ -198,7 +198,8 @@ static void test_processes_that_left_their_session_do_not_outlive_weir(void)
 {
     command_start(&(struct command){
         .argv = WORDS(WEIR_COMMAND, "map", "--", "sh", "-c",
-                      "setsid sleep 4712.5 >/dev/null 2>&1 & touch session.began; sleep 60; : {}"),
+                      "setsid sleep 4712.5 >/dev/null 2>&1 & touch session.began; sleep 60; : $1",
+                      "sh", "{}"),
         .input = "a\n",
         .leaves = true });
     assert_true(scratch_await("session.began", ""));

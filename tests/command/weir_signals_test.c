@@ -6,10 +6,11 @@
 #include "support/seed.h"
 
 /* A command that starts another in the background, tells both numbers, and waits at the gate. */
-#define WITH_GRANDCHILD                                                                         \
-    "sh", "-c",                                                                                 \
-        "sh -c 'echo $$ >grand{}; read x <gate' & echo $$ >pid{}; read x <gate; echo done {}; " \
-        "wait"
+#define WITH_GRANDCHILD                                                                 \
+    "sh", "-c",                                                                         \
+        "sh -c 'echo $$ >grand$1; read x <gate' sh $1 & echo $$ >pid$1; read x <gate; " \
+        "echo done $1; wait",                                                           \
+        "sh", "{}"
 
 /* ---- help ---------------------------------------------------------------------------------------- */
 
@@ -162,10 +163,11 @@ static void test_who_ignores_term_is_killed_after_the_grace(void)
 
     unlink("pid1");
     numbers("in", 2);
-    pid = weir_start(
-        WEIR("map", "-j1", "--grace", "300ms", "--results", "results", "--", "sh", "-c",
-             "trap '' TERM; (sleep 1000; true) & echo $$ >pid{}; while :; do wait; done"),
-        "in", "out", "err");
+    pid =
+        weir_start(WEIR("map", "-j1", "--grace", "300ms", "--results", "results", "--", "sh", "-c",
+                        "trap '' TERM; (sleep 1000; true) & echo $$ >pid$1; while :; do wait; done",
+                        "sh", "{}"),
+                   "in", "out", "err");
     AWAIT_THAT(pid_in("pid1"));
     send_signal(pid, SIGINT);
     began = weir_now();
@@ -184,10 +186,11 @@ static void test_the_third_interrupt_kills_at_once(void)
 
     unlink("pid1");
     numbers("in", 2);
-    pid = weir_start(
-        WEIR("map", "-j1", "--grace", "1h", "--", "sh", "-c",
-             "trap '' TERM; (sleep 1000; true) & echo $$ >pid{}; while :; do wait; done"),
-        "in", "out", "err");
+    pid =
+        weir_start(WEIR("map", "-j1", "--grace", "1h", "--", "sh", "-c",
+                        "trap '' TERM; (sleep 1000; true) & echo $$ >pid$1; while :; do wait; done",
+                        "sh", "{}"),
+                   "in", "out", "err");
     AWAIT_THAT(pid_in("pid1"));
     send_signal(pid, SIGINT);
     send_signal(pid, SIGINT);
@@ -264,28 +267,53 @@ static void test_an_interrupt_ends_the_wait_for_input(void)
     int input = gate_new("slow");
 
     CHECK_EQUAL(write(input, "1\n", 2), 2);
-    interrupt_while_waiting(WEIR("map", "--", "sh", "-c", "echo $$ >pid1 # {}"), "slow", 255);
+    interrupt_while_waiting(WEIR("map", "--", "sh", "-c", "echo $$ >pid1 # $1", "sh", "{}"), "slow",
+                            255);
     close(input);
 }
 
 static void test_an_interrupt_ends_the_wait_for_a_start(void)
 {
     numbers("in", 3);
-    interrupt_while_waiting(WEIR("map", "--delay", "1h", "--", "sh", "-c", "echo $$ >pid1 # {}"),
-                            "in", 255);
-    interrupt_while_waiting(WEIR("map", "--rate", "1/h", "--", "sh", "-c", "echo $$ >pid1 # {}"),
-                            "in", 255);
+    interrupt_while_waiting(
+        WEIR("map", "--delay", "1h", "--", "sh", "-c", "echo $$ >pid1 # $1", "sh", "{}"), "in",
+        255);
+    interrupt_while_waiting(
+        WEIR("map", "--rate", "1/h", "--", "sh", "-c", "echo $$ >pid1 # $1", "sh", "{}"), "in",
+        255);
 }
 
 static void test_an_interrupt_ends_the_wait_for_another_attempt(void)
 {
     numbers("in", 1);
     interrupt_while_waiting(WEIR("map", "--retries", "3", "--backoff", "1h", "--backoff-max", "1h",
-                                 "--", "sh", "-c", "echo $$ >pid{}; exit 1"),
+                                 "--", "sh", "-c", "echo $$ >pid$1; exit 1", "sh", "{}"),
                             "in", 1);
     interrupt_while_waiting(WEIR("map", "--cool-code", "7", "--cool-down", "1h", "--", "sh", "-c",
-                                 "echo $$ >pid{}; exit 7"),
+                                 "echo $$ >pid$1; exit 7", "sh", "{}"),
                             "in", 1);
+}
+
+/* The reader waits for room, so it has not met the end of the file when the interrupt comes; but nothing is missing. */
+static void test_an_interrupt_takes_nothing_from_a_file_that_is_used_up(void)
+{
+    for (int status = 0; status < 2; status++) {
+        int gate = gate_new("gate");
+        pid_t pid;
+
+        unlink("pid1");
+        write_file("in", status ? "1\n" : "0\n");
+        pid = weir_start(WEIR("map", "-j1", "--max-wait", "0", "--", "sh", "-c",
+                              "echo $$ >pid1; read x <gate; exit $1", "sh"),
+                         "in", "out", "err");
+        AWAIT_THAT(pid_in("pid1"));
+        send_signal(pid, SIGINT);
+        AWAIT_THAT(count_of("err", "starting no more commands") == 1);
+        gate_open(gate, 1);
+        CHECK_EQUAL(weir_end(pid), status);
+        nothing_is_left();
+        close(gate);
+    }
 }
 
 /* Commands that end while the interrupt is taken ask for another attempt a moment too late. */
@@ -317,8 +345,8 @@ static void test_output_that_nobody_takes_cannot_keep_it(void)
 
     unlink("pid1");
     numbers("in", 3);
-    pid = weir_start(WEIR("map", "-j1", "--", "sh", "-c", "echo $$ >pid{}; seq 100000"), "in",
-                     "blocked", "err");
+    pid = weir_start(WEIR("map", "-j1", "--", "sh", "-c", "echo $$ >pid$1; seq 100000", "sh", "{}"),
+                     "in", "blocked", "err");
     AWAIT_THAT(pid_in("pid1"));
     AWAIT_THAT(is_gone(pid_in("pid1")));
     send_signal(pid, SIGINT);
@@ -338,7 +366,8 @@ static void test_output_that_nobody_takes_cannot_come_too_late(void)
     unlink("pid1");
     numbers("in", 1);
     pid = weir_start(WEIR("map", "-j1", "--", "sh", "-c",
-                          "trap '' TERM; seq 100000; echo $$ >pid{}; while :; do sleep 1000; done"),
+                          "trap '' TERM; seq 100000; echo $$ >pid$1; while :; do sleep 1000; done",
+                          "sh", "{}"),
                      "in", "blocked", "err");
     AWAIT_THAT(pid_in("pid1"));
     send_signal(pid, SIGINT);
@@ -354,12 +383,12 @@ static void test_output_that_nobody_takes_cannot_come_too_late(void)
 static void test_a_timeout_ends_whole_process_groups(void)
 {
     numbers("in", 4);
-    CHECK_EQUAL(
-        weir_run(WEIR("map", "-j4", "--timeout", ample(), "--grace", "100ms", "--results",
-                      "results", "--", "sh", "-c",
-                      "[ {} -gt 2 ] && trap '' TERM; (sleep 1000; true) & sleep 1000; wait"),
-                 "in"),
-        4);
+    CHECK_EQUAL(weir_run(WEIR("map", "-j4", "--timeout", ample(), "--grace", "100ms", "--results",
+                              "results", "--", "sh", "-c",
+                              "[ $1 -gt 2 ] && trap '' TERM; (sleep 1000; true) & sleep 1000; wait",
+                              "sh", "{}"),
+                         "in"),
+                4);
     CHECK_EQUAL(count_of("results", "\"timed_out\""), 4);
     CHECK_EQUAL(count_of("results", "\"signal\":15"), 2);
     nothing_is_left();
@@ -419,8 +448,9 @@ static void test_without_its_guardian_weir_goes_on(void)
 
     forget_pids();
     numbers("in", 3);
-    pid = weir_start(WEIR("map", "-j2", "--", "sh", "-c", "echo $$ >pid{}; read x <gate"), "in",
-                     "out", "err");
+    pid =
+        weir_start(WEIR("map", "-j2", "--", "sh", "-c", "echo $$ >pid$1; read x <gate", "sh", "{}"),
+                   "in", "out", "err");
     AWAIT_THAT(pid_in("pid1") && pid_in("pid2"));
     AWAIT_THAT((guardian = guardian_of(pid)) > 0);
     if (guardian > 0) /* 0 would be ourselves */
@@ -491,8 +521,9 @@ static void test_orphans_that_come_to_it_are_reaped(void)
 
     unlink("grand1");
     numbers("in", 1);
-    pid = start_as_subreaper(WEIR("map", "--", "sh", "-c",
-                                  "(sh -c 'echo $$ >grand{}; read x <orphans' &); read x <gate"));
+    pid = start_as_subreaper(
+        WEIR("map", "--", "sh", "-c",
+             "(sh -c 'echo $$ >grand$1; read x <orphans' sh $1 &); read x <gate", "sh", "{}"));
     AWAIT_THAT((orphan = pid_in("grand1")) > 0);
     AWAIT_THAT(process_state(orphan, &parent) && parent == pid);
     gate_open(orphans, 1);
@@ -580,9 +611,9 @@ static void test_interrupts_at_random_moments_leave_nothing(void)
 static void test_a_reader_that_goes_away_leaves_nothing(void)
 {
     const char *const argv[] = { "/bin/sh", "-c",
-                                 "seq 1000 | \"$0\" map -j4 -- sh -c 'echo {}; (sleep 1000; true) "
-                                 "& [ {} != 7 ] || sleep 1000; "
-                                 "kill -9 0' | head -n 1",
+                                 "seq 1000 | \"$0\" map -j4 -- sh -c 'echo $1; (sleep 1000; true) "
+                                 "& [ $1 != 7 ] || sleep 1000; "
+                                 "kill -9 0' sh | head -n 1",
                                  WEIR_COMMAND, NULL };
 
     numbers("in", 1);
@@ -612,7 +643,7 @@ static void test_weir_outlives_its_parent(void)
 {
     const char *const argv[] = {
         "/bin/sh", "-c",
-        "\"$0\" map -j2 -- sh -c 'echo $$ >pid{}; read x <gate; echo {}' <in & sleep 0",
+        "\"$0\" map -j2 -- sh -c 'echo $$ >pid$1; read x <gate; echo $1' sh <in & sleep 0",
         WEIR_COMMAND, NULL
     };
     int gate = gate_new("gate");
@@ -756,6 +787,7 @@ int main(void)
         TEST(test_an_interrupt_ends_the_wait_for_input),
         TEST(test_an_interrupt_ends_the_wait_for_a_start),
         TEST(test_an_interrupt_ends_the_wait_for_another_attempt),
+        TEST(test_an_interrupt_takes_nothing_from_a_file_that_is_used_up),
         TEST(test_no_retry_slips_through_an_interrupt),
         TEST(test_output_that_nobody_takes_cannot_keep_it),
         TEST(test_output_that_nobody_takes_cannot_come_too_late),

@@ -94,13 +94,29 @@ static void test_a_task_that_waits_for_a_job_names_the_option(void)
     terminal_start(&t, &usual, WEIR("map", "-j1", "--group-by", "1", "--", WAIT_AT_GATE));
     SEE_THAT(&t, is_raw(&t));
     type(&t, "w");
-    SEE(&t, "b: 1 wait; task 2: all jobs of -j are in use (1 of 1)");
+    SEE(&t, "b: 1 wait; task 2: as many run as -j allows (1 of 1)");
     gate_open(a, 1);
     gate_open(b, 1);
     CHECK_EQUAL(terminal_end(&t), 0);
     terminal_free(&t);
     close(a);
     close(b);
+}
+
+static void test_a_task_that_is_held_back_says_so(void)
+{
+    struct terminal t;
+
+    write_file("in", "a 1\na 2\na 3\n");
+    terminal_start(&t, &usual,
+                   WEIR("map", "-j2", "--group-by", "1", "--mem-free", "4000T", "--", "echo"));
+    SEE(&t, "held back: ");
+    SEE_THAT(&t, is_raw(&t));
+    type(&t, "w");
+    SEE(&t, "a: 3 wait; task 1: held_back (");
+    kill(t.weir, SIGTERM);
+    CHECK_EQUAL(terminal_end(&t), 255);
+    terminal_free(&t);
 }
 
 static void test_w_shows_what_waits_and_why_and_hides_it_again(void)
@@ -144,8 +160,9 @@ static void test_more_groups_than_rows_are_counted(void)
     for (int i = 0; i < 30; i++)
         sprintf(input + strlen(input), "group%d\n", i);
     write_file("in", input);
-    terminal_start(&t, &small,
-                   WEIR("map", "-j40", "--group-by", "1", "--", "sh", "-c", "read x <gate # {}"));
+    terminal_start(
+        &t, &small,
+        WEIR("map", "-j40", "--group-by", "1", "--", "sh", "-c", "read x <gate # $1", "sh", "{}"));
     SEE(&t, " 0/30   30 ");
     SEE(&t, "… and 24 more groups");
     CHECK_EQUAL(screen_find(t.screen, "group "), 0);
@@ -238,8 +255,9 @@ static void test_output_goes_above_the_display(void)
         sprintf(wanted + strlen(wanted), "line of %d\n", i);
     }
     write_file("in", input);
-    terminal_start(&t, &small,
-                   WEIR("map", "-j1", "--", "sh", "-c", "read x <gate; echo line of {}"));
+    terminal_start(
+        &t, &small,
+        WEIR("map", "-j1", "--", "sh", "-c", "read x <gate; echo line of $1", "sh", "{}"));
     for (int i = 1; i <= 30; i++) {
         char line[32];
         snprintf(line, sizeof(line), "line of %d", i);
@@ -262,7 +280,7 @@ static void test_output_without_a_newline_is_not_overwritten(void)
     write_file("in", "1\n2\n3\n");
     terminal_start(&t, &usual,
                    WEIR("map", "-j1", "-k", "--", "sh", "-c",
-                        "read x <gate; printf 'part {}'; printf 'error {}' >&2"));
+                        "read x <gate; printf \"part $1\"; printf \"error $1\" >&2", "sh", "{}"));
     SEE(&t, "0/3 done");
     for (int i = 1; i <= 3; i++) {
         char line[32];
@@ -322,7 +340,7 @@ static void test_only_the_terminal_is_drawn_on(void)
 
     write_file("in", "1\n2\n");
     terminal_start(&t, &into_file,
-                   WEIR("map", "-j1", "--", "sh", "-c", "read x <gate; echo to-{}"));
+                   WEIR("map", "-j1", "--", "sh", "-c", "read x <gate; echo to-$1", "sh", "{}"));
     SEE(&t, "0/2 done");
     gate_open(gate, 1);
     AWAIT_DOING(count_lines_of("out") == 1, pump(&t, 5)); /* only -k would keep the order */
@@ -452,7 +470,7 @@ static void run_some(struct terminal *t, const struct terminal_options *opt, con
     write_file("in", "1\n2\nbad\n");
     terminal_start(t, opt,
                    WEIR("map", "-j3", "--progress", progress, "--", "sh", "-c",
-                        "read x <gate; [ {} != bad ]"));
+                        "read x <gate; [ $1 != bad ]", "sh", "{}"));
     if (strcmp(progress, "never") != 0)
         SEE(t, "3 running");
     gate_open(gate, 3);
@@ -592,9 +610,11 @@ static void test_control_z_stops_everything_and_fg_goes_on(void)
     pid_t child[2], grandchild;
 
     write_file("in", "1\n2\n");
-    terminal_start(&t, &usual,
-                   WEIR("map", "-j2", "--", "sh", "-c",
-                        "(sh -c 'echo $$ >grand{}; read x <gate'; true) & echo $$ >pid{}; wait"));
+    terminal_start(
+        &t, &usual,
+        WEIR("map", "-j2", "--", "sh", "-c",
+             "(sh -c 'echo $$ >grand$1; read x <gate' sh $1; true) & echo $$ >pid$1; wait", "sh",
+             "{}"));
     AWAIT_DOING(pid_in("pid1") && pid_in("pid2") && pid_in("grand1") && pid_in("grand2"),
                 pump(&t, 5));
     child[0] = pid_in("pid1");
@@ -676,8 +696,9 @@ static void test_control_z_while_commands_are_being_started(void)
         fputs("1\n", in);
     assert_int_equal(fclose(in), 0);
     make_maze();
-    terminal_start(&t, &usual,
-                   WEIR("map", "-j8", "--cwd", "maze0", "--", "sh", "-c", "echo {} >>ran"));
+    terminal_start(
+        &t, &usual,
+        WEIR("map", "-j8", "--cwd", "maze0", "--", "sh", "-c", "echo $1 >>ran", "sh", "{}"));
     AWAIT_DOING(size_of("maze0/ran") > 0, pump(&t, 5));
     for (int round = 0; round < 5; round++) {
         long size;
@@ -706,7 +727,7 @@ static void start_and_stop_for_long(struct terminal *t, const char *timeout, int
     write_file("in", "1\n2\n");
     terminal_start(t, &usual,
                    WEIR("map", "-j2", "--timeout", timeout, "--results", "results", "--", "sh",
-                        "-c", "echo $$ >pid{}; read x <gate"));
+                        "-c", "echo $$ >pid$1; read x <gate", "sh", "{}"));
     AWAIT_DOING(pid_in("pid1") && pid_in("pid2"), pump(t, 5));
     SEE_THAT(t, is_raw(t));
     type(t, "\032");
@@ -760,7 +781,8 @@ static void test_control_z_without_a_shell_stops_nothing(void)
     assert_true(pid >= 0);
     if (pid == 0) {
         redirect(0, "in");
-        execl(WEIR_COMMAND, "weir", "map", "--", "sh", "-c", "echo $$ >pid{}; read x <gate", NULL);
+        execl(WEIR_COMMAND, "weir", "map", "--", "sh", "-c", "echo $$ >pid$1; read x <gate", "sh",
+              NULL);
         _exit(127);
     }
     fcntl(master, F_SETFD, FD_CLOEXEC);
@@ -781,7 +803,8 @@ static void test_in_the_background_it_is_not_stopped(void)
 
     behind.background = true;
     write_file("in", "1\n2\n");
-    terminal_start(&t, &behind, WEIR("map", "-j1", "--", "sh", "-c", "read x <gate; echo out-{}"));
+    terminal_start(&t, &behind,
+                   WEIR("map", "-j1", "--", "sh", "-c", "read x <gate; echo out-$1", "sh", "{}"));
     SEE(&t, "0/2 done");
     CHECK(!is_raw(&t));
     CHECK(!shows(&t, "w: "));
@@ -802,7 +825,8 @@ static void test_a_terminal_as_input_is_left_alone(void)
     struct terminal t;
 
     typed.in = NULL;
-    terminal_start(&t, &typed, WEIR("map", "-j1", "--", "sh", "-c", "echo got-{}; read x <gate"));
+    terminal_start(&t, &typed,
+                   WEIR("map", "-j1", "--", "sh", "-c", "echo got-$1; read x <gate", "sh", "{}"));
     type(&t, "w1\n");
     gate_open(gate, 1);
     SEE(&t, "got-w1");
@@ -829,7 +853,8 @@ static void test_a_terminal_that_is_gone_costs_nothing(void)
     int64_t ms;
 
     write_file("in", "1\n2\n");
-    terminal_start(&t, &gone, WEIR("map", "-j1", "-k", "--", "sh", "-c", "read x <gate; echo {}"));
+    terminal_start(&t, &gone,
+                   WEIR("map", "-j1", "-k", "--", "sh", "-c", "read x <gate; echo $1", "sh", "{}"));
     SEE(&t, "0/2 done");
     close(t.master);
     nanosleep(&(struct timespec){ .tv_nsec = 500000000 }, NULL); /* for a CPU to be taken */
@@ -897,6 +922,7 @@ int main(void)
         TEST(test_bars_show_what_ended_failed_runs_and_waits),
         TEST(test_without_groups_there_is_one_bar),
         TEST(test_a_task_that_waits_for_a_job_names_the_option),
+        TEST(test_a_task_that_is_held_back_says_so),
         TEST(test_w_shows_what_waits_and_why_and_hides_it_again),
         TEST(test_more_groups_than_rows_are_counted),
         TEST(test_groups_that_run_are_among_those_shown),

@@ -69,6 +69,8 @@ struct source {
     /* Bytes of the input that the plans so far took, of `size`; 0: not known. */
     uint64_t (*position)(void *arg);
     int64_t size;
+    /* Whether all of the input is known to have become plans, though `next` has not said so yet. */
+    bool (*is_used_up)(void *arg);
     void *arg;
 };
 

@@ -6,6 +6,7 @@
 #include "cli/opt/refuse.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +15,15 @@
 enum { LOOK_MS = 250 };
 
 /* The beginning of a file of /proc; false: it cannot be read. */
-static bool read_text(char *out, size_t size, const char *path)
+static bool read_text(char *out, size_t size, const struct gate_limits *limits, const char *name)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, out, size - 1);
+    char path[PATH_MAX];
+    ssize_t n;
+    int fd;
 
+    snprintf(path, sizeof(path), "%s/%s", limits->proc ? limits->proc : "/proc", name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    n = fd < 0 ? -1 : read(fd, out, size - 1);
     if (fd >= 0)
         close(fd);
     out[n > 0 ? n : 0] = 0;
@@ -26,24 +31,24 @@ static bool read_text(char *out, size_t size, const char *path)
 }
 
 /* Processes that run or want to, without the thread that asks. */
-static bool load_now(double *out)
+static bool load_now(double *out, const struct gate_limits *limits)
 {
     char text[200];
     double unused;
     int running;
 
-    if (!read_text(text, sizeof(text), "/proc/loadavg") ||
+    if (!read_text(text, sizeof(text), limits, "loadavg") ||
         sscanf(text, "%lf %lf %lf %d", &unused, &unused, &unused, &running) != 4)
         return false;
     *out = running > 1 ? running - 1 : 0;
     return true;
 }
 
-static bool memory_now(int64_t *out)
+static bool memory_now(int64_t *out, const struct gate_limits *limits)
 {
     char text[4096];
     const char *at =
-        read_text(text, sizeof(text), "/proc/meminfo") ? strstr(text, "MemAvailable:") : NULL;
+        read_text(text, sizeof(text), limits, "meminfo") ? strstr(text, "MemAvailable:") : NULL;
 
     if (!at)
         return false;
@@ -52,13 +57,13 @@ static bool memory_now(int64_t *out)
 }
 
 /* Share of the last ten seconds in which some task stalled. */
-static bool pressure_now(double *out, const char *of)
+static bool pressure_now(double *out, const struct gate_limits *limits)
 {
-    char path[40], text[400];
+    char name[40], text[400];
     const char *at;
 
-    snprintf(path, sizeof(path), "/proc/pressure/%.16s", of);
-    at = read_text(text, sizeof(text), path) ? strstr(text, "avg10=") : NULL;
+    snprintf(name, sizeof(name), "pressure/%.16s", limits->pressure_of);
+    at = read_text(text, sizeof(text), limits, name) ? strstr(text, "avg10=") : NULL;
     if (at)
         *out = strtod(at + strlen("avg10="), NULL);
     return at != NULL;
@@ -69,11 +74,11 @@ int gate_check(const struct gate_limits *limits, weir_message *message)
     double number;
     int64_t bytes;
 
-    if (limits->load > 0 && !load_now(&number))
+    if (limits->load > 0 && !load_now(&number, limits))
         return refuse(message, "--load: /proc/loadavg cannot be read on this machine");
-    if (limits->memory > 0 && !memory_now(&bytes))
+    if (limits->memory > 0 && !memory_now(&bytes, limits))
         return refuse(message, "--mem-free: /proc/meminfo cannot be read on this machine");
-    if (limits->pressure > 0 && !pressure_now(&number, limits->pressure_of))
+    if (limits->pressure > 0 && !pressure_now(&number, limits))
         return refuse(message,
                       "--pressure: /proc/pressure/%s cannot be read: this kernel does not measure "
                       "pressure (PSI)",
@@ -90,17 +95,16 @@ static void look(struct gate *gate)
     char free[16], wanted[16];
 
     gate->closed = true;
-    if (limits->load > 0 && load_now(&number) && number >= limits->load) {
-        snprintf(gate->why, sizeof(gate->why), "held back: %.0f processes run (--load %g)", number,
+    if (limits->load > 0 && load_now(&number, limits) && number >= limits->load) {
+        snprintf(gate->why, sizeof(gate->why), "%.0f processes run (--load %g)", number,
                  limits->load);
-    } else if (limits->memory > 0 && memory_now(&bytes) && bytes < limits->memory) {
+    } else if (limits->memory > 0 && memory_now(&bytes, limits) && bytes < limits->memory) {
         quantity_show_bytes(free, bytes);
         quantity_show_bytes(wanted, limits->memory);
-        snprintf(gate->why, sizeof(gate->why), "held back: %s of memory free (--mem-free %s)", free,
-                 wanted);
-    } else if (limits->pressure > 0 && pressure_now(&number, limits->pressure_of) &&
+        snprintf(gate->why, sizeof(gate->why), "%s of memory free (--mem-free %s)", free, wanted);
+    } else if (limits->pressure > 0 && pressure_now(&number, limits) &&
                number >= limits->pressure) {
-        snprintf(gate->why, sizeof(gate->why), "held back: %s pressure is %.0f%% (--pressure %g%%)",
+        snprintf(gate->why, sizeof(gate->why), "%s pressure is %.0f%% (--pressure %g%%)",
                  limits->pressure_of, number, limits->pressure);
     } else {
         gate->closed = false;

@@ -14,6 +14,7 @@ struct gate_limits {
     int64_t memory;          /* bytes that must be available; 0: no limit        */
     double pressure;         /* per cent of time that tasks stalled; 0: no limit */
     const char *pressure_of; /* "cpu", "memory" or "io"                          */
+    const char *proc;        /* where the kernel tells; NULL: /proc               */
 };
 
 struct gate {
@@ -30,7 +31,7 @@ int gate_check(const struct gate_limits *limits, weir_message *message);
 /* Whether commands are held back now; looks at the machine a few times a second at most. */
 bool gate_is_closed(struct gate *gate);
 
-/* Why, as it was found last; false: nothing is held back. */
+/* Why, as it was found last: "3 processes run (--load 2)"; false: nothing is held back. */
 bool gate_why(struct gate *gate, char *text, size_t size);
 
 #endif

@@ -403,13 +403,23 @@ static bool order_holds_up(struct loop *loop)
     return true;
 }
 
+/* --load and the like. */
+static bool gate_holds_back(struct loop *loop)
+{
+    char why[100];
+
+    if (!gate_why(&loop->engine->gate, why, sizeof(why)))
+        return false;
+    snprintf(loop->phase, sizeof(loop->phase), "held back: %s", why);
+    return true;
+}
+
 static const char *phase_text(struct loop *loop)
 {
     weir_executor_stats stats = { .size = sizeof(stats) };
     int phase = atomic_load(&loop->engine->phase);
 
-    if (phase == PHASE_RUNNING &&
-        (gate_why(&loop->engine->gate, loop->phase, sizeof(loop->phase)) || order_holds_up(loop)))
+    if (phase == PHASE_RUNNING && (gate_holds_back(loop) || order_holds_up(loop)))
         return loop->phase;
     if (phase == PHASE_RUNNING || weir_executor_stats_get(&stats, loop->engine->executor) < 0)
         return NULL;

@@ -203,6 +203,8 @@ static void *run(void *arg)
 
     while (window_wait(engine) && take_one(engine))
         wait_for_printer(engine);
+    if (engine->source->is_used_up(engine->source->arg)) /* we stopped before it could say so */
+        atomic_store(&engine->totals.all_read, true);
     pthread_mutex_lock(&engine->window.lock);
     engine->window.input_over = true;
     pthread_mutex_unlock(&engine->window.lock);

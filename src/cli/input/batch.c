@@ -315,3 +315,8 @@ int batches_take(struct plan *out, struct batches *batches, bool all)
         plan_fini(out);
     return rc ? rc : 1;
 }
+
+bool batches_are_empty(const struct batches *batches)
+{
+    return wr_list_empty(&batches->open) && wr_list_empty(&batches->ready);
+}

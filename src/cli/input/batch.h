@@ -21,4 +21,7 @@ int batches_add(struct batches *batches, struct plan *plan);
 /* Takes out a batch that is complete; with `all`, any. 1, and *out is its plan; 0: there is none; WEIR_ENOMEM. */
 int batches_take(struct plan *out, struct batches *batches, bool all);
 
+/* None is left, complete or not. */
+bool batches_are_empty(const struct batches *batches);
+
 #endif

@@ -193,6 +193,14 @@ uint64_t feed_position(void *arg)
     return records_position(((struct feed *)arg)->records);
 }
 
+bool feed_is_used_up(void *arg)
+{
+    const struct feed *feed = arg;
+
+    return records_are_used_up(feed->records) &&
+           (!feed->batches || batches_are_empty(feed->batches));
+}
+
 int64_t feed_size(const struct feed *feed)
 {
     return records_size(feed->records);

@@ -43,6 +43,7 @@ void feed_free(struct feed *feed);
 /* As struct source has it (engine/engine.h). */
 int feed_next(struct plan *out, void *feed, uint64_t seq, weir_message *message);
 uint64_t feed_position(void *feed);
+bool feed_is_used_up(void *feed);
 
 /* Bytes of the input, or tasks from lists; 0: not known. */
 int64_t feed_size(const struct feed *feed);

@@ -333,6 +333,14 @@ int64_t records_size(const struct records *records)
     return size;
 }
 
+bool records_are_used_up(const struct records *records)
+{
+    int64_t size = records_size(records);
+
+    return size > 0 && records_position(records) >= (uint64_t)size &&
+           records->served == records->shuffled_count;
+}
+
 int records_input(const struct records *records, size_t index, uint64_t *device, uint64_t *inode)
 {
     if (index >= records->inputs)

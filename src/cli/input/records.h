@@ -21,6 +21,10 @@ bool records_are_none(const struct records *records);
 
 uint64_t records_position(const struct records *records);
 int64_t records_size(const struct records *records);
+
+/* All were taken, as far as that is known without reading: never of a pipe. */
+bool records_are_used_up(const struct records *records);
+
 int records_input(const struct records *records, size_t index, uint64_t *device, uint64_t *inode);
 
 #endif
