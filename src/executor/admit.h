@@ -68,16 +68,13 @@ static inline bool wr_admit_freely(struct wr_sums *s)
     return true;
 }
 
-/* One is over and the next, both of cost 1, takes its permits: the common case, in which nothing is in the way. False:
- * ask wr_hand_over. */
-static inline bool wr_hand_over_freely(struct wr_sums *s)
+/* Whether one that is over may be followed by the next, both of cost 1, with its permits, and nothing is counted but by the
+ * group: the common case. False: ask wr_hand_over. */
+static inline bool wr_may_follow(const struct wr_sums *s)
 {
-    if (s->closed || s->counted || (uint64_t)s->running + s->carried > s->limit ||
-        (uint64_t)s->inflight + s->carried > s->inflight_max)
-        return false;
-    s->queued--;
-    s->queued_cost--;
-    return true;
+    return !s->closed && !s->counted && s->queue_max == WR_INF &&
+           (uint64_t)s->running + s->carried <= s->limit &&
+           (uint64_t)s->inflight + s->carried <= s->inflight_max;
 }
 
 /* One more wants in: takes a place and answers NONE, or takes nothing and answers why not. */

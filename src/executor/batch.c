@@ -82,7 +82,7 @@ static bool has_returned(struct weir_task *task)
 {
     bool returned;
 
-    wr_lock(&task->group->lock);
+    wr_group_lock(task->group);
     returned = !wr_phase_has_body(wr_task_phase(task));
     wr_unlock(&task->group->lock);
     return returned;

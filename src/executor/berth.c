@@ -244,7 +244,7 @@ static void call(struct weir_executor *ex, struct weir_group *group)
 {
     bool wake;
 
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     WR_ASSERT(group->berth == WR_BERTH_AWAITED);
     group->berth = WR_BERTH_KEPT;
     close_gate(group, false);
@@ -272,7 +272,7 @@ static bool let_go(struct weir_group *group)
 {
     bool wake = false;
 
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     if (group->berth == WR_BERTH_KEPT && wr_domain_keeps_in_vain(group)) {
         keep_no_more(group);
         pass_on(group->executor);

@@ -65,7 +65,7 @@ static bool keeps_thread(struct weir_group *group, uint32_t arg)
     bool keeps;
 
     (void)arg;
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     keeps = group->berth == WR_BERTH_KEPT;
     wr_unlock(&group->lock);
     return keeps;
@@ -87,7 +87,7 @@ static bool has_a_turn_to_come(struct weir_group *group, uint32_t arg)
     bool has;
 
     (void)arg;
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     has = group->turn_left && group->sums.queued && wr_gates_open_at(group);
     wr_unlock(&group->lock);
     return has;
@@ -104,7 +104,7 @@ static bool owed_may_come(const struct wr_need *need)
     if (wr_load(&ex->root.held, seq_cst) > need->node->stuck || thread_comes_free(ex) ||
         count_groups(ex, has_a_turn_to_come, 0))
         return true;
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     owed = wr_permits_owed_first(group);
     wr_unlock(&group->lock);
     return need->node->stuck + owed <= need->limit;
@@ -125,8 +125,8 @@ static void look_at_path(struct wr_outlook *outlook, struct weir_group *group, u
         return; /* what waits there is being refused */
     if (limit < cost || wr_load(&ex->root.inflight_max, relaxed) < cost)
         return; /* a limit was lowered: that is no circle, it waits until the limit is raised */
-    if (limit != WR_INF && group->waits.holders)
-        wr_outlook_need(outlook, &group->waits, cost, limit, "a permit");
+    if (limit != WR_INF && group->waits)
+        wr_outlook_need(outlook, group->waits, cost, limit, "a permit");
     limit = wr_load(&ex->root.inflight_max, relaxed);
     if (limit != WR_INF)
         wr_outlook_need(outlook, node, cost, limit, "a permit");
@@ -143,7 +143,7 @@ static void look_at_first(struct wr_outlook *outlook, struct weir_group *group)
 {
     const uint64_t *first;
 
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     first = wr_group_first(group);
     if (first && !wr_is_timed_at(first))
         look_at_path(outlook, group, wr_cost_at(first));
@@ -161,7 +161,7 @@ static bool keeps_in_vain(struct weir_group *group, uint32_t arg)
         return false;
     look_at_first(&outlook, group);
     for (uint32_t i = 0; i < outlook.count; i++)
-        if (outlook.need[i].node != &group->waits && outlook.need[i].served != slot_may_come &&
+        if (outlook.need[i].node != group->waits && outlook.need[i].served != slot_may_come &&
             !wr_need_is_served(&outlook.need[i]))
             return true;
     return false;
@@ -198,7 +198,7 @@ static bool has_a_start_to_come(struct weir_group *group, uint32_t arg)
     uint32_t queued;
 
     (void)arg;
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     queued = group->sums.queued;
     wr_unlock(&group->lock);
     look_at_first(&outlook, group);
@@ -237,7 +237,7 @@ static bool slot_may_come(const struct wr_need *need)
     struct wr_hopes hopes;
     bool may;
 
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     may = wr_domain_may_get_slot(group, &hopes);
     wr_unlock(&group->lock);
     return may || any_domain(group->executor, hopes.lenders, lends_some_time) ||
@@ -264,7 +264,7 @@ static void look_at_task(struct wr_outlook *outlook, struct weir_task *task)
         return;
     }
 
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     phase = wr_task_word(task) & WR_PHASE_MASK;
     if (wr_task_outcome(task) != WEIR_UNSETTLED)
         ; /* it is being told */
@@ -293,7 +293,7 @@ static bool starts_without_place(struct weir_group *group, uint32_t cost)
     struct wr_outlook outlook = { 0 };
     bool queued, may;
 
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     queued = group->sums.queued > 0;
     look_at_path(&outlook, group, cost);
     wr_unlock(&group->lock);
@@ -330,7 +330,7 @@ static void look_at_room(struct wr_outlook *outlook, const struct wr_nested_wait
         wr_outlook_ask(outlook, node, cost, 0, "a place", domain_room_may_come, group);
         return;
     }
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     first = wr_group_first(group);
     if (wr_is_full(&group->sums, cost) && (!first || !wr_is_timed_at(first)))
         look_at_path(outlook, group, first ? wr_cost_at(first) : cost);
@@ -343,7 +343,7 @@ static bool has_deadline(struct weir_task *task)
 
     if (!wr_task_watched(task))
         return false;
-    wr_lock(&task->group->lock);
+    wr_group_lock(task->group);
     armed = wr_watch_is_armed(task);
     wr_unlock(&task->group->lock);
     return armed;
@@ -450,7 +450,7 @@ static struct weir_group *heir_of(struct weir_group *group)
 {
     struct weir_group *heir;
 
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     heir = wr_group_heir(group);
     wr_unlock(&group->lock);
     return heir;
@@ -497,6 +497,29 @@ static void hold_executor(struct wr_wait *wait, struct weir_executor *ex, uint32
     count_wait(ex, 1, permits);
 }
 
+/* The node of the waiter's group, which is kept by one of the waits that hold something of it. */
+static struct wr_node *node_of(struct wr_nested_wait *nested)
+{
+    struct weir_group *group = charged_group(nested->waiter->group);
+
+    if (!group->waits)
+        group->waits = &nested->node;
+    return group->waits;
+}
+
+/* After a wait has let go: if it kept the node of its group, another wait does. */
+static void pass_node_on(struct wr_nested_wait *nested)
+{
+    struct weir_group *group = charged_group(nested->waiter->group);
+    struct wr_hold *other = nested->node.holders;
+
+    if (group->waits != &nested->node)
+        return;
+    group->waits = other ? &nested_of(other->wait)->node : NULL;
+    if (other)
+        wr_node_move(&nested->node, group->waits);
+}
+
 /* All that the waiter keeps; and the executors whose events may concern it. */
 static void hold_all(struct wr_nested_wait *nested)
 {
@@ -504,7 +527,7 @@ static void hold_all(struct wr_nested_wait *nested)
     struct weir_executor *ex = waiter->group->executor;
     uint32_t cost = nested->keeps ? wr_task_cost(waiter) : 0;
 
-    wr_wait_hold(&nested->wait, &charged_group(waiter->group)->waits, cost);
+    wr_wait_hold(&nested->wait, node_of(nested), cost);
     if (ex->hall && nested->keeps)
         wr_wait_hold(&nested->wait, &ex->hall->domain[waiter->group->domain].node, 1);
     if (wr_on_pool_thread() && nested->keeps)
@@ -540,6 +563,7 @@ static void let_go_of_all(struct wr_nested_wait *nested)
     }
     count_in_domain(nested->waiter->group, -1);
     wr_wait_let_go(&nested->wait);
+    pass_node_on(nested);
     nested->parker->wait = NULL;
 }
 
@@ -665,7 +689,11 @@ void wr_waits_lock(void)
 
 void wr_waits_carry_over(struct weir_group *group, struct weir_group *heir)
 {
-    wr_node_move(&group->waits, &heir->waits);
+    if (group->waits && heir->waits)
+        wr_node_move(group->waits, heir->waits);
+    else if (group->waits)
+        heir->waits = group->waits;
+    group->waits = NULL;
 }
 
 void wr_waits_unlock(void)

@@ -60,7 +60,7 @@ static uint32_t count_waiting(struct weir_executor *ex, uint32_t d, uint32_t pro
     uint64_t queued = 0;
 
     while ((group = wr_table_walk(&ex->table, group))) {
-        wr_lock(&group->lock);
+        wr_group_lock(group);
         queued += group->domain == d && !group->evicted ? group->sums.queued : 0;
         wr_unlock(&group->lock);
     }
@@ -121,7 +121,7 @@ static void empty_and_lock(struct weir_group *group)
     for (;;) {
         while (wr_reject_first(group, WEIR_REASON_DOMAIN_RELEASED))
             ;
-        wr_lock(&group->lock);
+        wr_group_lock(group);
         if (!group->sums.queued || !wr_domain_is_released(group))
             return;
         wr_unlock(&group->lock);
@@ -134,7 +134,7 @@ static void empty_groups(struct weir_executor *ex, uint32_t d)
     struct weir_group *group = NULL, *first = NULL, *next;
 
     while ((group = wr_table_walk(&ex->table, group))) {
-        wr_lock(&group->lock);
+        wr_group_lock(group);
         if (group->domain == d && (group->sums.queued || group->sums.inflight) && !group->evicted &&
             !group->rare->emptied) {
             group->pins++;

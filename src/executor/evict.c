@@ -15,7 +15,7 @@ void wr_group_detach(struct weir_group *group)
     struct wr_shard *shard = wr_table_shard(&ex->table, group->hash);
 
     wr_shard_remove(shard, group);
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     group->evicted = true;
     group->pins++;
     if (group->in_ring && wr_ring_remove(wr_group_ring(group), group))
@@ -46,7 +46,7 @@ void wr_group_retire(struct weir_group *group, weir_reason reason, int flags)
     while (wr_reject_first(group, reason))
         ; /* one by one: nothing enters or starts any more, but a cancel may come between */
     wr_room_made(ex);
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     wr_group_left(group);
     wr_unlock(&group->lock);
     wr_group_unpin(group);
@@ -112,7 +112,7 @@ static int find_present(struct weir_group **out, const struct wr_shard *shard,
         return WEIR_ECLOSED;
     *out = wr_shard_get(shard, heir->hash, heir->key);
     if (*out) {
-        wr_lock(&(*out)->lock);
+        wr_group_lock(*out);
         memory = wr_group_rare(*out) != NULL;
         wr_unlock(&(*out)->lock);
     }
@@ -122,7 +122,7 @@ static int find_present(struct weir_group **out, const struct wr_shard *shard,
 /* The heir is charged for what the old one has in flight. */
 static void charge_heir(struct weir_group *old, struct weir_group *heir)
 {
-    wr_lock(&old->lock);
+    wr_group_lock(old);
     heir->sums.carried = old->sums.inflight + old->sums.carried;
     heir->pins = heir->sums.carried > 0; /* by the old one, until it is gone */
     if (heir->pins) { /* else waits of overdue bodies are left, which keep nothing */
@@ -197,7 +197,7 @@ static bool is_forgettable(struct weir_group *group, weir_time now)
     int64_t idle_ns = group->executor->policy.given.idle_evict_ms * 1000000;
     bool idle;
 
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     idle = group->idle_since &&
            (int32_t)((uint32_t)(now / 1000000) - group->idle_since) >= idle_ns / 1000000 &&
            !group->kept && !group->pins && !group->records && wr_gates_are_at_rest(group, now);

@@ -160,7 +160,7 @@ static void set_counted(struct weir_executor *ex, bool counted)
     ex->table.counted = counted;
     for (struct wr_shard *shard = ex->table.shard; shard < ex->table.shard + WR_SHARDS; shard++)
         while ((group = wr_shard_next_or_retired(shard, group))) {
-            wr_lock(&group->lock);
+            wr_group_lock(group);
             wr_set_counted(&group->sums, &ex->root, counted);
             wr_unlock(&group->lock);
         }
@@ -205,7 +205,7 @@ static bool is_of(struct weir_group *group, int domain)
 {
     bool is;
 
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     is = domain < 0 || group->domain == domain;
     wr_unlock(&group->lock);
     return is;
@@ -290,7 +290,7 @@ static void wait_for_submits(struct weir_executor *ex)
     struct weir_group *group = NULL;
 
     while ((group = wr_table_walk(&ex->table, group))) {
-        wr_lock(&group->lock);
+        wr_group_lock(group);
         wr_unlock(&group->lock);
     }
 }

@@ -30,6 +30,16 @@ struct wr_gates *wr_gates_of(struct weir_group *group)
     return rare->gates;
 }
 
+/* After their list has changed. */
+static void note_kinds(struct wr_gates *gates)
+{
+    gates->accepts = gates->by_turn = false;
+    for (const struct weir_gate *gate = gates->first; gate; gate = gate->next) {
+        gates->accepts |= gate->calls->accept != NULL;
+        gates->by_turn |= gate->calls->went_on != NULL;
+    }
+}
+
 void wr_gate_join(struct wr_gates *gates, struct weir_gate *gate, bool first)
 {
     struct weir_gate **at = &gates->first;
@@ -42,6 +52,7 @@ void wr_gate_join(struct wr_gates *gates, struct weir_gate *gate, bool first)
     gate->group = gates->group;
     gate->next = *at;
     *at = gate;
+    note_kinds(gates);
 }
 
 /* ---- asking -------------------------------------------------------------------------------------- */
@@ -110,6 +121,8 @@ bool wr_gates_grant(struct weir_group *group, weir_time now)
         return true;
     gates->share = !gates->share ? 1 : gates->share < GRANT_MAX ? 2 * gates->share : GRANT_MAX;
     count = group->sums.queued < gates->share ? group->sums.queued : gates->share;
+    if (gates->by_turn)
+        count = 1;
     gates->granted = ask_all(gates, count, now);
     if (!gates->granted)
         close_or_open(gates);
@@ -128,6 +141,33 @@ void wr_gates_turn_over(struct weir_group *group, weir_time now)
         wr_gates_look(group, now);
 }
 
+uint32_t wr_gates_follow(const struct weir_group *group)
+{
+    const struct wr_gates *gates = group->rare->gates;
+    uint32_t most = WR_INF;
+
+    for (const struct weir_gate *gate = gates->first; gate; gate = gate->next)
+        if (!gate->calls->started)
+            most = gates->granted;
+        else if (!gate->calls->went_on)
+            return 0;
+    return most;
+}
+
+void wr_gates_went_on(struct weir_group *group, const struct weir_task *task, uint32_t count,
+                      weir_time now)
+{
+    struct wr_gates *gates = group->rare->gates;
+
+    for (uint32_t i = 0; i < gates->passes; i++) {
+        const struct wr_pass *pass = &gates->pass[i];
+        if (pass->task == task && pass->gate->calls->went_on)
+            pass->gate->calls->went_on(pass->gate->arg, pass->word, count, now);
+    }
+    gates->granted -= gates->granted < count ? gates->granted : count;
+    wr_gates_look(group, now);
+}
+
 weir_reason wr_gates_accept(struct weir_group *group, uint32_t cost, weir_time now)
 {
     for (struct weir_gate *gate = group->rare->gates->first; gate; gate = gate->next) {
@@ -143,7 +183,7 @@ static void gates_fired(struct wr_alarm *alarm, weir_time now)
 {
     struct wr_gates *gates = WR_CONTAINER(alarm, struct wr_gates, alarm);
 
-    wr_lock(&gates->group->lock);
+    wr_group_lock(gates->group);
     gates->armed_for = 0;
     wr_gates_look(gates->group, now);
     wr_waits_suspect(gates->group->executor); /* it has come to its turn, or has none */
@@ -205,7 +245,7 @@ size_t weir_gate_cancel(weir_gate *gate, uint64_t word)
 
     do { /* one at a time: an end is told without the lock */
         task = NULL;
-        wr_lock(&group->lock);
+        wr_group_lock(group);
         for (uint32_t i = 0; i < gates->passes && !task; i++)
             if (gates->pass[i].gate == gate && gates->pass[i].word == word &&
                 wr_task_outcome(gates->pass[i].task) == WEIR_UNSETTLED)
@@ -275,7 +315,7 @@ void wr_gates_free(struct weir_group *group)
 
     if (!gates)
         return;
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     gate = gates->first;
     gates->first = NULL; /* an alarm that still fires finds none */
     wr_unlock(&group->lock);
@@ -302,7 +342,7 @@ int wr_gates_lock(struct weir_group *group)
         return WEIR_ECLOSED;
     rc = wr_clock_start(group->executor);
     if (!rc) {
-        wr_lock(&group->lock);
+        wr_group_lock(group);
         if (wr_gates_of(group))
             return 0;
         wr_unlock(&group->lock);
@@ -355,13 +395,14 @@ void weir_gate_remove(weir_gate *gate)
     if (!gate)
         return;
     group = gate->group;
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     gates = group->rare->gates;
     if (gates->granted && gate->calls->take_back)
         gate->calls->take_back(gate->arg, gates->granted, wr_os_now());
     for (at = &gates->first; *at != gate; at = &(*at)->next)
         ;
     *at = gate->next;
+    note_kinds(gates);
     for (uint32_t i = gates->passes; i-- > 0;)
         if (gates->pass[i].gate == gate)
             gates->pass[i] = gates->pass[--gates->passes];

@@ -39,6 +39,8 @@ struct wr_gates {
     struct weir_gate *first;
     uint32_t granted;
     uint32_t share; /* how many are asked for next: more, the longer the turn lasts            */
+    bool accepts;   /* one of them is asked when a task is submitted                            */
+    bool by_turn;   /* one of them serves a turn with one start (went_on)                       */
     struct weir_gate *refused;
     weir_time again;
     struct wr_alarm alarm;
@@ -57,6 +59,11 @@ struct wr_gates {
 
 /* Whether the next task may start: it is granted, or the gates are asked for the rest of a turn. */
 bool wr_gates_grant(struct weir_group *group, weir_time now);
+
+/* How many tasks may follow one that has started, in the same turn, without asking; and: so many have. */
+uint32_t wr_gates_follow(const struct weir_group *group);
+void wr_gates_went_on(struct weir_group *group, const struct weir_task *task, uint32_t count,
+                      weir_time now);
 
 /* It starts; and: the turn is over. */
 void wr_gates_started(struct weir_group *group, struct weir_task *task, weir_time now);

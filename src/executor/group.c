@@ -85,7 +85,7 @@ int wr_group_resolve(struct weir_group *group)
     wr_frame_enter(&frame);
     limits = wr_policy_resolve(&ex->policy, group->key);
     wr_frame_leave(&frame);
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     wr_set_limits(&group->sums, &ex->root, limits.limit, limits.inflight_max, limits.queue_max);
     group->weight = limits.weight;
     group->domain = limits.domain;
@@ -101,7 +101,7 @@ static enum wr_resolution resolution_of(struct weir_group *group)
 {
     enum wr_resolution resolution;
 
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     resolution = (enum wr_resolution)group->resolution;
     wr_unlock(&group->lock);
     return resolution;
@@ -174,7 +174,7 @@ static bool unpin(struct weir_group *group)
 {
     bool dead;
 
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     WR_ASSERT(group->pins > 0);
     group->pins--;
     dead = is_dead(group);
@@ -225,7 +225,7 @@ static struct weir_group *pin_existing(struct wr_shard *shard, uint32_t hash, co
     struct weir_group *group = wr_shard_get(shard, hash, key);
 
     if (group) {
-        wr_lock(&group->lock);
+        wr_group_lock(group);
         group->pins++;
         wr_unlock(&group->lock);
     }
@@ -313,7 +313,7 @@ struct weir_group *wr_group_present(struct weir_group *group)
     struct weir_group *present = NULL;
     bool evicted;
 
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     evicted = group->evicted;
     group->pins += !evicted;
     wr_unlock(&group->lock);
@@ -325,7 +325,7 @@ struct weir_group *wr_group_present(struct weir_group *group)
 /* Evicted just now or not: its handles lead to whatever is current. */
 static void keep(struct weir_group *group)
 {
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     group->kept = true;
     wr_unlock(&group->lock);
 }
@@ -364,7 +364,7 @@ void wr_group_forget_kept(struct weir_executor *ex)
 
     while ((group = wr_table_walk(&ex->table, group))) {
         WR_ASSERT(group->evicted);
-        wr_lock(&group->lock);
+        wr_group_lock(group);
         if (group->kept) { /* any other is reaped by its last holder, which may be about to */
             group->kept = false;
             group->pins++;
@@ -508,7 +508,7 @@ static void discharge_heir(struct weir_group *group, uint32_t cost)
     bool wake = false;
 
     for (; heir; heir = next) { /* which may have been evicted itself, and have charged its own */
-        wr_lock(&heir->lock);
+        wr_group_lock(heir);
         WR_ASSERT(heir->sums.carried >= cost);
         wr_carry(&heir->sums, &group->executor->root, heir->sums.carried - cost);
         wake |= wr_group_refresh(heir);
@@ -565,7 +565,7 @@ bool wr_group_never_finishes(struct weir_group *group)
     struct weir_executor *ex = group->executor;
     bool never;
 
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     never = group->sums.closed & WR_PAUSED ||
             highest_cost(group) > wr_load(&ex->root.inflight_max, relaxed) ||
             (ex->hall && !wr_domain_has_slots(group));
@@ -579,7 +579,7 @@ static struct weir_group *begin_change(struct weir_group *handle)
     struct weir_group *group = wr_group_current(handle);
 
     if (group)
-        wr_lock(&group->lock);
+        wr_group_lock(group);
     return group;
 }
 

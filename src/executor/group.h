@@ -8,6 +8,7 @@
 #include "executor/admit.h"
 #include "executor/circle.h"
 #include "executor/gate.h"
+#include "executor/hand.h"
 #include "executor/policy.h"
 #include "executor/queue.h"
 #include "executor/refusals.h"
@@ -71,9 +72,10 @@ struct weir_group {
     uint32_t failed, cancelled, peak, generation;
     uint32_t idle_since; /* when its last task left, in ms; 0: it has some          */
     uint32_t hash;
-    struct wr_node waits; /* of its tasks, and those of generations that it is charged for; under
-                             the lock of all waits, see deadlock.h                              */
-    struct weir_task *pending_first; /* tasks that are PENDING or ASIDE, newest first           */
+    struct wr_node *waits; /* of its tasks, and those of generations that it is charged for;
+                                        NULL: none waits; see deadlock.h                        */
+    struct weir_task *pending_first; /* tasks that are PENDING or ASIDE, newest first. If its lowest bit is
+                                        set there are none, and it is the hand that is out        */
     struct weir_group *table_next;
     char key[];
 };
@@ -101,6 +103,19 @@ struct wr_rare {
     bool emptied;          /* in a list of those being emptied, by `next`             */
     struct weir_group *next;
 };
+
+/* Every lock of a group but one goes by this: a hand that is out is folded first; see hand.h for the one. */
+static inline void wr_group_locked(struct weir_group *group)
+{
+    if (WR_UNLIKELY((uintptr_t)group->pending_first & 1))
+        wr_hand_fold(group);
+}
+
+static inline void wr_group_lock(struct weir_group *group)
+{
+    wr_lock(&group->lock);
+    wr_group_locked(group);
+}
 
 /* Made if need be; NULL without memory. Under the lock. */
 struct wr_rare *wr_group_rare(struct weir_group *group);
@@ -151,7 +166,8 @@ void wr_group_discard(struct weir_group *group);
 /* Finds or makes the group; answers it with a pin. */
 int wr_group_find(struct weir_group **out, struct weir_executor *ex, const char *key);
 
-/* Locks the group of that key; NULL: there is none that is of use yet, and wr_group_find must deal with it. */
+/* Locks the group of that key, but folds no hand; NULL: there is none that is of use yet, and wr_group_find must deal
+ * with it. */
 struct weir_group *wr_group_lock_by_key(struct weir_executor *ex, const char *key);
 
 /* The present generation of a group, pinned; NULL if the executor is closed or out of memory. */

@@ -678,7 +678,7 @@ void wr_hall_count(struct weir_executor *ex)
     if (wr_swap(&ex->hall->counts, true, seq_cst))
         return;
     while ((group = wr_table_walk(&ex->table, group))) {
-        wr_lock(&group->lock);
+        wr_group_lock(group);
         wr_lock(&ex->hall->lock);
         if (!group->evicted)
             count_group(group);

@@ -65,6 +65,12 @@ struct wr_hall {
     struct wr_domain *domain;
 };
 
+/* Whether whoever has a slot of the domain's may keep it for the next task, as far as is known without any lock. */
+static inline bool wr_hall_is_calm(const struct wr_hall *hall, uint32_t domain)
+{
+    return !wr_load(&hall->contested, relaxed) && !wr_load(&hall->domain[domain].released, acquire);
+}
+
 int wr_hall_new(struct weir_executor *ex);
 void wr_hall_delete(struct weir_executor *ex);
 

@@ -104,7 +104,7 @@ void *wr_task_take_value(struct weir_task *task)
 {
     void *value = NULL;
 
-    wr_lock(&task->group->lock);
+    wr_group_lock(task->group);
     if (!(wr_task_word(task) & WR_TAKEN)) {
         value = wr_task_value(task);
         wr_add(&task->word, WR_TAKEN, relaxed);
@@ -128,7 +128,7 @@ void *weir_task_arg(const weir_task *task)
 {
     void *arg;
 
-    wr_lock(&task->group->lock);
+    wr_group_lock(task->group);
     arg = wr_task_outcome(task) == WEIR_UNSETTLED ? wr_task_arg(task) : NULL;
     wr_unlock(&task->group->lock);
     return arg;

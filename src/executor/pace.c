@@ -161,7 +161,7 @@ static void set_paused(weir_group *handle, bool paused)
 
     if (!group)
         return;
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     closed = (uint16_t)(paused ? group->sums.closed | WR_PAUSED : group->sums.closed & ~WR_PAUSED);
     wr_set_closed(&group->sums, &group->executor->root, closed);
     wr_group_changed(group);

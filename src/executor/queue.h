@@ -128,13 +128,25 @@ static inline uint64_t *wr_queue_first(struct weir_group *group, struct wr_queue
     return WR_LIKELY(wr_is_task(*word)) ? word : wr_queue_skip(group, queue);
 }
 
-/* The first task leaves, whose word that is. */
-static inline void wr_queue_pop(struct wr_queue *queue, const uint64_t *first)
+/* The first task leaves, whose word that is; or so many entries, all of them in the first chunk. */
+static inline void wr_queue_pop_words(struct wr_queue *queue, unsigned words, uint32_t entries)
 {
-    queue->head += wr_is_entry(*first) ? WR_ENTRY_WORDS : WR_RECORD_WORDS;
-    queue->entries -= wr_is_entry(*first);
+    queue->head += words;
+    queue->entries -= entries;
     if (queue->head == queue->tail && queue->first == queue->last)
         queue->head = queue->tail = 0;
+}
+
+static inline void wr_queue_pop(struct wr_queue *queue, const uint64_t *first)
+{
+    bool entry = wr_is_entry(*first);
+
+    wr_queue_pop_words(queue, entry ? WR_ENTRY_WORDS : WR_RECORD_WORDS, entry);
+}
+
+static inline void wr_queue_pop_entries(struct wr_queue *queue, uint32_t count)
+{
+    wr_queue_pop_words(queue, count * WR_ENTRY_WORDS, count);
 }
 
 /* ---- in between --------------------------------------------------------------------------------- */

@@ -69,7 +69,7 @@ void wr_task_delete(struct weir_task *task)
         wr_locals_release(side->locals); /* of a body that never ran */
         wr_os_free(side);
     }
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     wr_task_recycle(group, task);
     wr_group_unlock_and_reap(group);
 }

@@ -38,7 +38,24 @@ struct errand {
     struct turn turn;
 };
 
-static_assert(sizeof(struct turn) <= WR_SCRATCH, "a turn fits into a worker's scratch");
+/* What a worker's scratch words are. */
+struct scratch {
+    struct turn turn;
+    struct wr_hand hand;
+    bool in_use; /* else they are all zero: the worker is new */
+};
+
+static_assert(sizeof(struct scratch) <= WR_SCRATCH, "it fits into a worker's scratch");
+
+static struct scratch *scratch_of_worker(void)
+{
+    struct scratch *scratch = wr_scratch();
+
+    if (WR_UNLIKELY(!scratch->in_use))
+        wr_hand_init(&scratch->hand);
+    scratch->in_use = true;
+    return scratch;
+}
 
 static struct wr_intake *intake_of(struct wr_source *source)
 {
@@ -124,7 +141,7 @@ static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, 
     uint32_t cost = 0;
     bool refused, has_memory = true;
 
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     group->in_ring = false;
     turn->asked = wr_asked(group);
     refused = group->evicted || (ex->hall && wr_domain_is_released(group));
@@ -234,7 +251,7 @@ static void *pull(struct wr_source *source)
 {
     struct wr_intake *intake = intake_of(source);
     struct weir_executor *ex = intake->executor;
-    struct turn *turn = wr_scratch();
+    struct turn *turn = &scratch_of_worker()->turn;
     struct weir_task *task = NULL;
     struct weir_group *group;
     uint32_t reserved = 0;
@@ -290,9 +307,13 @@ static bool cancelled(struct wr_source *source, void *item)
 weir_task *weir_task_self(void)
 {
     struct wr_source *source;
-    void *item = wr_current_item(&source);
+    struct weir_task *item = wr_current_item(&source);
 
-    return item && source->pull == pull ? item : NULL; /* else a body of weir_spawn */
+    if (!item || source->pull != pull)
+        return NULL;            /* a plain thread, or a body of weir_spawn */
+    wr_group_lock(item->group); /* which folds: from now on the record may be looked at */
+    wr_unlock(&item->group->lock);
+    return item;
 }
 
 struct weir_task *wr_task_outer(const struct weir_task *task)
@@ -397,9 +418,7 @@ static bool is_silent(const struct weir_group *group, const struct weir_task *ta
         wr_load(&task->word, acquire); /* pairs with whoever gave up a handle just now */
 
     return word / WR_REF == 1 && !(word & (WR_SIDE | WR_OUTCOME_MASK)) &&
-           !wr_load(&task->watchers, relaxed) &&
-           !group->executor->policy.given.listener.completed &&
-           !(wr_group_gates(group) && wr_group_gates(group)->passes);
+           !wr_load(&task->watchers, relaxed) && !group->executor->policy.given.listener.completed;
 }
 
 /* The record of a task that is over, and that nothing points to: kept at hand for the next. Under the lock. */
@@ -424,12 +443,14 @@ static struct weir_task *finish(struct weir_task *task, int error, void *value, 
     bool silent, decided = false;
 
     turn->clock = wr_os_now();
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     group->ran_ns += turn->clock - task->started_at;
     silent = is_silent(group, task);
     if (silent) {
         group->bodies--;
         wr_count_outcome(group, wr_outcome_of(error));
+        if (wr_group_gates(group))
+            wr_gates_ended(group, task, error, turn->clock);
         put_record(group, task, turn);
         next = pass_on(group, turn, 1, chain); /* what costs more has a side record */
         wr_room_made(group->executor);
@@ -453,7 +474,7 @@ static void pend(struct weir_task *task)
     struct wr_end end;
     bool over, decided = false, wake = false;
 
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     over = wr_task_must_not_pend(task);
     if (over) {
         end = wr_end_of_body(task, WEIR_ECANCELED, NULL, wr_os_now());
@@ -493,82 +514,82 @@ int wr_task_call(struct weir_task *task, weir_fn *fn, void *arg, void **value)
 
 /* ---- the common case ---------------------------------------------------------------------------- */
 
-/* Tasks without anything, of which each is followed by another of its group: one hold of the group's lock ends one and
- * starts the next, on the same record and with the same permits. Whatever is out of the ordinary is left to finish(). */
+/* Tasks without anything, of which each is followed by another of its group: they run one after the other on one record,
+ * by a hand. Whatever is out of the ordinary is left to finish(). */
 
-/* Whether the next task to start is an entry, which nothing keeps from being handed the permits. Under the lock. */
-static bool next_is_plain(struct weir_group *group, const struct weir_task *task,
-                          const struct turn *turn)
+/* Whether the task has nothing but its body, so that another may go on with its record. */
+static bool is_plain(const struct weir_task *task)
+{
+    return wr_load(&task->word, acquire) == (WR_PHASE_RUNNING | WR_REF) && /* see is_silent */
+           !wr_load(&task->watchers, relaxed);
+}
+
+/* How many tasks may follow this one with its permits: none if anything is in the way. Under the lock. */
+static uint32_t may_follow(struct weir_group *group, const struct weir_task *task,
+                           const struct turn *turn)
 {
     const struct wr_rare *rare = group->rare;
+    uint32_t most = CHAIN_MAX - turn->tasks;
 
-    if (wr_load(&task->word, acquire) != (WR_PHASE_RUNNING | WR_REF) || /* see is_silent */
-        wr_load(&task->watchers, relaxed) || group->evicted || group->carrier != WEIR_WORKERS ||
-        !group->queue.entries || turn->group != group)
-        return false;
-    return !rare || (!rare->gates && !rare->levels[0].first &&
-                     (!group->executor->hall || wr_domain_is_quiet(group)));
+    if (!is_plain(task) || group->evicted || group->carrier != WEIR_WORKERS ||
+        turn->group != group || !wr_may_follow(&group->sums) ||
+        !wr_queue_first(group, &group->queue))
+        return 0;
+    if (!rare)
+        return most;
+    if (rare->levels[0].first || (group->executor->hall && !wr_domain_is_quiet(group)))
+        return 0;
+    if (rare->gates && wr_gates_follow(group) < most)
+        return wr_gates_follow(group);
+    return most;
 }
 
-/* Its turn may be over, in which case others may have a word in it. */
-static bool turn_is_young(const struct turn *turn, const struct weir_group *group)
+/* A hand for the rest of the turn, or (false) none. */
+static bool take_hand(struct wr_hand *hand, struct weir_group *group, struct weir_task *task,
+                      const struct turn *turn)
 {
-    return turn->tasks < CHAIN_MAX && turn->clock - turn->began < (int64_t)group->weight * SLICE_NS;
-}
+    bool given;
 
-/* Ends a task and starts the next in its place; false: nothing is done. */
-static bool go_on(struct weir_group *group, struct weir_task *task, struct turn *turn, int error)
-{
-    struct weir_executor *ex = group->executor;
-    weir_time now = turn->clock = wr_os_now(), queued_at;
-    uint64_t *entry;
-    bool wake = false;
-
-    if (!turn_is_young(turn, group))
+    if (!is_plain(task))
         return false;
-    wr_lock(&group->lock);
-    entry = next_is_plain(group, task, turn) ? wr_queue_first(group, &group->queue) : NULL;
-    if (!entry || !wr_is_entry(*entry) || !wr_hand_over_freely(&group->sums)) {
-        wr_unlock(&group->lock);
-        return false;
-    }
-    group->ran_ns += now - task->started_at;
-    wr_count_outcome(group, wr_outcome_of(error));
-    queued_at = wr_entry_time(entry);
-    turn->fn = task->fn = wr_entry_fn(entry);
-    turn->arg = task->u.arg = wr_entry_arg(entry);
-    wr_queue_pop(&group->queue, entry);
-    if (WR_UNLIKELY(now < queued_at)) /* read on another CPU */
-        now = queued_at;
-    task->queued_at = queued_at;
-    task->started_at = now;
-    wr_store(&task->error, (int32_t)wr_asked(group), relaxed);
-    group->waited_ns += now - queued_at;
-    group->started++;
-    group->submitted++;
-    turn->tasks++;
-    if (group->turn_left && --group->turn_left == 0 && group->in_ring)
-        wr_ring_to_end(wr_group_ring(group), group);
-    if (ex->hall)
-        wake = wr_group_refresh(group); /* it may want less now */
+    wr_hand_finish(hand);
+    wr_group_lock(group);
+    given = wr_hand_give(hand, group, task, may_follow(group, task, turn));
     wr_unlock(&group->lock);
-    if (wake)
-        wr_executor_wake(ex);
-    wr_room_made(ex);
-    return true;
+    return given;
 }
 
-/* Runs a task, and those that go_on has follow it. Answers what the last one did. */
-static int run_plain(struct weir_task *task, struct turn *turn, void **value)
+/* The next task, which begins where the one before it ended; NULL: none follows. */
+static const uint64_t *go_on(struct wr_hand *hand, struct weir_group *group, struct weir_task *task,
+                             struct turn *turn)
+{
+    const struct wr_hall *hall = group->executor->hall;
+    const uint64_t *entry;
+
+    turn->clock = wr_os_now();
+    if (turn->tasks >= CHAIN_MAX ||
+        turn->clock - turn->began >= (int64_t)group->weight * SLICE_NS ||
+        turn->asked != wr_asked(group) || (hall && !wr_hall_is_calm(hall, group->domain)))
+        return NULL;
+    entry = wr_hand_step(hand, turn->clock);
+    if (!entry && take_hand(hand, group, task, turn))
+        entry = wr_hand_step(hand, turn->clock);
+    turn->tasks += entry != NULL;
+    return entry;
+}
+
+/* Runs a task, and those that follow it. Answers what the last one did. */
+static int run_plain(struct weir_task *task, struct turn *turn, struct wr_hand *hand, void **value)
 {
     struct weir_group *group = task->group;
     int error = wr_task_call(task, turn->fn, turn->arg, value);
     void **context = wr_context_slot(), *former = *context;
+    const uint64_t *entry;
 
     *context = NULL;
-    while (error != WEIR_PENDING && wr_body_next() && go_on(group, task, turn, error)) {
+    while (error == 0 && wr_body_next() && (entry = go_on(hand, group, task, turn))) {
         *value = NULL;
-        error = turn->fn(value, turn->arg);
+        error = wr_entry_fn(entry)(value, wr_entry_arg(entry));
         if (WR_UNLIKELY(*context != NULL)) /* what the body has set itself */
             wr_locals_release(wr_locals_install(NULL));
     }
@@ -585,7 +606,7 @@ static void run_chain(struct weir_executor *ex, struct weir_task *task, struct t
     const weir_listener *listener = &ex->policy.given.listener;
     bool on_thread = turn->on_thread;
     bool plain = !on_thread && !listener->started && !listener->completed;
-
+    struct wr_hand *hand = plain ? &scratch_of_worker()->hand : NULL;
     for (unsigned chain = 0; task; chain++) {
         void *value = NULL, *arg = turn->arg;
         weir_fn *fn = turn->fn;
@@ -598,7 +619,7 @@ static void run_chain(struct weir_executor *ex, struct weir_task *task, struct t
         if (settled) {
             error = WEIR_ECANCELED;
         } else if (plain) {
-            error = run_plain(task, turn, &value);
+            error = run_plain(task, turn, hand, &value);
         } else {
             if (listener->started)
                 listener->started(task, listener->arg);
@@ -630,7 +651,7 @@ static void run_errand(struct wr_job *job)
 
     wr_os_free(errand);
     turn.on_thread = true;
-    wr_lock(&task->group->lock);
+    wr_group_lock(task->group);
     settled = wr_task_outcome(task) != WEIR_UNSETTLED;
     if (!settled) {
         task->runner = wr_parker_self(NULL);
@@ -669,7 +690,7 @@ static bool sent_to_thread(struct weir_task *task, const struct turn *turn, bool
     if (send_to_thread(task, turn))
         return true;
     wr_berth_leave(task->group->executor);
-    wr_lock(&task->group->lock);
+    wr_group_lock(task->group);
     *settled = wr_task_outcome(task) != WEIR_UNSETTLED;
     if (!*settled) /* else ended_at stands there */
         task->runner = wr_parker_self(NULL);
@@ -682,7 +703,7 @@ static bool sent_to_thread(struct weir_task *task, const struct turn *turn, bool
 static void run(struct wr_source *source, void *item)
 {
     struct wr_intake *intake = intake_of(source);
-    struct turn *turn = wr_scratch();
+    struct turn *turn = &scratch_of_worker()->turn;
     bool settled = false;
 
     if (turn->tells) {

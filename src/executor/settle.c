@@ -267,7 +267,7 @@ void wr_task_tell_end(struct weir_task *task, const struct wr_end *end, bool dec
 
 void wr_task_found_ended(struct weir_task *task)
 {
-    wr_lock(&task->group->lock);
+    wr_group_lock(task->group);
     wr_group_entered(task->group);
     task->group->telling++;
     wr_unlock(&task->group->lock);
@@ -279,7 +279,7 @@ bool wr_task_end(struct weir_task *task, const struct wr_end *end)
     struct weir_group *group = task->group;
     bool decided;
 
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     decided = wr_task_end_locked(task, end);
     wr_unlock(&group->lock);
     if (decided || end->body_over)
@@ -331,7 +331,7 @@ void wr_group_end_pending(struct weir_group *group, weir_reason reason)
 {
     struct wr_end end = wr_end_cancelled(reason);
 
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     while (group->pending_first) {
         struct weir_task *task = group->pending_first;
         wr_task_end_locked(task, &end);
@@ -360,7 +360,7 @@ bool wr_reject_first(struct weir_group *group, weir_reason reason)
     struct weir_task *task = NULL;
     uint64_t *first;
 
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     first = wr_group_first(group);
     if (reason == WEIR_REASON_DOMAIN_RELEASED && !wr_domain_is_released(group))
         first = NULL; /* it was restored, and this one may have come since */

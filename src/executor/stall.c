@@ -40,7 +40,7 @@ uint64_t wr_stall_describe(struct wr_source *source, void *item, char *name,
     group = __atomic_load_n(&task->group, __ATOMIC_ACQUIRE);
     if (wr_still_there(seen)) {
         strncpy(name, group->key, NAME_SIZE - 1);
-        wr_lock(&group->lock);
+        wr_group_lock(group);
         count_stall(group);
         wr_unlock(&group->lock);
     }

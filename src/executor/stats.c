@@ -56,7 +56,7 @@ int weir_group_stats_get(weir_group_stats *out, weir_executor *ex, const char *k
     group = wr_group_look_up(ex, key);
     if (!group)
         return WEIR_ENOGROUP;
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     group_snapshot(&stats, group);
     wr_unlock(&group->lock);
     wr_group_unpin(group);
@@ -73,7 +73,7 @@ int weir_group_rejections_get(uint64_t *count, weir_executor *ex, const char *ke
     group = wr_group_look_up(ex, key);
     if (!group)
         return WEIR_ENOGROUP;
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     *count = group->rare ? wr_refusals_count(&group->rare->refused, reason) : 0;
     wr_unlock(&group->lock);
     wr_group_unpin(group);
@@ -83,7 +83,7 @@ int weir_group_rejections_get(uint64_t *count, weir_executor *ex, const char *ke
 /* Under the shard's lock. */
 static void add_living(struct wr_totals *totals, struct weir_group *group)
 {
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     wr_totals_add_group(totals, group);
     wr_unlock(&group->lock);
 }
@@ -145,7 +145,7 @@ static void add_shard(weir_executor_stats *s, struct wr_totals *totals, struct w
     s->groups += shard->count;
     wr_totals_add(totals, &shard->gone);
     while ((group = wr_shard_next_or_retired(shard, group))) {
-        wr_lock(&group->lock);
+        wr_group_lock(group);
         s->running += group->bodies;
         s->inflight += (uint64_t)group->bodies + group->pending;
         s->waiting += group->sums.queued;

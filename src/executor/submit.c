@@ -298,7 +298,7 @@ static void end_guest(struct weir_task *task, int error, void *value)
 
     if (error == WEIR_PENDING)
         wr_task_drop_value(task, value);
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     if (error == WEIR_PENDING && !wr_task_must_not_pend(task)) {
         wr_task_pend(task, WR_PHASE_ASIDE);
         wr_unlock(&group->lock);
@@ -324,7 +324,7 @@ static void run_here(struct weir_task *task)
 
     wr_guest_enter(&frame, &ex->intake.source, task);
     wr_waitq_enter(&ex->guests, &guest, frame.parker);
-    wr_lock(&task->group->lock);
+    wr_group_lock(task->group);
     begin_guest(task, &frame, wr_os_now());
     wr_unlock(&task->group->lock);
     if (listener->started)
@@ -340,7 +340,7 @@ static bool refuse(struct weir_task *task, struct entry *entry)
 {
     bool unsettled;
 
-    wr_lock(&task->group->lock);
+    wr_group_lock(task->group);
     unsettled = wr_task_outcome(task) == WEIR_UNSETTLED;
     if (unsettled) {
         wr_task_set_phase(task, WR_PHASE_REFUSED);
@@ -450,13 +450,13 @@ static int wait_for_room(struct weir_task *task, struct entry *entry, weir_reaso
     rc = wr_nested_wait_enter(&nested, deadline, NULL);
     if (rc)
         return rc;
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     group->pins++; /* once the task is in, it may end and its group go, before the wait is left */
     wr_unlock(&group->lock);
     wr_add(&ex->room_waiters, 1, seq_cst);
     wr_waitq_enter(&ex->room, &waiter, self);
     for (;;) {
-        wr_lock(&group->lock);
+        wr_group_lock(group);
         if (enter(group, task, entry, reason, &wake))
             rc = WEIR_ENOMEM;
         else if (!wr_can_ever(&group->sums, &ex->root, wr_task_cost(task)))
@@ -491,7 +491,7 @@ static __attribute__((noinline)) bool unsubmit(struct weir_task *task, struct en
 
     end.uncounted = true;
     end.handled = !group->executor->policy.given.listener.submitted;
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     unsettled = wr_task_outcome(task) == WEIR_UNSETTLED;
     if (unsettled) {
         group->submitted--;
@@ -548,6 +548,8 @@ static int lock_present(struct weir_group **out, struct target *target)
             wr_lock(&group->lock);
         else
             group = wr_group_lock_by_key(target->ex, target->key);
+        if (group)
+            wr_group_locked(group);
         *out = group;
         if (WR_LIKELY(group && !group->evicted))
             return 0;
@@ -592,7 +594,7 @@ static int admit_or_turn_away(struct weir_group *group, struct weir_task *task, 
         wr_frame_enter(&frame);
         listener->submitted(task, listener->arg);
         wr_frame_leave(&frame);
-        wr_lock(&group->lock);
+        wr_group_lock(group);
     }
     group->submitted++;
     rc = enter(group, task, entry, &reason, &wake);
@@ -774,7 +776,8 @@ static inline bool submit_freely(struct weir_executor *ex, struct weir_group *gr
 {
     bool fits, wake = false;
 
-    fits = !group->evicted && !wr_load(&ex->closed, seq_cst) && !wr_group_gates(group) &&
+    fits = !group->evicted && !wr_load(&ex->closed, seq_cst) &&
+           !(group->rare && group->rare->gates && group->rare->gates->accepts) &&
            !wr_load(&ex->policy.watched, relaxed) &&
            wr_queue_make_room(group, &group->queue, WR_ENTRY_WORDS) &&
            wr_admit_freely(&group->sums);

@@ -50,7 +50,7 @@ static bool hold(struct weir_task *task, weir_task_state state, const char *key)
 
     if (key && strcmp(group->key, key) != 0)
         return false;
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     found = __atomic_load_n(&task->group, __ATOMIC_RELAXED) == group &&
             state_of(wr_task_word(task)) == state;
     if (found)
@@ -82,7 +82,7 @@ static int make_records(struct weir_group *group, size_t *most)
     uint64_t *word;
     int rc = 0;
 
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     while (*most && !rc && (word = wr_queue_next(&group->queue, &at))) {
         if (wr_is_entry(*word) && !wr_queue_make_record(group, &group->queue, word))
             rc = WEIR_ENOMEM;
@@ -159,7 +159,7 @@ static bool describe(struct entry *entry, struct weir_task *task)
 {
     weir_task_info *info = &entry->info;
 
-    wr_lock(&task->group->lock);
+    wr_group_lock(task->group);
     info->state = state_of(wr_task_word(task));
     info->outcome = wr_task_outcome(task);
     info->since = info->state == WEIR_TASK_WAITING ? task->queued_at : task->started_at;

@@ -27,14 +27,14 @@ struct wr_watcher *wr_task_close_watchers(struct weir_task *task)
     struct wr_watcher *watcher, *next, *callbacks = NULL;
 
     wr_task_publish(task);
-    for (watcher = wr_load(&task->watchers, relaxed); watcher; watcher = next) {
+    watcher = wr_swap(&task->watchers, WR_TOLD, relaxed);
+    for (; watcher; watcher = next) {
         next = watcher->next;
         if (watcher->waiter)
             continue;
         watcher->next = callbacks;
         callbacks = watcher;
     }
-    wr_store(&task->watchers, WR_TOLD, release); /* last: waiters may be gone then; see leave */
     return callbacks;
 }
 
@@ -95,7 +95,7 @@ static void tell_task(struct weir_task *task)
         return; /* wr_whole_over tells */
     }
     tell_listener(task, &result);
-    wr_lock(&task->group->lock);
+    wr_group_lock(task->group);
     watcher = wr_task_close_watchers(task);
     wr_unlock(&task->group->lock);
     for (; watcher; watcher = next) {
@@ -206,7 +206,7 @@ void wr_tell(struct weir_task *task)
     struct wr_telling telling;
 
     if (present()) {
-        wr_lock(&task->group->lock);
+        wr_group_lock(task->group);
         wr_tell_locked(task);
         wr_unlock(&task->group->lock);
         return;
@@ -236,7 +236,7 @@ void wr_watcher_attach(struct wr_watcher *watcher, struct weir_task *task)
     struct wr_telling telling, *around;
     bool joined;
 
-    wr_lock(&task->group->lock);
+    wr_group_lock(task->group);
     joined = wr_watcher_join(watcher, task);
     wr_unlock(&task->group->lock);
     if (joined)
@@ -256,7 +256,7 @@ static bool pin(struct weir_task *task, struct wr_side *side)
 {
     bool last;
 
-    wr_lock(&task->group->lock);
+    wr_group_lock(task->group);
     task->group->pins++;
     last = side && --side->arg_holds == 0;
     wr_unlock(&task->group->lock);
@@ -265,7 +265,7 @@ static bool pin(struct weir_task *task, struct wr_side *side)
 
 static void told_and_unpin(struct weir_group *group)
 {
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     group->telling--;
     wr_group_left(group);
     wr_unlock(&group->lock);

@@ -293,7 +293,7 @@ static void fired(struct wr_alarm *alarm, weir_time now)
     struct weir_executor *ex = group->executor;
     bool won = false, users = false;
 
-    wr_lock(&group->lock);
+    wr_group_lock(group);
     if (watch->due &&
         watch->due <= now) { /* else it was moved on, or disarmed, since it went off */
         watch->due = 0;

@@ -113,7 +113,7 @@ int weir_task_why(weir_why *out, weir_task *task)
 
     if (!out || !task)
         return WEIR_EINVAL;
-    wr_lock(&task->group->lock);
+    wr_group_lock(task->group);
     wr_task_explain(&why, task, true);
     wr_unlock(&task->group->lock);
     return wr_options_store(out, &why, sizeof(why));

@@ -182,6 +182,15 @@ static uint64_t guard_started(void *arg, weir_task *task, weir_time now)
     return g->guard->kind == &wr_kind_breaker ? g->permit.token : 0;
 }
 
+/* They went in and out while the first one's permit was kept for them. Only for guards with a word of permits. */
+static void guard_went_on(void *arg, uint64_t word, uint32_t count, weir_time now)
+{
+    struct wr_group_guard *g = arg;
+
+    (void)word, (void)now;
+    wr_add(g->guard->fast, count * WEIR_WORD_ENTERED, relaxed);
+}
+
 static bool is_failure(const struct weir_guard *guard, int error)
 {
     for (int i = 0; i < guard->ignored_count; i++)
@@ -306,14 +315,15 @@ int weir_group_guard_add(weir_gate **out, weir_group *group, weir_guard *guard, 
     g->flags = flags;
     g->calls = (weir_gate_calls){ .size = sizeof(g->calls),
                                   .name = guard->name,
-                                  .accept = guard_accept,
+                                  .accept = flags & WEIR_REJECT_WHEN_OPEN ? guard_accept : NULL,
                                   .ask = guard_ask,
                                   .take_back = guard_take_back,
                                   .started = guard_started,
                                   .ended = guard_ended,
                                   .describe = guard_describe,
                                   .at_rest = guard_at_rest,
-                                  .drop = guard_drop };
+                                  .drop = guard_drop,
+                                  .went_on = guard->fast ? guard_went_on : NULL };
     rc = weir_group_gate_add(&g->gate, group, &g->calls, g);
     if (rc) {
         weir_guard_unref(guard);

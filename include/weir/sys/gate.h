@@ -59,6 +59,11 @@ typedef struct weir_gate_calls {
 
     /* The group is gone, or the gate was removed. No call comes any more. Without any lock. */
     void (*drop)(void *arg);
+
+    /* So many tasks more have started and ended in the same turn, one after the other and without an error, with what this
+     * one holds: none of them was asked for, none was told of. A gate that has this call is asked for one start at a time;
+     * a turn is short (a few microseconds per weight). NULL: each task asks for itself. */
+    void (*went_on)(void *arg, uint64_t word, uint32_t count, weir_time now);
 } weir_gate_calls;
 
 /* Puts a gate before the group's tasks, behind those it has. *out gets it, for the calls below; it belongs to the group.

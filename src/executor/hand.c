@@ -1,0 +1,99 @@
+/* Hands: giving and folding them; see hand.h.
+ * SPDX-License-Identifier: MIT */
+#include "executor/hand.h"
+
+#include "base/assert.h"
+#include "executor/executor.h"
+
+#include <string.h>
+
+void wr_hand_finish(struct wr_hand *hand)
+{
+    if (wr_load(&hand->next, acquire) == WR_HAND_FOLDED)
+        return;
+    wr_group_lock(hand->group); /* which is there as long as its body is */
+    wr_unlock(&hand->group->lock);
+}
+
+/* While a hand is out there is no pending task, and its address stands in their place, marked. */
+enum { MARK = 1 };
+
+bool wr_hand_give(struct wr_hand *hand, struct weir_group *group, struct weir_task *task,
+                  uint32_t most)
+{
+    const struct wr_queue *queue = &group->queue;
+    unsigned at = queue->head, end;
+
+    hand->end = 0;
+    if (!most || group->pending_first)
+        return false;
+    if (most > WR_HAND_MAX)
+        most = WR_HAND_MAX;
+    end = queue->first == queue->last ? queue->tail : wr_chunk_room(queue->first);
+    for (; hand->end < most && at + WR_ENTRY_WORDS <= end; at += WR_ENTRY_WORDS, hand->end++)
+        if (!wr_is_entry(queue->first->word[at]))
+            break;
+    if (!hand->end)
+        return false;
+    memcpy(hand->entry, &queue->first->word[queue->head],
+           hand->end * WR_ENTRY_WORDS * sizeof(hand->entry[0]));
+    hand->group = group;
+    hand->task = task;
+    wr_store(&hand->next, 0, relaxed);
+    group->pending_first = (struct weir_task *)((uintptr_t)hand | MARK);
+    return true;
+}
+
+/* What the record says of the task that runs on it. */
+static void set_record(struct weir_task *task, const uint64_t *entry, weir_time started_at)
+{
+    task->fn = wr_entry_fn(entry);
+    task->u.arg = wr_entry_arg(entry);
+    task->queued_at = wr_entry_time(entry);
+    task->started_at = started_at > task->queued_at ? started_at : task->queued_at;
+}
+
+static int64_t waited(const uint64_t *entry, weir_time started_at)
+{
+    weir_time queued_at = wr_entry_time(entry);
+
+    return started_at > queued_at ? started_at - queued_at : 0; /* it may be another CPU's clock */
+}
+
+/* The tasks' places in the queue, and in the turn. */
+static void advance(struct weir_group *group, uint32_t count)
+{
+    wr_queue_pop_entries(&group->queue, count);
+    group->sums.queued -= count;
+    group->sums.queued_cost -= count;
+    if (!group->turn_left)
+        return;
+    group->turn_left = group->turn_left > count ? (uint16_t)(group->turn_left - count) : 0;
+    if (!group->turn_left && group->in_ring)
+        wr_ring_to_end(wr_group_ring(group), group);
+}
+
+void wr_hand_fold(struct weir_group *group)
+{
+    struct wr_hand *hand = (struct wr_hand *)((uintptr_t)group->pending_first & ~(uintptr_t)MARK);
+    uint32_t count = wr_swap(&hand->next, WR_HAND_FOLDED, acq_rel);
+    struct weir_task *task = hand->task;
+
+    WR_ASSERT(count <= hand->end);
+    group->pending_first = NULL;
+    if (!count)
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        group->waited_ns += waited(&hand->entry[i * WR_ENTRY_WORDS], hand->at[i]);
+    if (hand->at[count - 1] > task->started_at) /* each ended when the next began */
+        group->ran_ns += hand->at[count - 1] - task->started_at;
+    group->submitted += count;
+    group->started += count;
+    group->succeeded += count;
+    set_record(task, &hand->entry[(count - 1) * WR_ENTRY_WORDS], hand->at[count - 1]);
+    advance(group, count);
+    if (wr_group_gates(group))
+        wr_gates_went_on(group, task, count, hand->at[count - 1]);
+    if ((group->in_ring || group->executor->hall) && wr_group_refresh(group))
+        wr_executor_wake(group->executor);
+}
