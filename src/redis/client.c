@@ -88,6 +88,32 @@ struct wr_login wr_redis_login(const struct wr_redis *redis)
                               .name = opt->name ? opt->name : "weir" };
 }
 
+int wr_redis_find(struct wr_redis *redis, struct wr_endpoint *out, struct wr_login *login,
+                  weir_time deadline, weir_message *message)
+{
+    *login = wr_redis_login(redis);
+    *out = redis->config.hosts[0];
+    (void)deadline, (void)message;
+    return 0;
+}
+
+weir_time wr_redis_pause(const struct wr_redis *redis, uint32_t failures)
+{
+    const weir_redis_options *opt = &redis->config.opt;
+    int64_t pause = weir_backoff(
+        failures, wr_os_random(),
+        WEIR_RETRY(.attempts = UINT32_MAX, .first_ns = (int64_t)opt->backoff_ms * 1000000,
+                   .max_ns = (int64_t)opt->backoff_max_ms * 1000000, .jitter = 0.5));
+
+    return weir_in_ns(pause > 0 ? pause : 1000000);
+}
+
+int wr_redis_subscribe(struct wr_subscription **out, struct wr_redis *redis, const char *channel,
+                       wr_redis_listener *listener, void *arg)
+{
+    return wr_ear_subscribe(out, &redis->ear, channel, listener, arg);
+}
+
 struct wr_link *wr_redis_route(struct wr_redis *redis, const struct wr_command *command, int *rc,
                                weir_message *message)
 {
@@ -220,6 +246,7 @@ static void redis_delete(struct wr_redis *redis)
             wr_link_fini(&node->links[i]);
         wr_os_free(node);
     }
+    wr_ear_fini(&redis->ear);
     wr_tls_context_free(redis->tls);
     wr_redis_config_fini(&redis->config);
     wr_os_free(redis);
@@ -238,6 +265,7 @@ void wr_redis_close(struct wr_redis *redis)
         for (uint32_t i = 0; i < node->count; i++)
             wr_link_stop(&node->links[i]);
     }
+    wr_ear_stop(&redis->ear);
     wr_teller_close(&redis->teller);
     weir_runtime_free(redis->runtime);
     redis_delete(redis);
@@ -268,6 +296,7 @@ int wr_redis_open(struct wr_redis **out, const weir_redis_options *opt,
         return WEIR_ENOMEM;
     wr_list_init(&redis->nodes);
     wr_teller_init(&redis->teller);
+    wr_ear_init(&redis->ear, redis, wr_redis_find);
     redis->state_told.tell = tell_state;
     redis->told_state = WR_REDIS_CONNECTING;
     redis->seed[0] = wr_os_random();

@@ -185,6 +185,18 @@ static int log_in(struct wr_conn *conn, const struct wr_login *login, weir_time 
     return rc;
 }
 
+/* A reply too many would be taken for that of a later request. */
+static int expect_silence(struct wr_conn *conn, weir_message *message)
+{
+    struct wr_reply *reply;
+    int rc = wr_wire_next(&reply, &conn->wire, message);
+
+    if (rc <= 0)
+        return rc;
+    wr_reply_free(reply);
+    return wr_redis_fail(WEIR_EPROTO, message, "the server sent what nobody asked for");
+}
+
 void wr_conn_close(struct wr_conn *conn)
 {
     if (conn->fd >= 0)
@@ -214,6 +226,8 @@ int wr_conn_open(struct wr_conn *conn, const struct wr_endpoint *endpoint,
         rc = shake_hands(conn, deadline, &why);
     if (!rc)
         rc = log_in(conn, login, deadline, &why);
+    if (!rc)
+        rc = expect_silence(conn, &why);
     if (!rc)
         return 0;
     wr_conn_close(conn);

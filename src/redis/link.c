@@ -240,7 +240,8 @@ int wr_link_call(struct wr_link *link, struct wr_request *request, const struct 
         if (by_thread)
             pass_on(link);
         if (rc)
-            wr_redis_fail(rc, message, "%s", rc == WEIR_ELOST ? link->why.text : weir_strerror(rc));
+            wr_redis_fail(rc, message, "%s",
+                          rc == WEIR_ELOST ? link->lost.text : weir_strerror(rc));
     } else {
         request->unsent = true;
         wr_redis_fail(rc, message, "not sent: %s", weir_strerror(rc));

@@ -57,6 +57,7 @@ struct wr_link {
     bool hurry;             /* connect at once, whatever pause is due */
     int error;              /* why it is DOWN or broken ...     */
     weir_message why;       /* ... in words                      */
+    weir_message lost;      /* why the latest connection was lost */
     struct wr_list waiting; /* struct wr_link_waiter: for a change of state */
     struct wr_list held;    /* jobs that came while it was CONNECTING        */
 

@@ -12,9 +12,6 @@
 /* How long the body leaves reading to threads before it looks whether they still do. */
 enum { STANDBY_MS = 20 };
 
-/* A connection that lasted this long starts the pauses anew. */
-enum { STEADY_MS = 1000 };
-
 /* ---- the watch ------------------------------------------------------------------------------- */
 
 /* The teller's: whether the server owes a reply for too long. Set while requests come, so idle links cost nothing. */
@@ -132,6 +129,7 @@ static void take_down(struct wr_link *link)
         weir_park(link->body, WEIR_FOREVER);
         wr_lock(&link->lock);
     }
+    link->lost = link->why;
     fail_requests(link);
     wr_conn_close(&link->conn);
     wr_bytes_clear(&link->out);
@@ -167,14 +165,9 @@ static void go_down(struct wr_link *link, int error, const weir_message *why)
 }
 
 /* With the lock: waits before the next attempt, unless somebody is in a hurry. */
-static void pause_before(struct wr_link *link, uint32_t attempt)
+static void pause_before(struct wr_link *link, uint32_t failures)
 {
-    const weir_redis_options *opt = &link->redis->config.opt;
-    int64_t pause = weir_backoff(
-        attempt, wr_os_random(),
-        WEIR_RETRY(.attempts = UINT32_MAX, .first_ns = (int64_t)opt->backoff_ms * 1000000,
-                   .max_ns = (int64_t)opt->backoff_max_ms * 1000000, .jitter = 0.5));
-    weir_time until = weir_in_ns(pause > 0 ? pause : 1000000);
+    weir_time until = wr_redis_pause(link->redis, failures);
 
     while (!link->closing && !link->hurry && weir_now() < until) {
         wr_unlock(&link->lock);
@@ -186,10 +179,14 @@ static void pause_before(struct wr_link *link, uint32_t attempt)
 static int connect_link(struct wr_link *link, struct wr_conn *conn, weir_message *why)
 {
     struct wr_redis *redis = link->redis;
+    struct wr_endpoint endpoint = link->node->endpoint;
     struct wr_login login = wr_redis_login(redis);
     weir_time deadline = weir_in_ms(redis->config.opt.connect_ms);
+    int rc = 0;
 
-    return wr_conn_open(conn, &link->node->endpoint, redis->tls, &login, deadline, why);
+    if (redis->config.kind != WR_REDIS_CLUSTER)
+        rc = wr_redis_find(redis, &endpoint, &login, deadline, why);
+    return rc ? rc : wr_conn_open(conn, &endpoint, redis->tls, &login, deadline, why);
 }
 
 void wr_link_main(void *arg)
@@ -217,12 +214,11 @@ void wr_link_main(void *arg)
         weir_time since = weir_now();
         go_up(link, &conn);
         serve(link);
-        why = link->why;
         take_down(link);
-        if (weir_now() - since >= (int64_t)STEADY_MS * 1000000) {
+        if (weir_now() - since >= WR_REDIS_STEADY_NS) {
             failures = 0;
         } else if (++failures > 1 && !link->closing) { /* the first one may be bad luck */
-            go_down(link, WEIR_EAWAY, &why);
+            go_down(link, WEIR_EAWAY, &link->lost);
             pause_before(link, failures);
         }
     }

@@ -4,6 +4,7 @@
 #define WR_REDIS_REDIS_H
 
 #include "redis/config.h"
+#include "redis/ear.h"
 #include "redis/link.h"
 
 #include <weir/runtime.h>
@@ -25,6 +26,7 @@ struct wr_redis {
     uint64_t seed[2];
 
     struct wr_teller teller;
+    struct wr_ear ear;        /* for subscriptions of this client's user */
     _Atomic uint64_t dropped; /* see wr_redis_stats */
 
     struct wr_lock lock; /* all below; taken before a link's */
@@ -51,7 +53,13 @@ struct wr_link *wr_redis_route(struct wr_redis *redis, const struct wr_command *
 /* The node with that address, made if it is new. NULL: no memory, or it could not be started. */
 struct wr_node *wr_redis_node(struct wr_redis *redis, const struct wr_endpoint *endpoint);
 
-/* How to log in to a server. */
+/* Where the server is now that a link or an ear should connect to, and how to log in there. */
+int wr_redis_find(struct wr_redis *redis, struct wr_endpoint *out, struct wr_login *login,
+                  weir_time deadline, weir_message *message) WEIR_PARKS;
 struct wr_login wr_redis_login(const struct wr_redis *redis);
+
+/* When to try again after so many failures; and how long a connection lasts that makes them forgotten. */
+weir_time wr_redis_pause(const struct wr_redis *redis, uint32_t failures);
+#define WR_REDIS_STEADY_NS INT64_C(1000000000)
 
 #endif
