@@ -39,6 +39,7 @@ static struct wr_node *node_add(struct wr_redis *redis, const struct wr_endpoint
         return NULL;
     node->endpoint = *endpoint;
     node->count = count;
+    wr_store(&node->wanted, true, relaxed);
     for (uint32_t i = 0; i < count; i++)
         wr_link_init(&node->links[i], redis, node);
     wr_list_append(&redis->nodes, &node->link);
@@ -88,12 +89,70 @@ struct wr_login wr_redis_login(const struct wr_redis *redis)
                               .name = opt->name ? opt->name : "weir" };
 }
 
+void wr_redis_each_node(struct wr_redis *redis, bool (*look)(struct wr_node *node, void *arg),
+                        void *arg)
+{
+    struct wr_list *link = &redis->nodes;
+
+    for (;;) {
+        wr_lock(&redis->lock); /* others may be added, none goes */
+        link = link->next;
+        wr_unlock(&redis->lock);
+        if (link == &redis->nodes || look(WR_CONTAINER(link, struct wr_node, link), arg))
+            return;
+    }
+}
+
+void wr_node_want(struct wr_node *node, bool wanted)
+{
+    if (wr_swap(&node->wanted, wanted, relaxed) == wanted)
+        return;
+    for (uint32_t i = 0; i < node->count; i++)
+        wr_link_hurry(&node->links[i]);
+}
+
+static bool reconnect(struct wr_node *node, void *arg)
+{
+    for (uint32_t i = 0; i < node->count; i++)
+        wr_link_break(&node->links[i], WEIR_ELOST, arg);
+    return false;
+}
+
+void wr_redis_reconnect(struct wr_redis *redis, const char *why)
+{
+    wr_redis_each_node(redis, reconnect, (void *)(uintptr_t)why);
+    wr_ear_break(&redis->ear);
+}
+
+/* In a cluster messages go to all nodes: any will do, another one each time. */
+struct pick {
+    uint32_t left;
+    struct wr_node *node;
+};
+
+static bool pick(struct wr_node *node, void *arg)
+{
+    struct pick *p = arg;
+
+    if (wr_load(&node->wanted, relaxed))
+        p->node = node;
+    return p->node && p->left-- == 0;
+}
+
 int wr_redis_find(struct wr_redis *redis, struct wr_endpoint *out, struct wr_login *login,
                   weir_time deadline, weir_message *message)
 {
+    struct pick any = { .left = (uint32_t)(wr_os_random() % 8), .node = NULL };
+
     *login = wr_redis_login(redis);
+    if (redis->config.kind == WR_REDIS_SENTINEL)
+        return wr_sentinel_find(redis, out, deadline, message);
     *out = redis->config.hosts[0];
-    (void)deadline, (void)message;
+    if (redis->config.kind == WR_REDIS_CLUSTER) {
+        wr_redis_each_node(redis, pick, &any);
+        if (any.node)
+            *out = any.node->endpoint;
+    }
     return 0;
 }
 
@@ -114,19 +173,25 @@ int wr_redis_subscribe(struct wr_subscription **out, struct wr_redis *redis, con
     return wr_ear_subscribe(out, &redis->ear, channel, listener, arg);
 }
 
-struct wr_link *wr_redis_route(struct wr_redis *redis, const struct wr_command *command, int *rc,
-                               weir_message *message)
+struct wr_link *wr_redis_link(struct wr_redis *redis, struct wr_node *node, const char *key,
+                              size_t size)
 {
-    struct wr_node *node = redis->home;
-    size_t size;
-    const char *key;
-
-    (void)message;
-    *rc = 0;
     if (node->count == 1)
         return &node->links[0];
-    key = wr_command_key(command, &size);
     return &node->links[key ? wr_hash(redis->seed, key, size) % node->count : 0];
+}
+
+struct wr_link *wr_redis_route(struct wr_redis *redis, const struct wr_command *command)
+{
+    struct wr_node *node = redis->home;
+    size_t size = 0;
+    const char *key = NULL;
+
+    if (redis->cluster.slots || node->count > 1)
+        key = wr_command_key(command, &size);
+    if (redis->cluster.slots)
+        node = wr_cluster_node(redis, key, size);
+    return wr_redis_link(redis, node, key, size);
 }
 
 /* ---- state ----------------------------------------------------------------------------------- */
@@ -192,13 +257,29 @@ void wr_redis_changed(struct wr_redis *redis)
         wr_teller_post(&redis->teller, &redis->state_told);
 }
 
+struct ready {
+    weir_time deadline;
+    weir_message *message;
+    int rc;
+};
+
+static bool await_node(struct wr_node *node, void *arg)
+{
+    struct ready *ready = arg;
+
+    for (uint32_t i = 0; i < node->count && !ready->rc && wr_load(&node->wanted, relaxed); i++)
+        ready->rc = wr_link_wait(&node->links[i], false, ready->deadline, ready->message);
+    return ready->rc != 0;
+}
+
 int wr_redis_ready(struct wr_redis *redis, weir_time deadline, weir_message *message)
 {
-    int rc = 0;
+    struct ready ready = { deadline, message, 0 };
 
-    for (uint32_t i = 0; i < redis->home->count && !rc; i++)
-        rc = wr_link_wait(&redis->home->links[i], false, deadline, message);
-    return rc;
+    ready.rc = wr_cluster_wait(&redis->cluster, deadline, message);
+    if (!ready.rc)
+        wr_redis_each_node(redis, await_node, &ready);
+    return ready.rc;
 }
 
 void wr_redis_stats_get(struct wr_redis_stats *out, struct wr_redis *redis)
@@ -247,6 +328,8 @@ static void redis_delete(struct wr_redis *redis)
         wr_os_free(node);
     }
     wr_ear_fini(&redis->ear);
+    wr_ear_fini(&redis->switches);
+    wr_cluster_fini(&redis->cluster);
     wr_tls_context_free(redis->tls);
     wr_redis_config_fini(&redis->config);
     wr_os_free(redis);
@@ -266,6 +349,9 @@ void wr_redis_close(struct wr_redis *redis)
             wr_link_stop(&node->links[i]);
     }
     wr_ear_stop(&redis->ear);
+    if (redis->config.kind == WR_REDIS_SENTINEL)
+        wr_ear_stop(&redis->switches);
+    wr_cluster_stop(&redis->cluster);
     wr_teller_close(&redis->teller);
     weir_runtime_free(redis->runtime);
     redis_delete(redis);
@@ -282,7 +368,13 @@ static int start(struct wr_redis *redis)
     if (rc)
         return rc;
     redis->home = wr_redis_node(redis, &redis->config.hosts[0]);
-    return redis->home ? 0 : WEIR_ENOMEM;
+    if (!redis->home)
+        return WEIR_ENOMEM;
+    if (redis->config.kind == WR_REDIS_SENTINEL)
+        rc = wr_sentinel_start(redis);
+    else if (redis->config.kind == WR_REDIS_CLUSTER)
+        rc = wr_cluster_start(redis);
+    return rc;
 }
 
 int wr_redis_open(struct wr_redis **out, const weir_redis_options *opt,
@@ -297,6 +389,7 @@ int wr_redis_open(struct wr_redis **out, const weir_redis_options *opt,
     wr_list_init(&redis->nodes);
     wr_teller_init(&redis->teller);
     wr_ear_init(&redis->ear, redis, wr_redis_find);
+    wr_ear_init(&redis->switches, redis, wr_redis_find);
     redis->state_told.tell = tell_state;
     redis->told_state = WR_REDIS_CONNECTING;
     redis->seed[0] = wr_os_random();
@@ -306,6 +399,8 @@ int wr_redis_open(struct wr_redis **out, const weir_redis_options *opt,
     rc = wr_redis_config_init(&redis->config, opt, message);
     if (!rc && redis->config.tls)
         rc = wr_tls_context_new(&redis->tls, &redis->config.opt, message);
+    if (!rc && redis->config.kind == WR_REDIS_CLUSTER)
+        rc = wr_cluster_init(&redis->cluster);
     if (rc) {
         redis_delete(redis);
         return rc;

@@ -197,7 +197,7 @@ static void be_deaf(struct wr_ear *ear, const weir_message *why)
     wr_conn_close(&ear->conn);
     wr_list_each(node, &ear->subscriptions) {
         struct wr_subscription *subscription = subscription_of(node);
-        if (subscription->listening) /* without memory it hears of it with the next confirmation */
+        if (subscription->listening && !ear->closing) /* without memory it hears of it with the next confirmation */
             post(subscription, WR_REDIS_DEAF, why->text, strlen(why->text));
         subscription->listening = false;
     }
@@ -273,6 +273,13 @@ static void wake(struct wr_ear *ear)
         wr_socket_shutdown(ear->conn.fd);
     if (ear->body)
         weir_unpark(ear->body);
+}
+
+void wr_ear_break(struct wr_ear *ear)
+{
+    wr_lock(&ear->lock);
+    wake(ear);
+    wr_unlock(&ear->lock);
 }
 
 void wr_ear_stop(struct wr_ear *ear)

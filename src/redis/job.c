@@ -11,6 +11,7 @@
 #include <weir/wait.h>
 
 enum { TRIES_MAX = 1000 }; /* of one request; far beyond what any sane server needs */
+enum { REDIRECTS = 4 };    /* that follow each other at once */
 
 /* ---- what a result means ------------------------------------------------------------------------ */
 
@@ -23,7 +24,8 @@ static void pause_for(struct wr_attempt *attempt)
 }
 
 /* The server cannot answer just now, or is the wrong one by now. */
-static bool is_passing(const struct wr_redis *redis, const struct wr_reply *reply)
+static bool is_passing(struct wr_redis *redis, struct wr_attempt *attempt,
+                       const struct wr_reply *reply)
 {
     static const char *const passing[] = { "LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN" };
 
@@ -32,7 +34,34 @@ static bool is_passing(const struct wr_redis *redis, const struct wr_reply *repl
             return true;
     }
     /* Who knows the way to another server looks for it; a server named by its address is what it is. */
-    return wr_reply_is_error(reply, "READONLY") && redis->config.kind != WR_REDIS_DIRECT;
+    if (!wr_reply_is_error(reply, "READONLY") || redis->config.kind == WR_REDIS_DIRECT)
+        return false;
+    if (redis->config.kind == WR_REDIS_SENTINEL)
+        wr_link_break(attempt->on, WEIR_ELOST, "the server is no master any more");
+    wr_cluster_refresh(redis);
+    return true;
+}
+
+/* The slot is elsewhere: for good, or for this one request. */
+static bool is_elsewhere(struct wr_redis *redis, struct wr_attempt *attempt,
+                         const struct wr_command *command, const struct wr_reply *reply)
+{
+    bool asking = wr_reply_is_error(reply, "ASK");
+    struct wr_node *node;
+    const char *key;
+    size_t size;
+
+    if (!redis->cluster.slots || (!asking && !wr_reply_is_error(reply, "MOVED")))
+        return false;
+    node = wr_cluster_redirect(redis, reply->text, attempt->on->node);
+    if (!node)
+        return false;
+    key = wr_command_key(command, &size);
+    attempt->link = wr_redis_link(redis, node, key, size);
+    attempt->asking = asking;
+    if (attempt->tries % REDIRECTS == 0) /* round in circles: let the cluster agree first */
+        pause_for(attempt);
+    return true;
 }
 
 static bool judge_reply(struct wr_redis *redis, struct wr_attempt *attempt,
@@ -44,7 +73,9 @@ static bool judge_reply(struct wr_redis *redis, struct wr_attempt *attempt,
         attempt->full = true;
         return true;
     }
-    if (!is_passing(redis, reply))
+    if (is_elsewhere(redis, attempt, command, reply))
+        return true;
+    if (!is_passing(redis, attempt, reply))
         return false;
     pause_for(attempt);
     return true;
@@ -57,6 +88,8 @@ enum wr_verdict wr_attempt_judge(struct wr_redis *redis, struct wr_attempt *atte
     bool again;
 
     attempt->not_before = 0;
+    attempt->link = NULL;
+    attempt->asking = false;
     if (++attempt->tries > TRIES_MAX)
         return WR_FINAL;
     if (error)
@@ -72,18 +105,17 @@ static int call_once(struct wr_request *request, struct wr_redis *redis,
                      const struct wr_command *command, struct wr_attempt *attempt,
                      struct wr_bytes *bytes, weir_time deadline, weir_message *message)
 {
-    struct wr_link *link = attempt->link;
-    int rc = 0;
+    int rc = wr_cluster_wait(&redis->cluster, deadline, message);
 
     *request = (struct wr_request){ .unsent = true };
     wr_bytes_clear(bytes);
-    if (!link)
-        link = wr_redis_route(redis, command, &rc, message);
     if (!rc)
         rc = wr_command_format(bytes, command, attempt->full, attempt->asking);
     if (rc)
         return rc;
-    return wr_link_call(link, request, bytes, attempt->asking, command->patient, deadline, message);
+    attempt->on = attempt->link ? attempt->link : wr_redis_route(redis, command);
+    return wr_link_call(attempt->on, request, bytes, attempt->asking, command->patient, deadline,
+                        message);
 }
 
 static int pause_until(weir_time when, weir_time deadline)
@@ -163,16 +195,13 @@ static void job_end(struct wr_job *job, int error, struct wr_reply *reply)
 /* Sends it where it belongs by now. */
 static int job_send(struct wr_job *job)
 {
+    struct wr_attempt *attempt = &job->attempt;
     struct wr_bytes bytes = { 0 };
-    int rc = 0;
+    int rc = wr_command_format(&bytes, job->command, attempt->full, attempt->asking);
 
-    job->on = job->attempt.link;
-    if (!job->on)
-        job->on = wr_redis_route(job->redis, job->command, &rc, NULL);
+    attempt->on = attempt->link ? attempt->link : wr_redis_route(job->redis, job->command);
     if (!rc)
-        rc = wr_command_format(&bytes, job->command, job->attempt.full, job->attempt.asking);
-    if (!rc)
-        rc = wr_link_submit(job->on, job, &bytes, job->attempt.asking);
+        rc = wr_link_submit(attempt->on, job, &bytes, attempt->asking);
     wr_bytes_free(&bytes);
     return rc;
 }
@@ -235,7 +264,7 @@ static void job_timer(struct wr_redis_timer *timer, void *arg)
     (void)timer;
     if (job->attempt.not_before)
         job_again(job);
-    else if (wr_link_abandon(job->on, job))
+    else if (wr_link_abandon(job->attempt.on, job))
         job_end(job, job->redis->teller.closing ? WEIR_ECLOSED : WEIR_ETIMEDOUT, NULL);
 }
 

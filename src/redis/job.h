@@ -8,6 +8,7 @@
 /* One request, however often it is sent. */
 struct wr_attempt {
     struct wr_link *link; /* where to; NULL: where the key says                              */
+    struct wr_link *on;   /* where it was sent last                                          */
     bool asking;          /* the node is to be told that we were sent (ASK)                  */
     bool full;            /* the script goes in full                                         */
     uint32_t tries;       /* so far                                                          */
@@ -30,7 +31,6 @@ struct wr_job {
     struct wr_list link; /* in the list of those held by a link */
     bool held;           /* it is in that list; under the link's lock */
     struct wr_redis *redis;
-    struct wr_link *on; /* where it was sent last */
     struct wr_command *command;
     struct wr_attempt attempt;
     weir_time deadline;

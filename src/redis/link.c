@@ -293,6 +293,15 @@ bool wr_link_abandon(struct wr_link *link, struct wr_job *job)
     return ours;
 }
 
+void wr_link_hurry(struct wr_link *link)
+{
+    wr_lock(&link->lock);
+    link->hurry = true;
+    if (link->body)
+        weir_unpark(link->body);
+    wr_unlock(&link->lock);
+}
+
 void wr_link_break(struct wr_link *link, int error, const char *why)
 {
     weir_message message;

@@ -103,6 +103,7 @@ int wr_link_wait(struct wr_link *link, bool patient, weir_time deadline,
                  weir_message *message) WEIR_PARKS;
 
 /* Gives the present connection up, if there is one: another is made at once. Not under the lock. */
+void wr_link_hurry(struct wr_link *link); /* whether it is wanted has changed */
 void wr_link_break(struct wr_link *link, int error, const char *why);
 
 /* ---- between link.c, link_io.c and link_life.c: under the lock --------------------------------- */

@@ -162,6 +162,7 @@ static void go_down(struct wr_link *link, int error, const weir_message *why)
     link->why = *why;
     fail_held(link, link->error);
     wr_link_changed(link);
+    wr_cluster_refresh(link->redis); /* another node may have its slots by now */
 }
 
 /* With the lock: waits before the next attempt, unless somebody is in a hurry. */
@@ -169,9 +170,12 @@ static void pause_before(struct wr_link *link, uint32_t failures)
 {
     weir_time until = wr_redis_pause(link->redis, failures);
 
-    while (!link->closing && !link->hurry && weir_now() < until) {
+    while (!link->closing && !link->hurry) {
+        bool wanted = wr_load(&link->node->wanted, relaxed);
+        if (wanted && weir_now() >= until)
+            break;
         wr_unlock(&link->lock);
-        weir_park(link->body, until);
+        weir_park(link->body, wanted ? until : WEIR_FOREVER);
         wr_lock(&link->lock);
     }
 }
@@ -186,7 +190,14 @@ static int connect_link(struct wr_link *link, struct wr_conn *conn, weir_message
 
     if (redis->config.kind != WR_REDIS_CLUSTER)
         rc = wr_redis_find(redis, &endpoint, &login, deadline, why);
-    return rc ? rc : wr_conn_open(conn, &endpoint, redis->tls, &login, deadline, why);
+    if (!rc)
+        rc = wr_conn_open(conn, &endpoint, redis->tls, &login, deadline, why);
+    if (!rc && redis->config.kind == WR_REDIS_SENTINEL) {
+        rc = wr_sentinel_check(conn, &endpoint, deadline, why);
+        if (rc)
+            wr_conn_close(conn);
+    }
+    return rc;
 }
 
 void wr_link_main(void *arg)

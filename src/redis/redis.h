@@ -3,6 +3,7 @@
 #ifndef WR_REDIS_REDIS_H
 #define WR_REDIS_REDIS_H
 
+#include "redis/cluster.h"
 #include "redis/config.h"
 #include "redis/ear.h"
 #include "redis/link.h"
@@ -14,6 +15,8 @@ struct wr_node {
     struct wr_list link; /* in redis->nodes */
     struct wr_endpoint endpoint;
     bool started;
+    bool marked;         /* the cluster's body's */
+    _Atomic bool wanted; /* it has a slot, or there is no cluster: if it is lost, it is to be found again */
     uint32_t count;
     struct wr_link links[];
 };
@@ -27,6 +30,12 @@ struct wr_redis {
 
     struct wr_teller teller;
     struct wr_ear ear;        /* for subscriptions of this client's user */
+    struct wr_cluster cluster;
+
+    /* with sentinels */
+    _Atomic uint32_t sentinel, sentinel_ear; /* which to ask next; which to listen to next   */
+    struct wr_ear switches;                  /* on which they say that the master is another */
+    struct wr_subscription *switch_subscription;
     _Atomic uint64_t dropped; /* see wr_redis_stats */
 
     struct wr_lock lock; /* all below; taken before a link's */
@@ -46,9 +55,10 @@ void wr_redis_changed(struct wr_redis *redis);
 /* Starts a body on the client's runtime, which calls wr_teller_bodies(-1) as its last act. */
 int wr_redis_spawn(struct wr_redis *redis, weir_body *body, void *arg);
 
-/* The link that requests for this command take. NULL, and *rc why. */
-struct wr_link *wr_redis_route(struct wr_redis *redis, const struct wr_command *command, int *rc,
-                               weir_message *message);
+/* The link that requests for this command take; and that requests for this key take to a node. */
+struct wr_link *wr_redis_route(struct wr_redis *redis, const struct wr_command *command);
+struct wr_link *wr_redis_link(struct wr_redis *redis, struct wr_node *node, const char *key,
+                              size_t size);
 
 /* The node with that address, made if it is new. NULL: no memory, or it could not be started. */
 struct wr_node *wr_redis_node(struct wr_redis *redis, const struct wr_endpoint *endpoint);
@@ -57,6 +67,21 @@ struct wr_node *wr_redis_node(struct wr_redis *redis, const struct wr_endpoint *
 int wr_redis_find(struct wr_redis *redis, struct wr_endpoint *out, struct wr_login *login,
                   weir_time deadline, weir_message *message) WEIR_PARKS;
 struct wr_login wr_redis_login(const struct wr_redis *redis);
+
+/* All links, and the ear, are to be made anew: the server is another one by now. */
+void wr_redis_reconnect(struct wr_redis *redis, const char *why);
+
+/* Calls `look` for each node until it answers true. Without a lock: nodes stay. */
+void wr_redis_each_node(struct wr_redis *redis, bool (*look)(struct wr_node *node, void *arg),
+                        void *arg);
+void wr_node_want(struct wr_node *node, bool wanted);
+
+/* sentinel.c */
+int wr_sentinel_start(struct wr_redis *redis);
+int wr_sentinel_find(struct wr_redis *redis, struct wr_endpoint *out, weir_time deadline,
+                     weir_message *message) WEIR_PARKS;
+int wr_sentinel_check(struct wr_conn *conn, const struct wr_endpoint *endpoint, weir_time deadline,
+                      weir_message *message) WEIR_PARKS;
 
 /* When to try again after so many failures; and how long a connection lasts that makes them forgotten. */
 weir_time wr_redis_pause(const struct wr_redis *redis, uint32_t failures);

@@ -83,7 +83,7 @@ void run_program(const char *const *argv)
     }
 }
 
-static void add(struct server *server, const char *word)
+void server_word(struct server *server, const char *word)
 {
     if (server->count + 1 >= SERVER_ARGS || !(server->args[server->count] = strdup(word)))
         give_up("too many words", server);
@@ -117,10 +117,8 @@ void server_again(struct server *server)
     }
 }
 
-void server_start(struct server *server, const char *const *extra)
+void server_prepare(struct server *server)
 {
-    char text[32];
-
     memset(server, 0, sizeof(*server));
     snprintf(server->dir, sizeof(server->dir), "/tmp/weir-redis-XXXXXX");
     if (!mkdtemp(server->dir))
@@ -130,6 +128,13 @@ void server_start(struct server *server, const char *const *extra)
     snprintf(server->log, sizeof(server->log), "%s/log", server->dir);
     snprintf(server->url, sizeof(server->url), "unix://%s", server->socket);
     snprintf(server->tcp, sizeof(server->tcp), "redis://127.0.0.1:%d", server->port);
+}
+
+void server_start(struct server *server, const char *const *extra)
+{
+    char text[32];
+
+    server_prepare(server);
     snprintf(text, sizeof(text), "%d", server->port);
     const char *const words[] = {
         "redis-server", "--port",       text,          "--bind",    "127.0.0.1", "-::1",
@@ -137,9 +142,9 @@ void server_start(struct server *server, const char *const *extra)
         "--appendonly", "no",           "--daemonize", "no",        NULL
     };
     for (int i = 0; words[i]; i++)
-        add(server, words[i]);
+        server_word(server, words[i]);
     for (int i = 0; extra && extra[i]; i++)
-        add(server, extra[i]);
+        server_word(server, extra[i]);
     server_again(server);
 }
 

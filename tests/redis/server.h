@@ -28,6 +28,11 @@ struct server {
  * answers when this returns. Nothing is saved to disk unless asked for. */
 void server_start(struct server *server, const char *const *extra);
 
+/* The same in steps, for other programs than redis-server: a directory, a port and a path for a socket; words of the command
+ * line; and server_again starts it. */
+void server_prepare(struct server *server);
+void server_word(struct server *server, const char *word);
+
 /* Ends it and removes its directory. Harmless if it is stopped. */
 void server_stop(struct server *server);
 
