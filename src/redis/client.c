@@ -209,10 +209,17 @@ enum wr_redis_state wr_redis_state(struct wr_redis *redis, weir_message *why)
 
     if (why)
         why->text[0] = '\0';
+    if (redis->cluster.slots && !wr_load(&redis->cluster.known, acquire)) {
+        wr_lock(&redis->cluster.lock);
+        state = redis->cluster.error ? WR_REDIS_DOWN : WR_REDIS_CONNECTING;
+        if (why)
+            *why = redis->cluster.why;
+        wr_unlock(&redis->cluster.lock);
+    }
     wr_lock(&redis->lock);
     wr_list_each(node_link, &redis->nodes) {
         struct wr_node *node = WR_CONTAINER(node_link, struct wr_node, link);
-        for (uint32_t i = 0; i < node->count; i++) {
+        for (uint32_t i = 0; i < node->count && wr_load(&node->wanted, relaxed); i++) {
             struct wr_link *link = &node->links[i];
             wr_lock(&link->lock);
             was = state;

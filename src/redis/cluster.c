@@ -126,8 +126,8 @@ static bool read_row(struct wr_redis *redis, const struct wr_reply *row,
     return true;
 }
 
-static int read_table(struct wr_redis *redis, const struct wr_endpoint *endpoint, weir_time deadline,
-                      weir_message *message)
+static int read_table(struct wr_redis *redis, const struct wr_endpoint *endpoint,
+                      weir_time deadline, weir_message *message)
 {
     struct wr_login login = wr_redis_login(redis);
     struct wr_reply *reply = NULL;
@@ -211,14 +211,17 @@ static int ask_anybody(struct wr_redis *redis, weir_message *message)
 /* ---- the body -------------------------------------------------------------------------------- */
 
 /* With the lock. */
-static void tell(struct wr_cluster *cluster, int error, const weir_message *why)
+static void tell(struct wr_redis *redis, int error, const weir_message *why)
 {
+    struct wr_cluster *cluster = &redis->cluster;
+
     if (!error)
         wr_store(&cluster->known, true, release);
     cluster->error = error;
     cluster->why = *why;
     wr_list_each(node, &cluster->waiting)
         weir_unpark(WR_CONTAINER(node, struct waiter, link)->who);
+    wr_redis_changed(redis);
 }
 
 static void cluster_main(void *arg)
@@ -245,7 +248,7 @@ static void cluster_main(void *arg)
         wr_unlock(&cluster->lock);
         rc = ask_anybody(redis, &why);
         wr_lock(&cluster->lock);
-        tell(cluster, rc, &why);
+        tell(redis, rc, &why);
         failures = rc ? failures + 1 : 0;
         cluster->wanted = cluster->wanted || rc;
         until = rc ? wr_redis_pause(redis, failures) : weir_in_ms(APART_MS);
@@ -255,7 +258,7 @@ static void cluster_main(void *arg)
             wr_lock(&cluster->lock);
         }
     }
-    tell(cluster, WEIR_ECLOSED, &(weir_message){ "the client is being closed" });
+    tell(redis, WEIR_ECLOSED, &(weir_message){ "the client is being closed" });
     cluster->body = NULL;
     wr_unlock(&cluster->lock);
     wr_teller_bodies(&redis->teller, -1);

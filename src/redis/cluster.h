@@ -17,7 +17,7 @@ struct wr_cluster {
     struct wr_lock lock; /* all below */
     weir_parker *body;   /* who asks for the table, while it runs */
     bool wanted, closing;
-    int error;              /* why the latest attempt failed; 0: it did not */
+    int error; /* why the latest attempt failed; 0: it did not */
     weir_message why;
     struct wr_list waiting; /* for the table */
 };

@@ -197,7 +197,8 @@ static void be_deaf(struct wr_ear *ear, const weir_message *why)
     wr_conn_close(&ear->conn);
     wr_list_each(node, &ear->subscriptions) {
         struct wr_subscription *subscription = subscription_of(node);
-        if (subscription->listening && !ear->closing) /* without memory it hears of it with the next confirmation */
+        if (subscription->listening &&
+            !ear->closing) /* without memory it hears of it with the next confirmation */
             post(subscription, WR_REDIS_DEAF, why->text, strlen(why->text));
         subscription->listening = false;
     }

@@ -15,8 +15,9 @@ struct wr_node {
     struct wr_list link; /* in redis->nodes */
     struct wr_endpoint endpoint;
     bool started;
-    bool marked;         /* the cluster's body's */
-    _Atomic bool wanted; /* it has a slot, or there is no cluster: if it is lost, it is to be found again */
+    bool marked; /* the cluster's body's */
+    _Atomic bool
+        wanted; /* it has a slot, or there is no cluster: if it is lost, it is to be found again */
     uint32_t count;
     struct wr_link links[];
 };
@@ -29,7 +30,7 @@ struct wr_redis {
     uint64_t seed[2];
 
     struct wr_teller teller;
-    struct wr_ear ear;        /* for subscriptions of this client's user */
+    struct wr_ear ear; /* for subscriptions of this client's user */
     struct wr_cluster cluster;
 
     /* with sentinels */
@@ -49,7 +50,7 @@ struct wr_redis {
     enum wr_redis_state told_state; /* what on_state was told last; the teller's */
 };
 
-/* A link's state has changed. Under its lock. */
+/* A link's state, or what is known of the cluster, has changed. Under its lock. */
 void wr_redis_changed(struct wr_redis *redis);
 
 /* Starts a body on the client's runtime, which calls wr_teller_bodies(-1) as its last act. */

@@ -32,10 +32,10 @@ static int ask_one(struct wr_redis *redis, const struct wr_endpoint *sentinel,
     if (!rc)
         rc = wr_reply_code(reply, message);
     wr_endpoint_text(where, sizeof(where), sentinel);
-    if (!rc && (reply->type != WR_REPLY_ARRAY || reply->count != 2 ||
-                reply->items[0]->type != WR_REPLY_STRING ||
-                reply->items[1]->type != WR_REPLY_STRING ||
-                reply->items[0]->size >= sizeof(out->host)))
+    if (!rc &&
+        (reply->type != WR_REPLY_ARRAY || reply->count != 2 ||
+         reply->items[0]->type != WR_REPLY_STRING || reply->items[1]->type != WR_REPLY_STRING ||
+         reply->items[0]->size >= sizeof(out->host)))
         rc = wr_redis_fail(WEIR_EAWAY, message, "sentinel %s knows no master '%s'", where, master);
     if (!rc) {
         memcpy(out->host, reply->items[0]->text, reply->items[0]->size + 1);
@@ -75,9 +75,9 @@ int wr_sentinel_check(struct wr_conn *conn, const struct wr_endpoint *endpoint, 
     if (!rc)
         rc = wr_reply_code(reply, message);
     wr_endpoint_text(where, sizeof(where), endpoint);
-    if (!rc && (reply->type != WR_REPLY_ARRAY || !reply->count ||
-                reply->items[0]->type != WR_REPLY_STRING ||
-                strcmp(reply->items[0]->text, "master") != 0))
+    if (!rc &&
+        (reply->type != WR_REPLY_ARRAY || !reply->count ||
+         reply->items[0]->type != WR_REPLY_STRING || strcmp(reply->items[0]->text, "master") != 0))
         rc = wr_redis_fail(WEIR_EAWAY, message,
                            "%s, which the sentinels name as the master, is none (yet, or any more)",
                            where);

@@ -66,10 +66,9 @@ static void test_scripts_go_where_their_first_key_is(void)
     wr_script_init(&script, "redis.call('SET', KEYS[2], 'x') return redis.call('INCR', KEYS[1])");
     for (int i = 0; i < 30; i++) {
         char one[32], two[32];
-        struct wr_command command = { .script = &script,
-                                      .keys = 2,
-                                      .count = 2,
-                                      .words = (const char *[]){ one, two } };
+        struct wr_command command = {
+            .script = &script, .keys = 2, .count = 2, .words = (const char *[]){ one, two }
+        };
         snprintf(one, sizeof(one), "{tag-%d}a", i); /* hash tags keep them together */
         snprintf(two, sizeof(two), "{tag-%d}b", i);
         assert_int_equal(call(redis, &command), 1);
@@ -169,7 +168,8 @@ static void test_a_server_that_is_no_cluster_is_said(void)
 static void note_message(enum wr_redis_event event, const char *message, size_t size, void *arg)
 {
     (void)message, (void)size;
-    atomic_fetch_add((_Atomic int *)arg, event == WR_REDIS_MESSAGE ? 1000 : event == WR_REDIS_LISTENING);
+    atomic_fetch_add((_Atomic int *)arg,
+                     event == WR_REDIS_MESSAGE ? 1000 : event == WR_REDIS_LISTENING);
 }
 
 static void test_messages_reach_subscribers_at_any_node(void)

@@ -9,23 +9,14 @@
 #include <unistd.h>
 
 /* Waits for servers to agree among themselves. */
-#define SETTLE(condition)                                                               \
-    for (weir_time settle_until_ = weir_in_s(60); !(condition);                         \
-         nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL)) {                   \
-        if (weir_now() > settle_until_) {                                               \
+#define SETTLE(condition)                                                                \
+    for (weir_time settle_until_ = weir_in_s(60); !(condition);                          \
+         nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL)) {                    \
+        if (weir_now() > settle_until_) {                                                \
             fprintf(stderr, "%s:%d: in a minute: %s\n", __FILE__, __LINE__, #condition); \
-            _exit(1);                                                                   \
-        }                                                                               \
+            _exit(1);                                                                    \
+        }                                                                                \
     }
-
-static bool says(struct server *server, const char *command, const char *words)
-{
-    char *text = server_say(server, command);
-    bool found = strstr(text, words) != NULL;
-
-    free(text);
-    return found;
-}
 
 /* ---- TLS ------------------------------------------------------------------------------------- */
 
@@ -84,11 +75,16 @@ void certificates_remove(struct certificates *c)
 void server_start_tls(struct server *server, int *tls_port, const struct certificates *c, bool asks)
 {
     char port[16];
-    const char *const extra[] = { "--tls-port",         port,
-                                  "--tls-cert-file",    c->server,
-                                  "--tls-key-file",     c->server_key,
-                                  "--tls-ca-cert-file", c->ca,
-                                  "--tls-auth-clients", asks ? "yes" : "no",
+    const char *const extra[] = { "--tls-port",
+                                  port,
+                                  "--tls-cert-file",
+                                  c->server,
+                                  "--tls-key-file",
+                                  c->server_key,
+                                  "--tls-ca-cert-file",
+                                  c->ca,
+                                  "--tls-auth-clients",
+                                  asks ? "yes" : "no",
                                   NULL };
 
     *tls_port = free_port();
@@ -101,8 +97,9 @@ void server_start_tls(struct server *server, int *tls_port, const struct certifi
 static void start_node(struct server *server)
 {
     char bus[16];
-    const char *const extra[] = { "--cluster-enabled",      "yes",  "--cluster-port", bus,
-                                  "--cluster-node-timeout", "1000", NULL };
+    const char *const extra[] = {
+        "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "1000", NULL
+    };
 
     snprintf(bus, sizeof(bus), "%d", free_port());
     server_start(server, extra);
@@ -148,15 +145,15 @@ void cluster_start(struct cluster *cluster, bool with_replica)
         start_node(&cluster->replica);
         meet(&cluster->replica, &masters[0]);
         cluster_node_id(&masters[0], id);
-        SETTLE(says(&cluster->replica, "CLUSTER NODES", id));
+        SETTLE(server_says(&cluster->replica, "CLUSTER NODES", id));
         server_do(&cluster->replica, "CLUSTER REPLICATE %s", id);
-        SETTLE(says(&cluster->replica, "INFO replication", "master_link_status:up"));
+        SETTLE(server_says(&cluster->replica, "INFO replication", "master_link_status:up"));
         for (int i = 1; i < CLUSTER_MASTERS; i++) /* who must vote for it */
-            SETTLE(says(&masters[i], "CLUSTER NODES", "slave"));
+            SETTLE(server_says(&masters[i], "CLUSTER NODES", "slave"));
     }
     for (int i = 0; i < CLUSTER_MASTERS; i++) {
-        SETTLE(says(&masters[i], "CLUSTER INFO", "cluster_state:ok"));
-        SETTLE(says(&masters[i], "CLUSTER INFO", "cluster_slots_ok:16384"));
+        SETTLE(server_says(&masters[i], "CLUSTER INFO", "cluster_state:ok"));
+        SETTLE(server_says(&masters[i], "CLUSTER INFO", "cluster_slots_ok:16384"));
     }
     snprintf(cluster->url, sizeof(cluster->url), "redis+cluster://127.0.0.1:%d,127.0.0.1:%d",
              masters[0].port, masters[1].port);
@@ -208,14 +205,13 @@ void sentinels_start(struct sentinels *formation)
 {
     char port[16];
     const char *const extra[] = { "--replicaof", "127.0.0.1", port, NULL };
-    char *text;
     size_t used;
 
     memset(formation, 0, sizeof(*formation));
     server_start(&formation->master, NULL);
     snprintf(port, sizeof(port), "%d", formation->master.port);
     server_start(&formation->replica, extra);
-    SETTLE(says(&formation->replica, "INFO replication", "master_link_status:up"));
+    SETTLE(server_says(&formation->replica, "INFO replication", "master_link_status:up"));
     used = (size_t)snprintf(formation->url, sizeof(formation->url), "redis+sentinel://");
     for (int i = 0; i < SENTINELS; i++) {
         start_sentinel(&formation->sentinels[i], formation->master.port);
@@ -223,16 +219,8 @@ void sentinels_start(struct sentinels *formation)
                                  "%s127.0.0.1:%d", i ? "," : "", formation->sentinels[i].port);
     }
     snprintf(formation->url + used, sizeof(formation->url) - used, "/main");
-    for (int i = 0; i < SENTINELS; i++) {
-        do {
-            text = server_say(&formation->sentinels[i], "INFO sentinel");
-            bool agree = strstr(text, "slaves=1,sentinels=3") != NULL;
-            free(text);
-            if (agree)
-                break;
-            nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
-        } while (true);
-    }
+    for (int i = 0; i < SENTINELS; i++)
+        SETTLE(server_says(&formation->sentinels[i], "INFO sentinel", "slaves=1,sentinels=3"));
 }
 
 void sentinels_stop(struct sentinels *formation)

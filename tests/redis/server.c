@@ -194,7 +194,8 @@ void server_thaw(struct server *server)
     kill(server->pid, SIGCONT);
 }
 
-static redisReply *ask(struct server *server, const char *format, va_list list)
+/* One attempt. NULL: the connection was reset, as sentinels do with those of servers whose role they change. */
+static redisReply *ask_once(struct server *server, const char *format, va_list list)
 {
     redisContext *context = redisConnectUnix(server->socket);
     redisReply *reply;
@@ -202,11 +203,30 @@ static redisReply *ask(struct server *server, const char *format, va_list list)
     if (!context || context->err)
         give_up("no connection", server);
     reply = redisvCommand(context, format, list);
+    if (!reply && (context->err == REDIS_ERR_EOF || errno == ECONNRESET || errno == EPIPE)) {
+        redisFree(context);
+        return NULL;
+    }
     if (!reply || reply->type == REDIS_REPLY_ERROR) {
         fprintf(stderr, "%s: %s\n", format, reply ? reply->str : context->errstr);
         give_up("the server refused a command", server);
     }
     redisFree(context);
+    return reply;
+}
+
+static redisReply *ask(struct server *server, const char *format, va_list list)
+{
+    redisReply *reply = NULL;
+
+    for (int i = 0; i < 20 && !reply; i++) {
+        va_list copy;
+        va_copy(copy, list);
+        reply = ask_once(server, format, copy);
+        va_end(copy);
+    }
+    if (!reply)
+        give_up("the server resets every connection", server);
     return reply;
 }
 
@@ -241,4 +261,13 @@ char *server_say(struct server *server, const char *format, ...)
     text = strdup(reply->str ? reply->str : "");
     freeReplyObject(reply);
     return text;
+}
+
+bool server_says(struct server *server, const char *command, const char *words)
+{
+    char *text = server_say(server, command);
+    bool found = strstr(text, words) != NULL;
+
+    free(text);
+    return found;
 }

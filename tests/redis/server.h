@@ -49,6 +49,9 @@ void server_thaw(struct server *server);
 long long server_do(struct server *server, const char *format, ...);
 char *server_say(struct server *server, const char *format, ...);
 
+/* Whether what it answers to a command has these words in it. */
+bool server_says(struct server *server, const char *command, const char *words);
+
 /* A port of 127.0.0.1 that was free a moment ago. */
 int free_port(void);
 

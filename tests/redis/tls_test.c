@@ -83,9 +83,9 @@ static void test_a_server_that_asks_for_a_certificate_gets_ours(void)
 
     assert_int_equal(wr_redis_ready(redis, patience(), &message), WEIR_EAWAY);
     wr_redis_close(redis);
-    redis = open_ready(WEIR_REDIS(.url = asking_url, .tls_ca = certificates.ca,
-                                  .tls_cert = certificates.client,
-                                  .tls_key = certificates.client_key));
+    redis =
+        open_ready(WEIR_REDIS(.url = asking_url, .tls_ca = certificates.ca,
+                              .tls_cert = certificates.client, .tls_key = certificates.client_key));
     assert_true(echoes(redis, "known"));
     wr_redis_close(redis);
 }
@@ -95,9 +95,9 @@ static void test_files_that_cannot_be_used_are_named(void)
     struct wr_redis *redis;
     weir_message message;
 
-    assert_int_equal(wr_redis_open(&redis, WEIR_REDIS(.url = url, .tls_ca = "/no/such/ca"), NULL,
-                                   &message),
-                     WEIR_EINVAL);
+    assert_int_equal(
+        wr_redis_open(&redis, WEIR_REDIS(.url = url, .tls_ca = "/no/such/ca"), NULL, &message),
+        WEIR_EINVAL);
     assert_non_null(strstr(message.text, "tls_ca: /no/such/ca"));
     assert_int_equal(wr_redis_open(&redis,
                                    WEIR_REDIS(.url = url, .tls_cert = certificates.client,
