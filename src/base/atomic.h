@@ -25,6 +25,10 @@ void wr_sim_point(void);
     (WR_POINT(), atomic_compare_exchange_strong_explicit(p, expected, v, memory_order_##order, \
                                                          memory_order_acquire))
 
+/* Between a store and a load that another thread, which calls wr_os_fence_heavy between its own two, must not miss both. It
+ * costs nothing: only the compiler is kept from exchanging them. */
+#define wr_fence_light() (WR_POINT(), atomic_signal_fence(memory_order_seq_cst))
+
 /* A counter with one writer and any readers: cheaper than an atomic addition. */
 #define wr_bump(p) wr_store(p, atomic_load_explicit(p, memory_order_relaxed) + 1, relaxed)
 

@@ -87,6 +87,12 @@ void wr_os_unshield(int former);
 int wr_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, weir_time deadline);
 void wr_os_futex_wake(_Atomic uint32_t *word, unsigned count);
 
+/* A fence that all threads of this process pass before it returns, so that those that do their part often need none
+ * (wr_fence_light). Takes microseconds. Only once wr_os_fence_heavy_ready has answered true: false if the kernel has none. The
+ * first time that may take some ten milliseconds. */
+bool wr_os_fence_heavy_ready(void);
+void wr_os_fence_heavy(void);
+
 /* A breath in a short spin; and letting other threads have the CPU. */
 void wr_os_relax(void);
 void wr_os_yield(void);

@@ -37,6 +37,10 @@ enum {
     FUTEX_WAIT_BITSET_PRIVATE = 9 | 128,
 };
 #define FUTEX_ANY_BIT UINT32_MAX
+enum {
+    MEMBARRIER_PRIVATE = 1 << 3, /* Linux 4.14 */
+    MEMBARRIER_REGISTER_PRIVATE = 1 << 4,
+};
 
 enum { GUARD_BATCH = 128 };
 
@@ -237,6 +241,22 @@ void wr_os_futex_wake(_Atomic uint32_t *word, unsigned count)
 {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count > INT_MAX ? INT_MAX : (int)count, NULL, NULL,
             0);
+}
+
+bool wr_os_fence_heavy_ready(void)
+{
+    static _Atomic bool ready;
+
+    if (!wr_load(&ready, relaxed)) /* once for each process, but harmless if done twice */
+        wr_store(&ready, !syscall(SYS_membarrier, MEMBARRIER_REGISTER_PRIVATE, 0, 0), relaxed);
+    return wr_load(&ready, relaxed);
+}
+
+void wr_os_fence_heavy(void)
+{
+    long rc = syscall(SYS_membarrier, MEMBARRIER_PRIVATE, 0, 0);
+
+    WR_ASSERT(rc == 0); /* it is registered */
 }
 
 void wr_os_yield(void)

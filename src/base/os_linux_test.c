@@ -272,6 +272,50 @@ static void test_a_thread_has_the_signal_mask_of_who_started_it(void **state)
     assert_int_equal(sigismember(&visit.mask, SIGUSR1), 0);
 }
 
+/* ---- fences ---------------------------------------------------------------------------------- */
+
+enum { FENCE_ROUNDS = 3000 };
+
+/* Each side stores to its own word and then loads the other's: at least one sees the other's store. */
+static struct {
+    _Atomic uint32_t round, done, light, heavy;
+    bool light_saw;
+} fences;
+
+static void pass_light_fences(void *arg)
+{
+    (void)arg;
+    for (uint32_t round = 1; round <= FENCE_ROUNDS; round++) {
+        while (wr_load(&fences.round, acquire) != round)
+            wr_os_relax();
+        wr_store(&fences.light, round, relaxed);
+        wr_fence_light();
+        fences.light_saw = wr_load(&fences.heavy, relaxed) == round;
+        wr_store(&fences.done, round, release);
+    }
+}
+
+static void test_a_light_and_a_heavy_fence_keep_each_other_in_order(void **state)
+{
+    struct wr_os_thread thread;
+
+    (void)state;
+    if (!wr_os_fence_heavy_ready())
+        skip();
+    assert_int_equal(wr_os_thread_start(&thread, pass_light_fences, NULL, "fences"), 0);
+    for (uint32_t round = 1; round <= FENCE_ROUNDS; round++) {
+        bool heavy_saw;
+        wr_store(&fences.round, round, release);
+        wr_store(&fences.heavy, round, relaxed);
+        wr_os_fence_heavy();
+        heavy_saw = wr_load(&fences.light, relaxed) == round;
+        while (wr_load(&fences.done, acquire) != round)
+            wr_os_yield();
+        assert_true(heavy_saw || fences.light_saw);
+    }
+    wr_os_thread_join(&thread);
+}
+
 /* ---- futex ----------------------------------------------------------------------------------- */
 
 static void test_a_futex_wait_is_never_early(void **state)
@@ -363,6 +407,7 @@ int main(void)
         cmocka_unit_test(test_a_thread_has_a_name_and_a_slot_of_its_own),
         cmocka_unit_test(test_a_thread_in_the_kernel_does_not_compute),
         cmocka_unit_test(test_a_thread_has_the_signal_mask_of_who_started_it),
+        cmocka_unit_test(test_a_light_and_a_heavy_fence_keep_each_other_in_order),
         cmocka_unit_test(test_a_futex_wait_is_never_early),
         cmocka_unit_test(test_a_futex_deadline_in_the_past_is_over_at_once),
         cmocka_unit_test(test_a_futex_that_has_changed_is_not_waited_for),

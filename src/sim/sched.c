@@ -243,6 +243,17 @@ void wr_os_yield(void)
         wr_sim_jump(ready_draw_other(), false);
 }
 
+/* Simulated threads see each other's stores in order. */
+bool wr_os_fence_heavy_ready(void)
+{
+    return true;
+}
+
+void wr_os_fence_heavy(void)
+{
+    wr_sim_point();
+}
+
 /* A spinning thread waits for another one, so that one should run. */
 void wr_os_relax(void)
 {
