@@ -29,6 +29,12 @@ static inline bool wr_deque_push(struct wr_deque *deque, uint32_t n)
     return true;
 }
 
+/* How many more it takes. The owner only. */
+static inline uint32_t wr_deque_room(struct wr_deque *deque)
+{
+    return WR_DEQUE - (wr_load(&deque->bottom, relaxed) - wr_load(&deque->top, acquire));
+}
+
 /* The latest one. The owner only. */
 static inline uint32_t wr_deque_take(struct wr_deque *deque)
 {

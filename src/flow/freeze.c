@@ -430,9 +430,28 @@ static void fill_out(struct draft *draft)
             uint32_t place = at[draft->in[i]]++;
             flow->out[place] = n | way_of(flow->hot[n].flags, draft->in_kind[i]);
             flow->out_kind[place] = draft->in_kind[i];
-            if (flow->hot[n].flags & (WR_F_SLOW | WR_F_EARLY))
+            if (flow->hot[n].flags & (WR_F_SLOW | WR_F_EARLY | WR_F_OWN))
                 flow->hot[draft->in[i]].flags |= WR_F_TELLS_SLOWLY;
         }
+}
+
+/* What follows from all edges together. */
+static void fill_ways(struct draft *draft)
+{
+    struct weir_flow *flow = draft->flow;
+    const uint32_t apart = WR_F_OWN | WR_F_SLOW | WR_F_EARLY;
+
+    for (uint32_t n = 0; n < draft->nodes; n++) {
+        struct wr_hot *hot = &flow->hot[n];
+        uint32_t only = wr_out_degree(flow, n) == 1 ? flow->out[hot->out_at] : WR_NODE_NONE;
+        if (!(hot->flags & (WR_F_AT_START | WR_F_AT_END)))
+            hot->flags |= WR_F_PLAIN;
+        if (hot->flags & WR_F_PLAIN && only < WR_NODE_NONE && !(flow->hot[only].flags & apart) &&
+            draft->in_at[only + 1] - draft->in_at[only] == 1) {
+            hot->flags |= WR_F_HEIR;
+            hot->heir = only;
+        }
+    }
 }
 
 static int build(struct draft *draft)
@@ -449,6 +468,8 @@ static int build(struct draft *draft)
     for (uint32_t n = 0; n < draft->nodes; n++)
         fill_node(draft, n, &join, &own, &root);
     fill_out(draft);
+    fill_ways(draft);
+    flow->is_large = draft->nodes >= WR_LARGE && !flow->has_early && wr_os_fence_heavy_ready();
     memcpy(flow->in_at, draft->in_at, (draft->nodes + 1) * sizeof(flow->in_at[0]));
     memcpy(flow->in, draft->in, draft->edges * sizeof(flow->in[0]));
     memcpy(flow->in_kind, draft->in_kind, draft->edges);

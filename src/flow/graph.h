@@ -14,7 +14,12 @@
 #include <weir/flow.h>
 
 enum {
-    WR_CHUNK = 256,               /* nodes of a chunk */
+    WR_CHUNK = 256, /* nodes of a chunk */
+#ifdef WEIR_SIM
+    WR_LARGE = 2, /* so that small graphs go that way, too */
+#else
+    WR_LARGE = 1024, /* nodes from which on runs are calm at first; see run.h */
+#endif
     WR_NODES_MAX = (1 << 30) - 1, /* so that a target has two bits left */
     WR_NODE_NONE = WR_NODES_MAX,  /* no node */
 };
@@ -49,7 +54,10 @@ struct wr_hot {
     uint32_t flags;
     uint32_t out_at;
     uint32_t join; /* WR_F_SLOW: its place among the joins */
-    uint32_t own;  /* WR_F_OWN: its place among the nodes that are tasks of their own */
+    union {
+        uint32_t own;  /* WR_F_OWN: its place among the nodes that are tasks of their own */
+        uint32_t heir; /* WR_F_HEIR: its only target */
+    };
 };
 
 enum wr_node_flags {
@@ -63,7 +71,10 @@ enum wr_node_flags {
     WR_F_KEEP = 1 << 7, /* never_skip */
     WR_F_INTERRUPT = 1 << 8,
     WR_F_DROP = 1 << 9,
-    WR_F_TELLS_SLOWLY = 1 << 10, /* some node after it is SLOW or EARLY, or does not count it */
+    WR_F_TELLS_SLOWLY =
+        1 << 10,          /* some node after it is SLOW, EARLY or OWN, or does not count it */
+    WR_F_PLAIN = 1 << 11, /* none of AT_START and AT_END */
+    WR_F_HEIR = 1 << 12,  /* one node after it, which must have it, and no other before that */
     /* Flags that its start, or its end, has to look at; a node without any of them is plain. */
     WR_F_AT_START = WR_F_OWN | WR_F_BEGIN | WR_F_BOUND | WR_F_INTERRUPT,
     WR_F_AT_END = WR_F_BEGIN | WR_F_RESULT | WR_F_INTERRUPT | WR_F_TELLS_SLOWLY,
@@ -102,6 +113,7 @@ struct weir_flow {
     /* Made by the freeze, in one allocation; from then on constant. */
     void *memory;
     uint32_t edges, joins, owns, roots, sinks;
+    bool is_large;        /* its runs are calm at first; see run.h */
     bool has_early;       /* some node may start before all nodes before it have ended */
     bool has_drops;       /* some node has a `drop` */
     struct wr_hot *hot;   /* count + 1 */

@@ -262,6 +262,8 @@ static void lose(struct wr_plan *plan, uint32_t n, struct wr_moves *moves)
 {
     const struct weir_flow *flow = plan->flow;
 
+    if (wr_load(&plan->calm, acquire) != WR_STIRRED)
+        plan->stir(plan);
     wr_store(&plan->losses, true, seq_cst);
     for (uint32_t i = flow->in_at[n]; i < flow->in_at[n + 1]; i++) {
         uint32_t p = flow->in[i];

@@ -66,14 +66,19 @@ struct wr_links {
 static_assert(sizeof(struct wr_state) + sizeof(struct wr_links) + sizeof(uint32_t) <= 64,
               "a plain node of a run is at most 64 bytes");
 
+/* Whether nothing but turns changes words; see run.h. */
+enum wr_calm { WR_STIRRED, WR_STIRRING, WR_CALM };
+
 struct wr_plan {
     const struct weir_flow *flow;
     struct wr_state *node;
     struct wr_links *links; /* as needed: not filled in at first */
     _Atomic uint32_t *lost;
-    _Atomic bool losses;  /* some node has lost another */
-    struct wr_join *join; /* under the lock */
-    struct wr_lock lock;  /* nothing is called under it, and no other lock taken */
+    _Atomic bool losses; /* some node has lost another */
+    _Atomic uint32_t calm;
+    void (*stir)(struct wr_plan *plan); /* before it is not calm any more */
+    struct wr_join *join;               /* under the lock */
+    struct wr_lock lock;                /* nothing is called under it, and no other lock taken */
     weir_skip skip;
     bool interrupt; /* of all nodes */
     void (*release)(void *locals);

@@ -110,11 +110,28 @@ void wr_run_told(struct wr_run *run, uint64_t count)
     count_down(run, count);
 }
 
+void wr_run_stir(struct wr_plan *plan)
+{
+    struct wr_run *run = WR_CONTAINER(plan, struct wr_run, plan);
+
+    wr_lock(&run->lock);
+    if (wr_load(&plan->calm, relaxed) != WR_STIRRED) {
+        wr_store(&plan->calm, WR_STIRRING, relaxed);
+        wr_os_fence_heavy(); /* pairs with finish_calmly */
+        wr_list_each(link, &run->turns)
+            while (wr_load(&WR_CONTAINER(link, struct wr_turn, link)->publishing, acquire))
+                wr_os_yield(); /* it is a few instructions away from the end of that */
+        wr_store(&plan->calm, WR_STIRRED, release); /* pairs with lose */
+    }
+    wr_unlock(&run->lock);
+}
+
 /* Decides whatever has not ended. Answers how many there were, told of. */
 static uint64_t sweep(struct wr_run *run, weir_outcome outcome, weir_reason reason)
 {
     struct wr_work work = { .run = run, .moves = WR_NO_MOVES, .next = WR_NODE_NONE };
 
+    wr_run_stir(&run->plan);
     for (uint32_t n = 0; n < run->flow->count; n++)
         if (wr_plan_close(&run->plan, n, outcome, reason))
             wr_work_ended(&work, n);
@@ -305,6 +322,8 @@ static struct wr_run *run_new(struct weir_flow *flow, weir_group *group, const w
     run->group = group;
     run->locals = wr_locals_capture();
     run->odd = o->times || o->param_count || o->interrupt || o->skip == WEIR_SKIP_ONE_LEVEL;
+    wr_store(&run->plan.calm, flow->is_large && !run->odd ? WR_CALM : WR_STIRRED, relaxed);
+    run->plan.stir = wr_run_stir;
     run->input = o->input;
     wr_store(&run->references, 1, relaxed);
     wr_store(&run->left, (uint64_t)flow->count + 1, relaxed);

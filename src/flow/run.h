@@ -10,6 +10,19 @@
  *     references == 1 while the run's task has one + turns + tasks of nodes + naps
  *     coming == turns that were submitted and have not begun <= 1
  *
+ * Note: calm runs. Two locked instructions, one for the end of a node and one for the counter of the next, are most of what a
+ * plain node costs. They are needed because a node may be decided by another thread than the turn that runs it: by a close
+ * (cancel, deadline), or when it is skipped. A large run is *calm* until the first of that happens, and in a calm run
+ * a turn changes two kinds of words by plain stores: that of the node whose body has returned, and that of its *heir*,
+ * which has no other node before it, as it has no other after it. It says so (`publishing`) before it looks whether the run
+ * is calm, and no more when it is done. Whoever wants to decide nodes stirs the run first (wr_run_stir), once:
+ *
+ *     turn:  publishing = true;  light fence;  calm?  then store the words;  publishing = false
+ *     stir:  calm = STIRRING;    heavy fence;  wait until no turn is publishing;  calm = STIRRED
+ *
+ * One of the two sees what the other has written: the heavy fence (wr_os_fence_heavy) makes every CPU pass a full one, so that
+ * turns need none. A run stays stirred. Runs of few nodes are never calm, since for them the fence costs more than it saves.
+ *
  * Lock order: the lock of all waits (executor/deadlock.h), a run's, that of its sub-runs, a group's; the plan's comes last.
  * None of ours is held while code of the user's runs, nor while a task is submitted, cancelled or settled.
  * SPDX-License-Identifier: MIT */
@@ -62,6 +75,7 @@ struct wr_turn {
     struct wr_list link; /* in run->turns from its submit on, under the run's lock */
     weir_task *task;     /* once it has begun; likewise */
     bool began;
+    _Atomic bool publishing;  /* in a calm run: it changes words; see Note: calm runs */
     _Atomic uint32_t current; /* the node whose body runs, if it may be interrupted; WR_NODE_NONE;
                                  WR_ASKED */
     struct weir_step step;    /* of the node that it runs */
@@ -70,7 +84,7 @@ struct wr_turn {
     uint32_t until_look;             /* nodes until it looks at the clock ... */
     uint32_t look_every;
     uint32_t grab; /* most nodes it takes from others at once */
-    weir_time began_at;
+    weir_time began_at, looked_at;
     struct wr_deque deque;
 };
 
@@ -160,13 +174,31 @@ void *wr_node_param(const struct wr_run *run, uint32_t n);
 void wr_node_drop_value(const struct wr_run *run, uint32_t n, void *value);
 void wr_node_result(weir_node_result *out, struct wr_run *run, uint32_t n);
 
+/* Other threads than turns are about to decide nodes: from here on every word is changed by compare-and-swap. */
+void wr_run_stir(struct wr_plan *plan);
+
+/* ---- walk.c ---------------------------------------------------------------------------------------- */
+
+/* Runs a node that is RUNNING, and maybe others that follow. Answers one that is ready for this turn. *asked: the turn is
+ * to end. */
+uint32_t wr_walk(struct wr_turn *turn, uint32_t n, bool *asked);
+
 /* ---- turn.c, ask.c --------------------------------------------------------------------------------------- */
 
 /* The body of a turn. */
 int wr_turn_run(void **value, void *turn);
 
+/* The next of the nodes in the turn's hands, RUNNING; WR_NODE_NONE: there is none. */
+uint32_t wr_turn_take(struct wr_turn *turn);
+
 /* A node is ready and waits for a turn. */
 void wr_turn_give(struct wr_run *run, struct wr_turn *turn, uint32_t n);
+
+/* Whether some node waits for a turn; those in the caller's hands do, if it has `turn`. */
+static inline bool wr_turn_has_waiting(struct wr_run *run, struct wr_turn *turn)
+{
+    return wr_load(&run->waiting, seq_cst) || (turn && wr_deque_length(&turn->deque));
+}
 
 /* How many RUNNING nodes are in the hands of turns and have not begun; `n` not WR_NODE_NONE: whether that one is. */
 uint32_t wr_turn_holds(struct wr_run *run, uint32_t n);

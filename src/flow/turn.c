@@ -29,12 +29,6 @@ void wr_turn_give(struct wr_run *run, struct wr_turn *turn, uint32_t n)
     wr_unlock(&run->lock);
 }
 
-/* Whether some node waits for a turn; the caller's own do, if it has `turn`. */
-static bool has_waiting(struct wr_run *run, struct wr_turn *turn)
-{
-    return wr_load(&run->waiting, seq_cst) || (turn && wr_deque_length(&turn->deque));
-}
-
 /* Up to half of what waits in the run's own list, in order; few at first, since bodies may be long. Under the lock. */
 static uint32_t take_waiting(struct wr_turn *turn)
 {
@@ -87,8 +81,6 @@ static uint32_t find_node(struct wr_turn *turn)
     return n;
 }
 
-/* ---- bodies ------------------------------------------------------------------------------------------ */
-
 static void flush_told(struct wr_turn *turn)
 {
     uint32_t told = turn->told;
@@ -96,143 +88,6 @@ static void flush_told(struct wr_turn *turn)
     turn->told = 0;
     if (told)
         wr_run_told(turn->run, told);
-}
-
-/* A node that is ready and plain, in a run that has lost none: it may stay RUNNING in the turn's hands; see begin_one. */
-static bool may_stay(const struct wr_run *run, uint32_t n)
-{
-    return !(run->flow->hot[n].flags & WR_F_OWN) && !wr_load(&run->plan.losses, relaxed);
-}
-
-/* Nodes that only need WEIR_MUST hear of a node that is WEIR_DONE. Answers one that is ready for this turn; others go into
- * its hands, or, if they cannot, into *rest. */
-static inline uint32_t tell_plainly(struct wr_turn *turn, uint32_t n, struct wr_line *rest,
-                                    bool *spare)
-{
-    struct wr_run *run = turn->run;
-    const struct weir_flow *flow = run->flow;
-    uint32_t next = WR_NODE_NONE, end = flow->hot[n + 1].out_at;
-
-    for (uint32_t i = flow->hot[n].out_at; i < end; i++) {
-        uint32_t target = flow->out[i]; /* no flags: else it TELLS_SLOWLY */
-        if (!wr_plan_is_last(&run->plan.node[target]))
-            continue;
-        if (WR_LIKELY(next == WR_NODE_NONE && may_stay(run, target)))
-            next = target;
-        else if (!flow->has_early && may_stay(run, target) && wr_deque_push(&turn->deque, target))
-            *spare = true;
-        else
-            wr_plan_add_ready(&run->plan, rest, target);
-    }
-    return next;
-}
-
-/* Everything else that may follow from the end of a node. */
-static __attribute__((noinline)) uint32_t settle(struct wr_turn *turn, uint32_t ended,
-                                                 const struct wr_line *ready, uint32_t next)
-{
-    struct wr_run *run = turn->run;
-    struct wr_work work = { .run = run, .turn = turn, .moves = WR_NO_MOVES, .next = next };
-    bool changed = *turn->locals != run->locals;
-
-    if (ready)
-        work.moves.ready = *ready;
-    if (changed)
-        work.locals = *turn->locals;
-    if (ended != WR_NODE_NONE)
-        wr_work_ended(&work, ended);
-    wr_work_settle(&work);
-    turn->told += work.told;
-    if (changed)
-        wr_locals_release(wr_locals_install(wr_locals_ref(run->locals)));
-    if (has_waiting(run, turn))
-        wr_turn_ask(run);
-    return work.next;
-}
-
-static bool is_plain(const struct wr_turn *turn, uint32_t n)
-{
-    const struct wr_run *run = turn->run;
-
-    return !(run->flow->hot[n].flags & WR_F_AT_END) && !run->odd && *turn->locals == run->locals;
-}
-
-static __attribute__((noinline)) uint32_t end_oddly(struct wr_turn *turn, uint32_t n, int error,
-                                                    void *value)
-{
-    struct wr_run *run = turn->run;
-
-    if (error == WEIR_PENDING)
-        error = WEIR_EINVAL; /* it is no task of its own */
-    if (!wr_plan_finish(&run->plan, n, error, value)) {
-        wr_node_drop_value(run, n, value); /* too late */
-        return WR_NODE_NONE;
-    }
-    if (error)
-        wr_node_drop_value(run, n, value);
-    return settle(turn, n, NULL, WR_NODE_NONE);
-}
-
-static __attribute__((noinline)) uint32_t start_added(struct wr_turn *turn, void *value)
-{
-    struct wr_own *added = turn->step.added;
-
-    turn->step.added = NULL;
-    wr_own_start_added(added, value);
-    return WR_NODE_NONE;
-}
-
-/* A body has returned. Answers a node that is ready for this turn. */
-static inline uint32_t end_node(struct wr_turn *turn, uint32_t n, int error, void *value)
-{
-    struct wr_run *run = turn->run;
-    struct wr_line rest;
-    bool spare = false;
-    uint32_t next;
-
-    if (WR_UNLIKELY(turn->step.added != NULL) && !error)
-        return start_added(turn, value);
-    if (WR_UNLIKELY(error) || !is_plain(turn, n))
-        return end_oddly(turn, n, error, value);
-    if (WR_UNLIKELY(!wr_plan_finish_plain(&run->plan.node[n], value))) {
-        wr_node_drop_value(run, n, value); /* too late */
-        return WR_NODE_NONE;
-    }
-    turn->told++;
-    rest.first = WR_NODE_NONE;
-    next = tell_plainly(turn, n, &rest, &spare);
-    if (WR_UNLIKELY(spare) && !wr_load(&run->coming, relaxed))
-        wr_turn_ask(run);
-    return WR_LIKELY(rest.first == WR_NODE_NONE) ? next : settle(turn, WR_NODE_NONE, &rest, next);
-}
-
-/* A node that has something special about its start, or a run that has. */
-static __attribute__((noinline)) int call_oddly(struct wr_turn *turn, void **value, bool *asked)
-{
-    int error;
-
-    wr_store(&turn->current, turn->step.node, relaxed);
-    turn->step.in_body = false; /* until it is */
-    error = wr_node_call(&turn->step, value);
-    turn->step.in_body = true;
-    *asked = wr_swap(&turn->current, WR_NODE_NONE, acq_rel) == WR_ASKED;
-    return error;
-}
-
-/* Runs a node that is RUNNING. *asked: the turn is to end. */
-static inline uint32_t run_node(struct wr_turn *turn, uint32_t n, bool *asked)
-{
-    struct wr_run *run = turn->run;
-    const struct wr_hot *hot = &run->flow->hot[n];
-    void *value = NULL;
-    int error;
-
-    turn->step.node = n;
-    if (WR_UNLIKELY(hot->flags & WR_F_AT_START) || WR_UNLIKELY(run->odd))
-        error = call_oddly(turn, &value, asked);
-    else
-        error = hot->fn(&value, hot->arg, &turn->step);
-    return end_node(turn, n, error, value);
 }
 
 /* ---- a turn -------------------------------------------------------------------------------------------- */
@@ -282,6 +137,11 @@ static uint32_t begin_one(struct wr_turn *turn, uint32_t n)
     return WR_NODE_NONE;
 }
 
+uint32_t wr_turn_take(struct wr_turn *turn)
+{
+    return begin_one(turn, wr_deque_take(&turn->deque));
+}
+
 uint32_t wr_turn_holds(struct wr_run *run, uint32_t n)
 {
     uint32_t count = 0;
@@ -302,7 +162,7 @@ uint32_t wr_turn_holds(struct wr_run *run, uint32_t n)
 
 static uint32_t next_node(struct wr_turn *turn)
 {
-    uint32_t n = begin_one(turn, wr_deque_take(&turn->deque));
+    uint32_t n = wr_turn_take(turn);
 
     while (n == WR_NODE_NONE) {
         flush_told(turn);
@@ -315,15 +175,22 @@ static uint32_t next_node(struct wr_turn *turn)
     return n;
 }
 
-/* Whether the turn has lasted long enough for others to go first. */
+/* Whether the turn has lasted long enough for others to go first. It looks at the clock the more rarely the shorter bodies
+ * are, and after each one again as soon as some were long. */
 static bool is_over(struct wr_turn *turn)
 {
-    if (--turn->until_look)
+    weir_time now;
+
+    if (turn->until_look)
         return false;
-    if (turn->look_every < LOOK_EVERY_MAX)
+    now = wr_os_now();
+    if (now - turn->looked_at > SLICE_NS / 16)
+        turn->look_every = 1;
+    else if (turn->look_every < LOOK_EVERY_MAX)
         turn->look_every *= 2;
     turn->until_look = turn->look_every;
-    return wr_os_now() - turn->began_at >= SLICE_NS;
+    turn->looked_at = now;
+    return now - turn->began_at >= SLICE_NS;
 }
 
 static void leave_list(struct wr_turn *turn)
@@ -358,7 +225,7 @@ static bool make_way(struct wr_turn *turn, uint32_t n, bool asked)
 
     lay_down(turn, n);
     wr_store(&run->refused, false, relaxed);
-    if (has_waiting(run, NULL))
+    if (wr_turn_has_waiting(run, NULL))
         wr_turn_ask(run);
     if (wr_load(&run->refused, relaxed) && !asked) {
         turn->began_at = wr_os_now();
@@ -366,7 +233,7 @@ static bool make_way(struct wr_turn *turn, uint32_t n, bool asked)
     }
     leave_list(turn);
     flush_told(turn);
-    if (has_waiting(run, NULL))
+    if (wr_turn_has_waiting(run, NULL))
         wr_turn_ask(run);
     return true;
 }
@@ -376,7 +243,7 @@ static void begin(struct wr_turn *turn)
     struct wr_run *run = turn->run;
 
     turn->until_look = turn->look_every = turn->grab = 1;
-    turn->began_at = wr_os_now();
+    turn->began_at = turn->looked_at = wr_os_now();
     wr_store(&turn->current, WR_NODE_NONE, relaxed);
     turn->locals = wr_locals_place();
     turn->step = (struct weir_step){ .run = run, .in_body = true };
@@ -403,7 +270,7 @@ int wr_turn_run(void **value, void *turn_arg)
             leave_list(turn); /* the close decides what is left */
             break;
         }
-        n = run_node(turn, n, &asked);
+        n = wr_walk(turn, n, &asked);
         if ((is_over(turn) || WR_UNLIKELY(asked)) && !is_closed(run)) {
             if (make_way(turn, n, asked))
                 break;

@@ -87,6 +87,7 @@ static void run_whole(weir_flow *flow, uint64_t nodes, uint32_t workers, int64_t
 static void run_in_all_ways(weir_flow *flow, uint64_t nodes)
 {
     run_whole(flow, nodes, 1, 1);
+    run_whole(flow, nodes, 1, WEIR_NO_LIMIT);
     run_whole(flow, nodes, 2, 1);
     run_whole(flow, nodes, 2, WEIR_NO_LIMIT);
     weir_flow_free(flow);
@@ -102,7 +103,45 @@ static void test_a_thousand_layers_of_a_thousand(void)
     run_in_all_ways(layers_of(SIDE, SIDE), (uint64_t)SIDE * SIDE);
 }
 
-/* The same, while another thread cancels, and while the limit changes. */
+/* A chain that is cancelled at any moment: the nodes that succeeded come first, at most one body more has run, and what was
+ * seen at the end stays so. */
+static void test_a_chain_that_is_cancelled_has_no_gaps(void)
+{
+    enum { LINKS = 3000 };
+    weir_flow *flow = layers_of(LINKS, 1);
+    weir_executor *ex = new_executor(2, WEIR_NO_LIMIT);
+    struct luck luck = luck_of(17);
+
+    for (int i = 0; i < (SANITIZED ? 200 : 2000); i++) {
+        weir_run_stats stats = { .size = sizeof(stats) }, later = { .size = sizeof(later) };
+        weir_node_result result = WEIR_NODE_RESULT;
+        weir_time until = weir_in_us((int64_t)luck_below(&luck, SANITIZED ? 1000 : 40));
+        weir_task *run;
+        char id[16];
+        atomic_store(&ran, 0);
+        assert_int_equal(weir_flow_start(&run, flow, group_of(ex), NULL, NULL), 0);
+        while (weir_now() < until) /* sleeping would always end in the same place */
+            ;
+        weir_task_cancel(run);
+        CHECK_EQUAL(weir_task_wait(NULL, run, patience()), 0);
+        CHECK_EQUAL(weir_run_stats_get(&stats, run), 0);
+        CHECK_EQUAL(stats.succeeded + stats.cancelled, LINKS);
+        if (stats.succeeded && stats.cancelled) {
+            snprintf(id, sizeof(id), "%d", (int)stats.succeeded - 1);
+            CHECK_EQUAL(weir_run_result(&result, run, id), 0);
+            CHECK_EQUAL(result.outcome, WEIR_DONE);
+        }
+        CHECK_EQUAL(weir_executor_drain(ex, patience()), 0);
+        CHECK(atomic_load(&ran) - stats.succeeded <= 1);
+        CHECK_EQUAL(weir_run_stats_get(&later, run), 0);
+        CHECK_EQUAL(later.succeeded, stats.succeeded);
+        weir_task_unref(run);
+    }
+    weir_executor_free(ex);
+    weir_flow_free(flow);
+}
+
+/* Layers, while another thread cancels, and while the limit changes. */
 static void *disturb(void *group)
 {
     struct luck luck = luck_of(11);
@@ -305,6 +344,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_chain_of_a_million),
         TEST(test_a_thousand_layers_of_a_thousand),
+        TEST(test_a_chain_that_is_cancelled_has_no_gaps),
         TEST(test_a_large_run_is_cancelled_in_the_middle),
         TEST(test_ten_thousand_runs_of_one_flow),
         TEST(test_a_join_always_reads_both_values),

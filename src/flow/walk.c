@@ -1,0 +1,217 @@
+/* Running nodes, one after the other: what a turn does while it lasts.
+ * SPDX-License-Identifier: MIT */
+#include "base/assert.h"
+#include "flow/run.h"
+
+#include <weir/error.h>
+
+/* Everything else that may follow from the end of a node. */
+static __attribute__((noinline)) uint32_t settle(struct wr_turn *turn, uint32_t ended,
+                                                 const struct wr_line *ready, uint32_t next)
+{
+    struct wr_run *run = turn->run;
+    struct wr_work work = { .run = run, .turn = turn, .moves = WR_NO_MOVES, .next = next };
+    bool changed = *turn->locals != run->locals;
+
+    if (ready)
+        work.moves.ready = *ready;
+    if (changed)
+        work.locals = *turn->locals;
+    if (ended != WR_NODE_NONE)
+        wr_work_ended(&work, ended);
+    wr_work_settle(&work);
+    turn->told += work.told;
+    if (changed)
+        wr_locals_release(wr_locals_install(wr_locals_ref(run->locals)));
+    if (wr_turn_has_waiting(run, turn))
+        wr_turn_ask(run);
+    return work.next;
+}
+
+/* The same as below where ready nodes cannot simply stay in the turn's hands: some may have to be skipped there, or there is
+ * no room. */
+static __attribute__((noinline)) uint32_t tell_one_by_one(struct wr_turn *turn, uint32_t n)
+{
+    struct wr_run *run = turn->run;
+    const struct weir_flow *flow = run->flow;
+    struct wr_line rest = { WR_NODE_NONE, WR_NODE_NONE };
+    uint32_t next = WR_NODE_NONE;
+
+    for (uint32_t i = flow->hot[n].out_at; i < flow->hot[n + 1].out_at; i++) {
+        uint32_t target = flow->out[i];
+        if (!wr_plan_is_last(&run->plan.node[target]))
+            continue;
+        if (next == WR_NODE_NONE && !wr_load(&run->plan.losses, relaxed))
+            next = target;
+        else
+            wr_plan_add_ready(&run->plan, &rest, target);
+    }
+    return rest.first == WR_NODE_NONE ? next : settle(turn, WR_NODE_NONE, &rest, next);
+}
+
+/* A plain node is WEIR_DONE: the nodes after it, which only need WEIR_MUST and are no tasks of their own, hear of it. Those
+ * that are ready stay RUNNING in the turn's hands (see begin_one); answers the last of them. Whether a target is ready is
+ * hard to guess for a CPU, so that is added up, not asked. */
+static inline uint32_t tell_plainly(struct wr_turn *turn, uint32_t n)
+{
+    struct wr_run *run = turn->run;
+    const struct weir_flow *flow = run->flow;
+    struct wr_deque *deque = &turn->deque;
+    const uint32_t *out = flow->out + flow->hot[n].out_at;
+    const uint32_t *end = flow->out + flow->hot[n + 1].out_at;
+    uint32_t bottom = wr_load(&deque->bottom, relaxed), ready = bottom;
+
+    if (WR_UNLIKELY(flow->has_early || end - out > wr_deque_room(deque)) ||
+        WR_UNLIKELY(wr_load(&run->plan.losses, relaxed)))
+        return tell_one_by_one(turn, n);
+    for (; out < end; out++) { /* no flags in them: else it TELLS_SLOWLY */
+        wr_store(&deque->place[ready % WR_DEQUE], *out, relaxed);
+        ready += wr_plan_is_last(&run->plan.node[*out]);
+    }
+    if (ready == bottom)
+        return WR_NODE_NONE;
+    ready--;                                  /* all but the last can be stolen from here on */
+    wr_store(&deque->bottom, ready, release); /* pairs with steal */
+    if (WR_UNLIKELY(!wr_load(&run->coming, relaxed)) && ready != bottom)
+        wr_turn_ask(run);
+    return wr_load(&deque->place[ready % WR_DEQUE], relaxed);
+}
+
+static bool is_plain(const struct wr_turn *turn, uint32_t n)
+{
+    const struct wr_run *run = turn->run;
+
+    return !(run->flow->hot[n].flags & WR_F_AT_END) && !run->odd && *turn->locals == run->locals;
+}
+
+static __attribute__((noinline)) uint32_t end_oddly(struct wr_turn *turn, uint32_t n, int error,
+                                                    void *value)
+{
+    struct wr_run *run = turn->run;
+
+    if (error == WEIR_PENDING)
+        error = WEIR_EINVAL; /* it is no task of its own */
+    if (!wr_plan_finish(&run->plan, n, error, value)) {
+        wr_node_drop_value(run, n, value); /* too late */
+        return WR_NODE_NONE;
+    }
+    if (error)
+        wr_node_drop_value(run, n, value);
+    return settle(turn, n, NULL, WR_NODE_NONE);
+}
+
+static __attribute__((noinline)) uint32_t start_added(struct wr_turn *turn, void *value)
+{
+    struct wr_own *added = turn->step.added;
+
+    turn->step.added = NULL;
+    wr_own_start_added(added, value);
+    return WR_NODE_NONE;
+}
+
+/* A body has returned. Answers a node that is ready for this turn. */
+static inline uint32_t end_node(struct wr_turn *turn, uint32_t n, int error, void *value)
+{
+    struct wr_run *run = turn->run;
+
+    if (WR_UNLIKELY(turn->step.added != NULL) && !error)
+        return start_added(turn, value);
+    if (WR_UNLIKELY(error) || !is_plain(turn, n))
+        return end_oddly(turn, n, error, value);
+    if (WR_UNLIKELY(!wr_plan_finish_plain(&run->plan.node[n], value))) {
+        wr_node_drop_value(run, n, value); /* too late */
+        return WR_NODE_NONE;
+    }
+    turn->told++;
+    return tell_plainly(turn, n);
+}
+
+/* A node that has something special about its start, or a run that has. */
+static __attribute__((noinline)) int call_oddly(struct wr_turn *turn, void **value, bool *asked)
+{
+    int error;
+
+    wr_store(&turn->current, turn->step.node, relaxed);
+    turn->step.in_body = false; /* until it is */
+    error = wr_node_call(&turn->step, value);
+    turn->step.in_body = true;
+    *asked = wr_swap(&turn->current, WR_NODE_NONE, acq_rel) == WR_ASKED;
+    return error;
+}
+
+/* Runs a node that is RUNNING, whatever it is. */
+static inline uint32_t run_node(struct wr_turn *turn, uint32_t n, bool *asked)
+{
+    struct wr_run *run = turn->run;
+    const struct wr_hot *hot = &run->flow->hot[n];
+    void *value = NULL;
+    int error;
+
+    turn->until_look--;
+    turn->step.node = n;
+    if (WR_UNLIKELY(hot->flags & WR_F_AT_START) || WR_UNLIKELY(run->odd))
+        error = call_oddly(turn, &value, asked);
+    else
+        error = hot->fn(&value, hot->arg, &turn->step);
+    return end_node(turn, n, error, value);
+}
+
+/* Publishes that a plain node is WEIR_DONE and its heir, if it has one, RUNNING; false: the run is not calm any more, and
+ * nothing was done. Note: calm runs, in run.h. */
+static inline bool finish_calmly(struct wr_turn *turn, uint32_t n, void *value)
+{
+    struct wr_plan *plan = &turn->run->plan;
+    const struct wr_hot *hot = &plan->flow->hot[n];
+    bool calm;
+
+    wr_store(&turn->publishing, true, relaxed);
+    wr_fence_light(); /* pairs with wr_run_stir */
+    calm = wr_load(&plan->calm, relaxed) == WR_CALM;
+    if (WR_LIKELY(calm)) {
+        plan->node[n].slot.value = value;
+        wr_store(&plan->node[n].word, (uint64_t)WEIR_DONE << WR_OUTCOME_AT, release);
+        if (hot->flags & WR_F_HEIR)
+            wr_store(&plan->node[hot->heir].word, 0, relaxed);
+    }
+    wr_store(&turn->publishing, false, release); /* pairs with wr_run_stir */
+    return calm;
+}
+
+/* Runs plain nodes of a calm run, one after the other, until it is time to look at the clock. */
+static uint32_t run_calmly(struct wr_turn *turn, uint32_t n)
+{
+    struct wr_run *run = turn->run;
+    const struct wr_hot *hot = run->flow->hot;
+    struct wr_locals *const locals = run->locals, *const *const place = turn->locals;
+    uint32_t left = turn->until_look, told = 0;
+    void *value;
+    int error;
+
+    while (left && hot[n].flags & WR_F_PLAIN) {
+        left--;
+        value = NULL;
+        turn->step.node = n;
+        error = hot[n].fn(&value, hot[n].arg, &turn->step);
+        if (WR_UNLIKELY(error || turn->step.added || *place != locals) ||
+            WR_UNLIKELY(!finish_calmly(turn, n, value))) {
+            n = end_node(turn, n, error, value);
+            break;
+        }
+        told++;
+        n = hot[n].flags & WR_F_HEIR ? hot[n].heir : tell_plainly(turn, n);
+        if (n == WR_NODE_NONE && (n = wr_turn_take(turn)) == WR_NODE_NONE)
+            break;
+    }
+    turn->until_look = left;
+    turn->told += told;
+    return n;
+}
+
+uint32_t wr_walk(struct wr_turn *turn, uint32_t n, bool *asked)
+{
+    const struct wr_run *run = turn->run;
+
+    if (run->flow->hot[n].flags & WR_F_PLAIN && wr_load(&run->plan.calm, relaxed) == WR_CALM)
+        return run_calmly(turn, n);
+    return run_node(turn, n, asked);
+}
