@@ -4,7 +4,9 @@
 #include "support/sanitized.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -128,19 +130,34 @@ static void test_a_directory_that_vanishes_is_not_blamed_on_the_command(void)
 
 /* ---- ends ----------------------------------------------------------------------------------------- */
 
-/* What a reader that does not read has in its pipe. */
+/* A reader that does not read: as much as a pipe holds is in it. */
+static void await_full(int fd)
+{
+    int held = 0;
+
+    for (int i = 0; i < 60000 && held < 60000; i++) {
+        usleep(1000);
+        assert_int_equal(ioctl(fd, FIONREAD, &held), 0);
+    }
+    assert_true(held >= 60000);
+}
+
 static void test_one_term_ends_it_while_its_output_is_blocked(void)
 {
-    int status =
-        system("cd /tmp && sh -c '\n"
-               "mkfifo fifo.$$; sleep 60 <fifo.$$ & reader=$!\n"
-               "yes | head -n 100 | " WEIR_COMMAND
-               " map -j2 --grace 100ms -N -- head -c 100000 /dev/zero >fifo.$$ 2>/dev/null &\n"
-               "weir=$!; sleep 0.5; kill -TERM $weir\n"
-               "( sleep 20; kill -KILL $weir 2>/dev/null ) & watch=$!\n"
-               "wait $weir; status=$?; kill $reader $watch; rm fifo.$$; exit $status'");
+    int fd;
 
-    assert_int_equal(WEXITSTATUS(status), 255);
+    assert_int_equal(mkfifo(scratch("blocked"), 0600), 0);
+    fd = open(scratch("blocked"), O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    command_start(&(struct command){
+        .argv =
+            WORDS("/bin/sh", "-c",
+                  "exec " WEIR_COMMAND
+                  " map -j2 --grace 100ms -N -- head -c 100000 /dev/zero ::: 1 2 3 4 >blocked") });
+    await_full(fd);
+    kill(command_pid(), SIGTERM);
+    assert_status(sound(command_finish()), 255);
+    close(fd);
 }
 
 static void test_a_regular_expression_takes_time_by_the_length_of_a_line(void)
@@ -197,13 +214,12 @@ static void test_processes_that_left_their_session_are_ended_with_their_task(voi
 static void test_processes_that_left_their_session_do_not_outlive_weir(void)
 {
     command_start(&(struct command){
-        .argv = WORDS(WEIR_COMMAND, "map", "--", "sh", "-c",
-                      "setsid sleep 4712.5 >/dev/null 2>&1 & touch session.began; sleep 60; : $1",
-                      "sh", "{}"),
+        .argv =
+            WORDS(WEIR_COMMAND, "map", "--", "sh", "-c",
+                  "setsid sh -c 'touch session.left; exec sleep 4712.5' >/dev/null 2>&1 & wait"),
         .input = "a\n",
         .leaves = true });
-    assert_true(scratch_await("session.began", ""));
-    usleep(50000); /* so that setsid has executed */
+    assert_true(scratch_await("session.left", ""));
     kill(command_pid(), SIGKILL);
     assert_int_equal(command_finish()->status, 128 + SIGKILL);
     for (int i = 0; i < 500 && count_of_sleeps("4712.5"); i++)
@@ -237,12 +253,15 @@ static void test_outputs_behind_a_slow_task_do_not_stay_in_memory(void)
 
 static void test_it_says_why_nothing_starts_behind_a_slow_task(void)
 {
-    const struct ran *r = MAP("1\n2\n3\n4\n5\n6\n", "-k", "-j2", "--max-wait", "1", "--shell", "--",
-                              "[ {} != 1 ] || sleep 1; echo {}");
-
-    assert_status(r, 0);
-    assert_contains(r->err,
-                    "weir: nothing starts: 2 outputs wait for task 1 (--keep-order, --max-wait)\n");
+    command_start(&(struct command){
+        .argv = WORDS(WEIR_COMMAND, "map", "-k", "-j2", "--max-wait", "1", "--shell", "--",
+                      "[ {} != 1 ] || until [ -e order.go ]; do sleep 0.01; done; echo {}"),
+        .input = "1\n2\n3\n4\n5\n6\n" });
+    assert_true(command_await_message(
+        "weir: nothing starts: 2 outputs wait for task 1 (--keep-order, --max-wait)\n"));
+    scratch_write("order.go", "", 0);
+    assert_ran(sound(command_finish()), 0, "1\n2\n3\n4\n5\n6\n",
+               "weir: nothing starts: 2 outputs wait for task 1 (--keep-order, --max-wait)\n");
 }
 
 static void test_a_long_tag_before_many_lines_takes_little_memory(void)
