@@ -11,8 +11,9 @@ target_link_options(map-child PRIVATE -static -nostdlib -fno-sanitize=all
 set_target_properties(map-child PROPERTIES POSITION_INDEPENDENT_CODE OFF
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/command)
 
-# Starting commands, and a model of a terminal's screen.
-add_library(command-support STATIC tests/command/command.c tests/command/screen.c)
+# Starting commands, a model of a terminal's screen, and a file system of its own kind.
+add_library(command-support STATIC tests/command/command.c tests/command/screen.c
+    tests/command/fuse_directory.c)
 target_include_directories(command-support PRIVATE tests include ${CMOCKA_INCLUDE_DIR})
 target_compile_definitions(command-support PUBLIC
     WEIR_COMMAND="$<TARGET_FILE:weir-command>" MAP_CHILD="$<TARGET_FILE:map-child>"
