@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { STATUS_WRONG = 255, STATUS_NOT_FOUND = 127, STATUS_NOT_EXECUTABLE = 126 };
+enum { STATUS_NOT_FOUND = 127, STATUS_NOT_EXECUTABLE = 126 };
 enum { FILES_MAX = 64 }; /* of inputs that are compared with what is written to */
 
 /* ---- --dry-run ------------------------------------------------------------------------------------ */
@@ -41,7 +41,7 @@ static int dry_run(struct feed *feed)
     }
     if (rc < 0)
         say("%s", message.text[0] ? message.text : weir_strerror(rc));
-    return rc < 0 ? STATUS_WRONG : failed > 100 ? 101 : (int)failed;
+    return rc < 0 ? SAY_WRONG : failed > 100 ? 101 : (int)failed;
 }
 
 /* ---- a run ---------------------------------------------------------------------------------------- */
@@ -106,10 +106,8 @@ static int run_or_print(struct map_options *opt)
     int stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), status;
     struct feed *feed = NULL;
 
-    if (stop_fd < 0) {
-        perror("weir: cannot start");
-        return STATUS_WRONG;
-    }
+    if (stop_fd < 0)
+        return say_wrong("cannot start", errno);
     status = feed_open(&feed, &opt->feed, &opt->syntax, opt->words, stop_fd);
     if (!status)
         status = opt->dry_run ? dry_run(feed) : run(opt, feed, stop_fd);

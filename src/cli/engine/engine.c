@@ -19,20 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { STATUS_WRONG = 255 };
-
 /* A group without tasks is forgotten after this: nothing is lost by that, and endless input may have groups
  * without end. */
 enum { GROUP_IDLE_MS = 1000 };
-
-static int wrong(const char *what, int error)
-{
-    if (error == EMFILE)
-        say("%s: no file descriptor left: raise the limit with `ulimit -n`", what);
-    else
-        say("%s: %s", what, strerror(error));
-    return STATUS_WRONG;
-}
 
 /* ---- what runs need ------------------------------------------------------------------------------ */
 
@@ -69,7 +58,7 @@ static int copy_environment(struct engine *engine)
         count++;
     engine->environment = malloc((count + 1) * sizeof(*engine->environment));
     if (!engine->environment)
-        return wrong("environment", ENOMEM);
+        return say_wrong("environment", ENOMEM);
     for (char **at = environ; *at; at++)
         if (!is_ours(*at) && !is_replaced(opt, *at))
             engine->environment[engine->environment_count++] = *at;
@@ -100,17 +89,17 @@ static int open_directory(struct engine *engine, const char *wanted)
     char *path = engine->files_directory = fresh_name(wanted, another, fresh_is_clean_directory);
 
     if (!path)
-        return wrong(wanted, errno);
+        return say_wrong(wanted, errno);
     if (mkdir(path, 0777) < 0 && errno != EEXIST)
-        return wrong(path, errno);
+        return say_wrong(path, errno);
     engine->directory_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (engine->directory_fd < 0 || faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) < 0)
-        return wrong(path, errno);
+        return say_wrong(path, errno);
     if (!fresh_is_clean_directory(path)) {
         say("--files %s: it has outputs of an earlier run: remove them, name another directory, or "
             "use --if-exists new",
             path);
-        return STATUS_WRONG;
+        return SAY_WRONG;
     }
     if (strcmp(path, wanted) != 0)
         say("outputs go to %s", path);
@@ -125,9 +114,9 @@ static int open_files(struct engine *engine)
     engine->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     engine->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (engine->null_fd < 0 || engine->wake_fd < 0)
-        return wrong("cannot start", errno);
+        return say_wrong("cannot start", errno);
     if (opt->tty && (engine->tty_fd = open("/dev/tty", O_RDWR | O_CLOEXEC)) < 0)
-        return wrong("--tty: there is no terminal", errno);
+        return say_wrong("--tty: there is no terminal", errno);
     rc = opt->files_directory ? open_directory(engine, opt->files_directory) : 0;
     if (rc || !opt->results_path)
         return rc;
@@ -169,8 +158,8 @@ static int start_executor(struct engine *engine)
     if (rc && rc != -EMFILE)
         say("%s", message.text[0] ? message.text : weir_strerror(rc));
     else if (rc)
-        wrong("cannot start", EMFILE);
-    return rc ? STATUS_WRONG : 0;
+        say_wrong("cannot start", EMFILE);
+    return rc ? SAY_WRONG : 0;
 }
 
 /* Descriptors that are open now; 0: no telling. */
@@ -199,7 +188,7 @@ static int check_descriptors(void)
     say("no file descriptors for a command (limit %llu, %llu are needed): raise it with `ulimit "
         "-n`",
         (unsigned long long)limit.rlim_cur, (unsigned long long)needed);
-    return STATUS_WRONG;
+    return SAY_WRONG;
 }
 
 static int start(struct engine *engine)
@@ -223,7 +212,7 @@ static int start(struct engine *engine)
     if (!rc)
         rc = start_executor(engine);
     else
-        rc = wrong("cannot start", -rc);
+        rc = say_wrong("cannot start", -rc);
     if (!rc)
         rc = check_descriptors();
     if (!rc && engine->opt->journal_path)

@@ -16,10 +16,7 @@
 
 #include <sqlite3.h>
 
-enum {
-    STATUS_WRONG = 255,
-    MEETS_MAX = 2000
-}; /* rows met before they are committed by themselves */
+enum { MEETS_MAX = 2000 }; /* rows met before they are committed by themselves */
 
 enum statement { FIND, INSERT, MEET, COUNT, RESULT, BEGIN, COMMIT, STATEMENTS };
 
@@ -471,7 +468,7 @@ int journal_open(struct journal **out, struct engine *engine)
     int status;
 
     if (!journal)
-        return STATUS_WRONG;
+        return SAY_WRONG;
     journal->engine = engine;
     wr_list_init(&journal->queue);
     pthread_mutex_init(&journal->lock, NULL);
@@ -483,7 +480,7 @@ int journal_open(struct journal **out, struct engine *engine)
     if (!status && (prepare(journal) || !journal_file_begin_run(&journal->file, &journal->run) ||
                     pthread_create(&journal->writer, NULL, write_all, journal))) {
         say("%s: %s", engine->opt->journal_path, sqlite3_errmsg(journal->file.database));
-        status = STATUS_WRONG;
+        status = SAY_WRONG;
     }
     journal->has_writer = !status;
     return status;

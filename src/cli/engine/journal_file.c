@@ -15,8 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STATUS_WRONG = 255 };
-
 /* Far behind the bytes that SQLite locks. */
 static const off_t LOCK_AT = INT64_C(1) << 40;
 
@@ -69,7 +67,7 @@ static int tell_holder(const char *path)
             (int)pid, command);
     else
         say("%s: another weir uses this journal; wait for it, or name another file", path);
-    return STATUS_WRONG;
+    return SAY_WRONG;
 }
 
 /* The lock belongs to this descriptor, and dies with the process. (One that belongs to the process would go when SQLite
@@ -81,14 +79,14 @@ static int lock_file(struct journal_file *file, const char *path)
     file->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (file->lock_fd < 0) {
         say("--journal %s: %s", path, strerror(errno));
-        return STATUS_WRONG;
+        return SAY_WRONG;
     }
     if (fcntl(file->lock_fd, F_OFD_SETLK, &lock) == 0)
         return 0;
     if (errno == EAGAIN || errno == EACCES)
         return tell_holder(path);
     say("--journal %s: cannot lock it: %s", path, strerror(errno));
-    return STATUS_WRONG;
+    return SAY_WRONG;
 }
 
 /* ---- what kind of file ---------------------------------------------------------------------------- */
@@ -232,7 +230,7 @@ static int move_aside(const char *path)
 static int refuse_file(const char *path, const char *why)
 {
     say("--journal %s: %s", path, why);
-    return STATUS_WRONG;
+    return SAY_WRONG;
 }
 
 /* As journal_file_open; -1: it was damaged and moved aside. */
@@ -268,7 +266,7 @@ int journal_file_open(struct journal_file *file, const char *path)
         journal_file_close(file);
         status = try_open(file, path);
     }
-    return status < 0 ? STATUS_WRONG : status;
+    return status < 0 ? SAY_WRONG : status;
 }
 
 void journal_file_close(struct journal_file *file)

@@ -15,8 +15,6 @@
 
 #include <sqlite3.h>
 
-enum { STATUS_WRONG = 255 };
-
 /* ---- opening --------------------------------------------------------------------------------------- */
 
 /* path as a file: URI that SQLite takes for never changing: needed where there is no log beside it and none can be
@@ -249,7 +247,7 @@ static int print(sqlite3 *database, const char *query, const struct journal_log_
     if (rc != SQLITE_DONE)
         say("%s: %s", opt->path, sqlite3_errmsg(database));
     sqlite3_finalize(row);
-    return rc == SQLITE_DONE ? 0 : STATUS_WRONG;
+    return rc == SQLITE_DONE ? 0 : SAY_WRONG;
 }
 
 int journal_log(const struct journal_log_options *opt)
@@ -258,11 +256,11 @@ int journal_log(const struct journal_log_options *opt)
     int status;
 
     if (!database)
-        return STATUS_WRONG;
+        return SAY_WRONG;
     sqlite3_busy_timeout(database, 5000);
     if (opt->why_rerun && sqlite3_exec(database, before, NULL, NULL, NULL) != 0) {
         say("%s: %s", opt->path, sqlite3_errmsg(database));
-        status = STATUS_WRONG;
+        status = SAY_WRONG;
     } else {
         status = print(database, opt->why_rerun ? reruns : opt->by_group ? groups : tasks, opt);
     }

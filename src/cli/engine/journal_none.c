@@ -4,13 +4,11 @@
 #include "cli/engine/journal_log.h"
 #include "cli/screen/say.h"
 
-enum { STATUS_WRONG = 255 };
-
 static int refuse_it(void)
 {
     say("this weir was built without SQLite, and has no journal: build it again with "
         "libsqlite3-dev");
-    return STATUS_WRONG;
+    return SAY_WRONG;
 }
 
 int journal_open(struct journal **out, struct engine *engine)

@@ -610,10 +610,8 @@ int loop_run(struct engine *engine)
     rc = loop.signal_fd < 0 ? -errno : show_open(&loop.show, engine);
     if (!rc)
         rc = supply_start(&reader, engine);
-    if (rc) {
-        say("cannot start: %s", strerror(-rc));
-        return 255;
-    }
+    if (rc)
+        return say_wrong("cannot start", -rc);
     turn(&loop);
     strays_sweep(engine->strays);
     pthread_join(reader, NULL);

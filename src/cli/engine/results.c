@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STATUS_WRONG = 255, ATTEMPT_TEXT_MAX = 4096 };
+enum { ATTEMPT_TEXT_MAX = 4096 };
 
 struct results {
     struct engine *engine;
@@ -37,7 +37,7 @@ struct results {
 static int refuse_open(const char *path, const char *why)
 {
     say("--results %s: %s", path, why);
-    return STATUS_WRONG;
+    return SAY_WRONG;
 }
 
 static bool is_same(int fd, const struct stat *file)

@@ -5,11 +5,11 @@
 #include "cli/engine/results.h"
 #include "cli/engine/run.h"
 #include "cli/engine/tally.h"
+#include "cli/screen/say.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -112,24 +112,11 @@ static bool is_passing(const struct task *task)
            (error == EAGAIN || error == EMFILE || error == ENFILE || error == ENOMEM);
 }
 
-/* Why a command cannot be started. */
-static void say_error(char *text, size_t size, int error)
-{
-    struct rlimit limit;
-
-    if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
-        snprintf(text, size,
-                 "no file descriptor left (limit %llu): raise it with `ulimit -n`, or lower -j",
-                 (unsigned long long)limit.rlim_cur);
-    else
-        snprintf(text, size, "%s", strerror(error));
-}
-
 static void tell_shortage(const struct task *task)
 {
     char why[160];
 
-    say_error(why, sizeof(why), task->exec_error);
+    say_why(why, sizeof(why), task->exec_error);
     engine_say(task->engine, "task %llu has to wait, and fewer run at once than -j allows: %s",
                (unsigned long long)task->seq, why);
 }
@@ -321,7 +308,7 @@ static void count_failure(struct task *task)
     if (atomic_compare_exchange_strong(&engine->totals.first_told, &told, true))
         describe(task, engine->totals.first_failure, sizeof(engine->totals.first_failure));
     if (task->outcome == OUTCOME_CANNOT_RUN) {
-        say_error(why, sizeof(why), task->exec_error);
+        say_why(why, sizeof(why), task->exec_error);
         engine_say(engine, "task %llu: %.200s: %s", (unsigned long long)task->seq, obstacle(task),
                    why);
     }

@@ -15,8 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { STATUS_WRONG = 255 };
-
 struct feed {
     const struct feed_options *opt;
     struct record_syntax syntax;
@@ -28,16 +26,10 @@ struct feed {
     bool needs_fields; /* a placeholder or the group is a column, or the form is to be checked */
 };
 
-static int wrong(const char *what, int error)
-{
-    say("%s: %s", what, strerror(error));
-    return STATUS_WRONG;
-}
-
 static int wrong_text(const weir_message *message, int rc)
 {
     say("%s", message->text[0] ? message->text : weir_strerror(rc));
-    return STATUS_WRONG;
+    return SAY_WRONG;
 }
 
 /* ---- templates ----------------------------------------------------------------------------------- */
@@ -163,7 +155,7 @@ int feed_open(struct feed **out, const struct feed_options *opt, const struct re
     int status;
 
     if (!feed)
-        return wrong("cannot start", ENOMEM);
+        return say_wrong("cannot start", ENOMEM);
     feed->opt = opt;
     feed->syntax = *syntax;
     status = records_open(&feed->records, opt, &feed->syntax, stop_fd);

@@ -15,8 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { STATUS_WRONG = 255 };
-
 struct input {
     const char *name; /* NULL: standard input */
     int fd;           /* -1: not open yet     */
@@ -41,7 +39,7 @@ struct records {
 static int wrong(const char *what, const char *why)
 {
     say("%s: %s", what, why);
-    return STATUS_WRONG;
+    return SAY_WRONG;
 }
 
 static const char *name_of(const struct input *input)
@@ -60,14 +58,14 @@ static int open_input(struct records *records, struct input *input)
                      "it is closed; name a file with -a, or write ::: and values");
     input->fd = input->name ? open(input->name, O_RDONLY | O_CLOEXEC) : 0;
     if (input->fd < 0)
-        return wrong(input->name, strerror(errno));
+        return say_wrong(input->name, errno);
     if (fstat(input->fd, &st) == 0) {
         input->size = S_ISREG(st.st_mode) ? st.st_size : -1;
         input->device = st.st_dev;
         input->inode = st.st_ino;
     }
     if (input->name && S_ISDIR(st.st_mode))
-        return wrong(input->name, strerror(EISDIR));
+        return say_wrong(input->name, EISDIR);
     if (!input->name && isatty(0))
         say("reading records from the terminal; Ctrl-D ends the input");
     return 0;
@@ -82,7 +80,7 @@ static int open_inputs(struct records *records)
 
     records->input = calloc(count, sizeof(*records->input));
     if (!records->input)
-        return wrong("cannot start", strerror(ENOMEM));
+        return say_wrong("cannot start", ENOMEM);
     for (; records->inputs < count && !status; records->inputs++) {
         struct input *input = &records->input[records->inputs];
         const char *name = opt->input_count ? opt->inputs[records->inputs] : "-";
@@ -258,7 +256,7 @@ static int open_lists(struct records *records)
     if (!rc)
         return 0;
     say("%s", message.text[0] ? message.text : weir_strerror(rc));
-    return STATUS_WRONG;
+    return SAY_WRONG;
 }
 
 static int open_first(struct records *records)
@@ -275,7 +273,7 @@ static int open_first(struct records *records)
     if (rc >= 0)
         return 0;
     say("%s", message.text[0] ? message.text : weir_strerror(rc));
-    return STATUS_WRONG;
+    return SAY_WRONG;
 }
 
 int records_open(struct records **out, const struct feed_options *opt, struct record_syntax *syntax,
@@ -284,7 +282,7 @@ int records_open(struct records **out, const struct feed_options *opt, struct re
     struct records *records = *out = calloc(1, sizeof(*records));
 
     if (!records)
-        return wrong("cannot start", strerror(ENOMEM));
+        return say_wrong("cannot start", ENOMEM);
     records->opt = opt;
     records->syntax = syntax;
     records->stop_fd = stop_fd;

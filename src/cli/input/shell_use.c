@@ -27,12 +27,13 @@ static char skip_word(const char **at, const char *end, char quote)
     return quote;
 }
 
-/* The word at *at, quotes and all; moves behind it. False: there is none before `end`. */
-static bool next_word(struct word *out, const char **at, const char *end)
+/* The word at *at, quotes and all; moves behind it. False: there is none before `end`. `between`: what stands between
+ * words. */
+static bool next_word(struct word *out, const char **at, const char *end, const char *between)
 {
     const char *from;
 
-    while (*at < end && strchr(" \t\n", **at))
+    while (*at < end && strchr(between, **at))
         ++*at;
     from = *at;
     skip_word(at, end, 0);
@@ -129,7 +130,7 @@ static void nest_pass(struct nest *n, const struct word *word)
     if (!n->command.length) {
         if (!is_assignment_or_prefix(word) && !option)
             n->command = base_of(*word);
-        n->runs_all = is_one_of(&n->command, "eval trap");
+        n->runs_all = is_one_of(&n->command, "eval trap compgen complete");
     } else if (n->takes_argument) {
         n->takes_argument = false;
     } else if (is_one_of(&n->command, shells) || is(&n->command, "su")) {
@@ -168,11 +169,18 @@ bool shell_runs_word(char *const *words, size_t which)
 /* What is known at the value: the command's name, the word before, the beginning of its own word, what follows. */
 struct place {
     struct word command, before, begun, next;
-    bool integer; /* declare -i */
+    bool integer;   /* declare -i */
+    bool reference; /* declare -n */
     struct nest nest;
 };
 
 static const char compares[] = "-eq -ne -lt -le -gt -ge";
+
+/* In [[ ... ]] operators are part of the command, elsewhere they end it. */
+static const char *between_words(const struct place *p)
+{
+    return is(&p->command, "[[") ? " \t\n;|&()<>" : " \t\n";
+}
 
 static void look(struct place *p, const char *from, const char *at, const char *after,
                  const char *end)
@@ -181,7 +189,7 @@ static void look(struct place *p, const char *from, const char *at, const char *
     const char *own;
 
     *p = (struct place){ .begun = { at, 0 } };
-    while (next_word(&word, &from, at)) {
+    while (next_word(&word, &from, at, between_words(p))) {
         if (word.text + word.length == at) { /* the value's own word */
             p->begun = word;
             break;
@@ -192,11 +200,12 @@ static void look(struct place *p, const char *from, const char *at, const char *
             continue;
         }
         p->integer |= has_letter(&word, 'i');
+        p->reference |= has_letter(&word, 'n');
         p->before = word;
     }
     own = p->begun.text;
     skip_word(&after, end, skip_word(&own, at, 0)); /* the rest of its word */
-    next_word(&p->next, &after, end);
+    next_word(&p->next, &after, end, " \t\n");
 }
 
 static enum shell_use in_test(const struct place *p)
@@ -212,7 +221,9 @@ static enum shell_use in_declaration(const struct place *p)
 {
     if (p->integer)
         return USE_NUMBER;
-    return memchr(p->begun.text, '=', p->begun.length) ? USE_TEXT : USE_NAME;
+    if (p->reference || !memchr(p->begun.text, '=', p->begun.length))
+        return USE_NAME;
+    return USE_TEXT;
 }
 
 static enum shell_use by_command(const struct place *p)
@@ -234,6 +245,43 @@ static enum shell_use by_command(const struct place *p)
     if (is_one_of(command, "unset mapfile readarray getopts wait"))
         return USE_NAME;
     return nest_runs_next(&p->nest) ? USE_CODE : USE_TEXT;
+}
+
+/* declare -i NAME or declare -n NAME: what is assigned later is calculated with, or taken for a name. */
+enum shell_use shell_use_of_assignments(const char *from, const char *end)
+{
+    enum shell_use use = USE_TEXT;
+    bool declares = false;
+    struct word word;
+
+    while (from < end) {
+        if (!next_word(&word, &from, end, " \t\n;|&()<>"))
+            break;
+        if (is_one_of(&word, "declare typeset local readonly export"))
+            declares = true;
+        else if (word.text[0] != '-')
+            declares = false;
+        else if (declares && has_letter(&word, 'n'))
+            return USE_NAME;
+        else if (declares && has_letter(&word, 'i'))
+            use = USE_NUMBER;
+    }
+    return use;
+}
+
+bool shell_begins_assignment(const char *from, const char *at)
+{
+    size_t i = 0, length = (size_t)(at - from);
+
+    while (i < length && is_name_character(from[i]))
+        i++;
+    i += i < length && from[i] == '+';
+    return i > 0 && i < length && from[i] == '=';
+}
+
+bool shell_begins_subscript(const char *from, const char *at)
+{
+    return from < at && *from == '[' && !memchr(from, ']', (size_t)(at - from));
 }
 
 enum shell_use shell_use_in_command(const char *from, const char *at, const char *after,

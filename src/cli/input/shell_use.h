@@ -21,6 +21,15 @@ enum shell_use shell_use_in_command(const char *from, const char *at, const char
 /* Of a value at `at` within ${...}, whose text begins at `from`. */
 enum shell_use shell_use_in_braces(const char *from, const char *at);
 
+/* Of values that the script assigns to variables somewhere: whether it declares some that bash calculates with, or takes
+ * for names. */
+enum shell_use shell_use_of_assignments(const char *from, const char *end);
+
+/* Whether the word that begins at `from` is an assignment so far, NAME= or NAME+=; or, within a=(...), the subscript of
+ * an element, [. */
+bool shell_begins_assignment(const char *from, const char *at);
+bool shell_begins_subscript(const char *from, const char *at);
+
 /* Whether that word of a command, given as an argument vector, is a script for a shell: a value in it is code. */
 bool shell_runs_word(char *const *words, size_t which);
 

@@ -32,6 +32,8 @@ struct level {
     char closer;  /* ARITH: ')' or ']' */
     int open;     /* ARITH: parentheses inside. BARE: case words without their esac */
     bool command; /* BARE: a command's first word may follow */
+    bool test;    /* BARE: within [[ ... ]], where && and ( are operators of its own */
+    bool array;   /* BARE: within a=(...) */
     const char *word; /* BARE: where the current word began; NULL: between words. BRACE: the name */
     const char *first; /* BARE: where the current command began; NULL: none so far */
     size_t mark;       /* HEREDOC: which one */
@@ -54,7 +56,8 @@ struct script {
     int depth; /* of the innermost */
     struct heredoc pending[PENDING_MAX];
     size_t pending_count, pending_done;
-    const char *loose; /* right behind a backslash that stands for itself, in double quotes */
+    enum shell_use assigned; /* what the shell does with values of some variables */
+    const char *loose;       /* right behind a backslash that stands for itself, in double quotes */
     int error;
 };
 
@@ -180,6 +183,18 @@ static void put_reference(struct script *s, size_t index)
         s->template->placeholders[index].numeric = true;
 }
 
+static enum shell_use use_in_command(const struct script *s, const struct level *level,
+                                     size_t length)
+{
+    enum shell_use use = USE_TEXT;
+
+    if (level->first)
+        use = shell_use_in_command(level->first, s->at, s->at + length, s->end);
+    if (use == USE_TEXT && level->word && shell_begins_assignment(level->word, s->at))
+        use = s->assigned;
+    return use;
+}
+
 /* What the shell does with a value of `length` bytes of script at the cursor: in the innermost ${...} around it, and
  * in the command around that. */
 static enum shell_use use_here(const struct script *s, size_t length)
@@ -191,9 +206,10 @@ static enum shell_use use_here(const struct script *s, size_t length)
         const struct level *level = &s->levels[depth];
         if (level->place == BRACE)
             use = shell_use_in_braces(level->word, s->at);
+        else if (level->place == BARE && level->array)
+            return shell_begins_subscript(level->word, s->at) ? USE_NUMBER : USE_TEXT;
         else if (level->place == BARE || level->place == BACKTICK)
-            return level->first ? shell_use_in_command(level->first, s->at, s->at + length, s->end)
-                                : USE_TEXT;
+            return use_in_command(s, level, length);
         else if (level->place == ARITH || level->place == HEREDOC)
             return use;
     }
@@ -419,12 +435,16 @@ static void end_word(struct script *s)
     bool command = level->command;
 
     level->word = NULL;
+    if (word && length == 2 && memcmp(word, "]]", 2) == 0)
+        level->test = false;
     if (!word || !command)
         return;
     for (size_t i = 0; i < sizeof(openers) / sizeof(openers[0]); i++)
         if (strlen(openers[i]) == length && memcmp(openers[i], word, length) == 0)
             return;
     level->command = false;
+    if (length == 2 && memcmp(word, "[[", 2) == 0)
+        level->test = true;
     if (length == 4 && memcmp(word, "case", 4) == 0)
         level->open++;
     else if (length == 4 && memcmp(word, "esac", 4) == 0 && level->open)
@@ -445,9 +465,10 @@ static void step_parenthesis(struct script *s)
         copy(s, 2);
         push(s, ARITH)->closer = ')';
     } else {
+        bool array = s->at > s->from && s->at[-1] == '='; /* a=( */
         copy(s, 1);
         level->command = false;
-        push(s, BARE);
+        push(s, BARE)->array = array;
     }
 }
 
@@ -465,6 +486,10 @@ static void step_separator(struct script *s)
     struct level *level = top(s);
 
     end_word(s);
+    if (level->test && *s->at != ';') {
+        copy(s, 1);
+        return;
+    }
     switch (*s->at) {
     case '\n':
         level->command = true;
@@ -692,6 +717,7 @@ static char *join(size_t *length, char *const *words, size_t count)
 static int translate(struct script *s)
 {
     s->levels[0] = (struct level){ .place = BARE, .command = true };
+    s->assigned = shell_use_of_assignments(s->from, s->end);
     put_text(s, "");
     while (s->at < s->end && !s->error)
         step(s);

@@ -105,19 +105,28 @@ static bool begins(const struct opt *opt, const char *typed, size_t length)
     return strncmp(opt->name, typed, length) == 0;
 }
 
-/* Says what to write instead of an option of another tool; false: none is known by that name. */
-static bool say_hint(weir_message *message, const struct opt_command *command, const char *dashes,
-                     const char *typed, size_t length)
+/* What is known of an option of another tool by that name; NULL: there is none. */
+static const struct opt_hint *has_hint(const struct opt_command *command, const char *dashes,
+                                       const char *typed, size_t length)
 {
     for (const struct opt_hint *hint = command->hints; hint && hint->typed; hint++) {
         const char *name = hint->typed + strlen(dashes);
-        if (strncmp(hint->typed, dashes, strlen(dashes)) || strlen(name) != length ||
-            strncmp(name, typed, length) != 0)
-            continue;
-        say(message, "%s: no such option: %s", hint->typed, hint->answer);
-        return true;
+        if (!strncmp(hint->typed, dashes, strlen(dashes)) && strlen(name) == length &&
+            !strncmp(name, typed, length))
+            return hint;
     }
-    return false;
+    return NULL;
+}
+
+/* Says what to write instead of it; false: none is known by that name. */
+static bool say_hint(weir_message *message, const struct opt_command *command, const char *dashes,
+                     const char *typed, size_t length)
+{
+    const struct opt_hint *hint = has_hint(command, dashes, typed, length);
+
+    if (hint)
+        say(message, "%s: no such option: %s", hint->typed, hint->answer);
+    return hint;
 }
 
 static void say_unknown(weir_message *message, const struct opt_command *command, const char *typed,
@@ -150,7 +159,7 @@ static void say_ambiguous(weir_message *message, const struct opt_command *comma
         }
 }
 
-/* An exact name, or the only one that begins so. NULL: none, or several, as the message says. */
+/* An exact name, or the only one that begins so, unless another tool has an option of just that name. NULL: none, or several, as the message says. */
 static const struct opt *find_name(const struct opt_command *command, const char *typed,
                                    size_t length, weir_message *message)
 {
@@ -165,7 +174,7 @@ static const struct opt *find_name(const struct opt_command *command, const char
         several |= found && found->id != opt->id; /* two names of one option are no question */
         found = opt;
     }
-    if (found && !several)
+    if (found && !several && !has_hint(command, "--", typed, length))
         return found;
     wrong(message);
     if (several)

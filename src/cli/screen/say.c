@@ -4,10 +4,12 @@
 
 #include "cli/screen/glyph.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 void say_clean(char *text, size_t size)
@@ -38,4 +40,28 @@ void say(const char *format, ...)
     va_end(args);
     say_clean(text, sizeof(text));
     fprintf(stderr, "weir: %s\n", text);
+}
+
+void say_why(char *text, size_t size, int error)
+{
+    struct rlimit limit;
+
+    if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        snprintf(text, size,
+                 "no file descriptor left (limit %llu): raise it with `ulimit -n`, or lower -j",
+                 (unsigned long long)limit.rlim_cur);
+    else if (error == EAGAIN && getrlimit(RLIMIT_NPROC, &limit) == 0)
+        snprintf(text, size, "no process left (limit %llu): raise it with `ulimit -u`, or lower -j",
+                 (unsigned long long)limit.rlim_cur);
+    else
+        snprintf(text, size, "%s", strerror(error));
+}
+
+int say_wrong(const char *what, int error)
+{
+    char why[160];
+
+    say_why(why, sizeof(why), error);
+    say("%s: %s", what, why);
+    return SAY_WRONG;
 }
