@@ -125,8 +125,8 @@ static void look_at_path(struct wr_outlook *outlook, struct weir_group *group, u
         return; /* what waits there is being refused */
     if (limit < cost || wr_load(&ex->root.inflight_max, relaxed) < cost)
         return; /* a limit was lowered: that is no circle, it waits until the limit is raised */
-    if (limit != WR_INF && group->waits)
-        wr_outlook_need(outlook, group->waits, cost, limit, "a permit");
+    if (limit != WR_INF && group->waits.holders)
+        wr_outlook_need(outlook, &group->waits, cost, limit, "a permit");
     limit = wr_load(&ex->root.inflight_max, relaxed);
     if (limit != WR_INF)
         wr_outlook_need(outlook, node, cost, limit, "a permit");
@@ -161,7 +161,7 @@ static bool keeps_in_vain(struct weir_group *group, uint32_t arg)
         return false;
     look_at_first(&outlook, group);
     for (uint32_t i = 0; i < outlook.count; i++)
-        if (outlook.need[i].node != group->waits && outlook.need[i].served != slot_may_come &&
+        if (outlook.need[i].node != &group->waits && outlook.need[i].served != slot_may_come &&
             !wr_need_is_served(&outlook.need[i]))
             return true;
     return false;
@@ -497,29 +497,6 @@ static void hold_executor(struct wr_wait *wait, struct weir_executor *ex, uint32
     count_wait(ex, 1, permits);
 }
 
-/* The node of the waiter's group, which is kept by one of the waits that hold something of it. */
-static struct wr_node *node_of(struct wr_nested_wait *nested)
-{
-    struct weir_group *group = charged_group(nested->waiter->group);
-
-    if (!group->waits)
-        group->waits = &nested->node;
-    return group->waits;
-}
-
-/* After a wait has let go: if it kept the node of its group, another wait does. */
-static void pass_node_on(struct wr_nested_wait *nested)
-{
-    struct weir_group *group = charged_group(nested->waiter->group);
-    struct wr_hold *other = nested->node.holders;
-
-    if (group->waits != &nested->node)
-        return;
-    group->waits = other ? &nested_of(other->wait)->node : NULL;
-    if (other)
-        wr_node_move(&nested->node, group->waits);
-}
-
 /* All that the waiter keeps; and the executors whose events may concern it. */
 static void hold_all(struct wr_nested_wait *nested)
 {
@@ -527,7 +504,7 @@ static void hold_all(struct wr_nested_wait *nested)
     struct weir_executor *ex = waiter->group->executor;
     uint32_t cost = nested->keeps ? wr_task_cost(waiter) : 0;
 
-    wr_wait_hold(&nested->wait, node_of(nested), cost);
+    wr_wait_hold(&nested->wait, &charged_group(waiter->group)->waits, cost);
     if (ex->hall && nested->keeps)
         wr_wait_hold(&nested->wait, &ex->hall->domain[waiter->group->domain].node, 1);
     if (wr_on_pool_thread() && nested->keeps)
@@ -563,7 +540,6 @@ static void let_go_of_all(struct wr_nested_wait *nested)
     }
     count_in_domain(nested->waiter->group, -1);
     wr_wait_let_go(&nested->wait);
-    pass_node_on(nested);
     nested->parker->wait = NULL;
 }
 
@@ -689,11 +665,7 @@ void wr_waits_lock(void)
 
 void wr_waits_carry_over(struct weir_group *group, struct weir_group *heir)
 {
-    if (group->waits && heir->waits)
-        wr_node_move(group->waits, heir->waits);
-    else if (group->waits)
-        heir->waits = group->waits;
-    group->waits = NULL;
+    wr_node_move(&group->waits, &heir->waits);
 }
 
 void wr_waits_unlock(void)
