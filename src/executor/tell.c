@@ -27,14 +27,14 @@ struct wr_watcher *wr_task_close_watchers(struct weir_task *task)
     struct wr_watcher *watcher, *next, *callbacks = NULL;
 
     wr_task_publish(task);
-    watcher = wr_swap(&task->watchers, WR_TOLD, relaxed);
-    for (; watcher; watcher = next) {
+    for (watcher = wr_load(&task->watchers, relaxed); watcher; watcher = next) {
         next = watcher->next;
         if (watcher->waiter)
             continue;
         watcher->next = callbacks;
         callbacks = watcher;
     }
+    wr_store(&task->watchers, WR_TOLD, release); /* last: waiters may be gone then; see leave */
     return callbacks;
 }
 

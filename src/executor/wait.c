@@ -22,11 +22,14 @@ static bool join(struct weir_task *task, struct wr_watcher *watcher)
     return joined;
 }
 
-/* Leaves the watchers. They are told under the lock, so afterwards this one is known to none. */
+/* Leaves the watchers: afterwards no thread knows this one. Once they have been told, none does; until then they
+ * may be told at any time, under the lock. */
 static void leave(struct weir_task *task, struct wr_watcher *watcher)
 {
     struct wr_watcher *first, **at;
 
+    if (wr_load(&task->watchers, acquire) == WR_TOLD) /* pairs with wr_task_close_watchers */
+        return;
     wr_group_lock(task->group);
     first = wr_load(&task->watchers, relaxed);
     if (first == watcher) {
