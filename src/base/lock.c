@@ -11,11 +11,11 @@ enum {
 
 /* Pauses grow: so one thread gets through several sections in a row, with the cache lines that it has, and the
  * lines do not travel with each of them. With a single busy group that makes a task almost half as costly. */
-static bool spin(struct wr_lock *lock)
+static bool spin(struct wr_lock *lock, uint32_t held)
 {
     for (int spins = 0, pause = 1; spins < SPINS; spins += pause) {
         uint32_t free = 0;
-        if (wr_load(&lock->word, relaxed) == 0 && wr_cas(&lock->word, &free, 1, acquire))
+        if (wr_load(&lock->word, relaxed) == 0 && wr_cas(&lock->word, &free, held, acquire))
             return true;
         for (int i = 0; i < pause; i++)
             wr_os_relax();
@@ -25,13 +25,17 @@ static bool spin(struct wr_lock *lock)
     return false;
 }
 
+/* Once asleep, take it as "held, somebody asleep": whoever sleeps beside us is not forgotten. And spin again after
+ * each sleep: one thread may take and release the lock all the time, and be faster than a wake-up each time. */
 void wr_lock_contended(struct wr_lock *lock)
 {
-    if (spin(lock))
+    if (spin(lock, 1))
         return;
-    /* From here on take it as "held, somebody asleep": whoever sleeps beside us is not forgotten. */
-    while (wr_swap(&lock->word, 2, acquire) != 0)
+    while (wr_swap(&lock->word, 2, acquire) != 0) {
         wr_os_futex_wait(&lock->word, 2, WEIR_FOREVER);
+        if (spin(lock, 2))
+            return;
+    }
 }
 
 void wr_lock_wake(struct wr_lock *lock)
