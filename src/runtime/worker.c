@@ -14,13 +14,13 @@
 
 enum {
 #ifdef WEIR_SIM /* small, so that short runs reach what lies beyond */
-    TURN = 6,
-    TURN_BUSY = 3,
+    TURN = 3,
+    TURNS = 2,
     STACKS_MAX = 4,
     STACKS_BATCH = 3,
 #else
-    TURN = 64,         /* switches or bodies before the loop looks at timers and descriptors     */
-    TURN_BUSY = 16,    /* the same while bodies wait to start, for one of them comes first then  */
+    TURN = 16,         /* switches or bodies before one that waits to start comes first          */
+    TURNS = 4,         /* turns before the loop looks at timers and descriptors, if none waits   */
     STACKS_MAX = 64,   /* free stacks a worker keeps at hand                                     */
     STACKS_BATCH = 64, /* how many it gets from the shared pool at a time                        */
 #endif
@@ -99,6 +99,23 @@ static struct wr_fiber *spare_enter(struct wr_worker *worker)
 }
 
 /* ---- switching ------------------------------------------------------------------------------- */
+
+bool wr_worker_turn_again(struct wr_worker *worker)
+{
+    struct wr_source *source = worker->carrier.runtime->source;
+
+    if (worker->turn && worker->turns == TURNS - 1)
+        return true;
+    if (source->pending(source))
+        return false;
+    if (worker->turn == 0) {
+        if (worker->turns == 0)
+            return false;
+        worker->turns--;
+        worker->turn = TURN;
+    }
+    return true;
+}
 
 void wr_worker_suspend_to_loop(struct wr_worker *worker, struct wr_fiber *self)
 {
@@ -198,9 +215,8 @@ static void sweep(struct wr_worker *worker)
 
 static void look_around(struct wr_worker *worker)
 {
-    weir_runtime *rt = worker->carrier.runtime;
-
-    worker->turn = rt->source->pending(rt->source) ? TURN_BUSY : TURN;
+    worker->turn = TURN;
+    worker->turns = TURNS - 1;
     inbox_drain(worker);
     wr_reactor_poll(worker,
                     WEIR_NOW_OR_NEVER); /* before the timers: what is ready is not too late */
@@ -573,7 +589,7 @@ static void loop(void *worker_arg)
     struct wr_fiber *self = wr_load(&worker->current, relaxed);
 
     for (;;) {
-        if (worker->turn == 0) {
+        if (!wr_worker_turn_again(worker)) {
             look_around(worker);
             worker->new_first = true;
         } else {
@@ -596,7 +612,7 @@ static void loop(void *worker_arg)
         if (finished(worker) || retire(worker))
             break;
         sleep_until_something(worker);
-        worker->turn = 0;
+        worker->turn = worker->turns = 0;
     }
     pass_search_on(worker);
     stack_put(worker, self);
@@ -638,7 +654,7 @@ static int start_thread(struct wr_worker *worker)
     worker->spare = stack_get(worker);
     if (!worker->spare)
         return WEIR_ENOMEM;
-    worker->turn = 0;
+    worker->turn = worker->turns = 0;
     wr_wheel_init(&worker->wheel, wr_os_now());
     snprintf(name, sizeof(name), "weir-w%u", worker->number);
     rc = wr_os_thread_start(&worker->thread, worker_main, worker, name);

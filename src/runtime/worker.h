@@ -35,7 +35,8 @@ struct wr_worker {
     struct wr_fiber *spare; /* a loop to go on with when the body parks: suspended, or, without
                                a stack pointer, not begun                                     */
     struct wr_fiber_queue ready;
-    unsigned turn;           /* switches left before the loop looks around                     */
+    unsigned turn;           /* switches left before the loop looks whether bodies wait to start */
+    unsigned turns;          /* turns left, if none does, before it looks around                */
     bool new_first;          /* the next thing to start is a new body, not a ready fiber       */
     bool searching;          /* counted in runtime->searching                                  */
     uint32_t swept;          /* which of the sweeps asked for it has made */
@@ -174,10 +175,14 @@ static inline void wr_worker_go(struct wr_worker *worker, struct wr_fiber *from,
  * time to look around, and on a body's first park, which is when it joins `waiting`. */
 void wr_worker_suspend_to_loop(struct wr_worker *worker, struct wr_fiber *self);
 
+/* After a turn of ready fibers: begins another one, unless it is time to look around or a new body waits. */
+bool wr_worker_turn_again(struct wr_worker *worker);
+
 static inline void wr_worker_suspend(struct wr_worker *worker, struct wr_fiber *self)
 {
     WR_ASSERT_SLOW(self == wr_load(&worker->current, relaxed));
-    if (WR_LIKELY(worker->ready.head && worker->turn && !wr_list_empty(&self->link))) {
+    if (WR_LIKELY(worker->ready.head && !wr_list_empty(&self->link) &&
+                  (worker->turn || wr_worker_turn_again(worker)))) {
         struct wr_fiber *next = wr_worker_next(worker);
         worker->turn--;
         if (next != self)

@@ -278,6 +278,50 @@ static void test_no_worker_sleeps_while_a_body_waits_to_start(void **state)
     explore(SCHEDULES, WEIR_SIM_OPTIONS(.seed = 1), two_at_once);
 }
 
+/* Many bodies are woken at once, on the only worker there is; each then takes a while. */
+enum { WOKEN = 12 };
+
+struct crowd_woken {
+    struct flag flag[WOKEN];
+    weir_time newcomer_began;
+};
+
+static void takes_a_while(void *flag)
+{
+    wait_for(flag);
+    weir_sim_busy(1 * MS);
+}
+
+static void newcomer(void *arg)
+{
+    ((struct crowd_woken *)arg)->newcomer_began = weir_now();
+}
+
+static void one_comes_after_many_were_woken(void *arg)
+{
+    struct crowd_woken crowd = { 0 };
+    weir_runtime *rt = new_runtime(WEIR_RUNTIME(.workers = 1));
+    weir_time woken;
+    (void)arg;
+    for (int i = 0; i < WOKEN; i++)
+        CHECK(weir_spawn(rt, takes_a_while, &crowd.flag[i], NULL) == 0);
+    weir_sleep(weir_in_ms(1)); /* all wait */
+    woken = weir_now();
+    for (int i = 0; i < WOKEN; i++)
+        flag_raise(&crowd.flag[i]);
+    weir_sleep(woken + 4 * MS + MS / 2);
+    CHECK(weir_spawn(rt, newcomer, &crowd, NULL) == 0);
+    CHECK(weir_runtime_drain(rt, WEIR_FOREVER) == 0);
+    CHECK(crowd.newcomer_began == woken + 5 * MS); /* when the one that ran just then had ended */
+    weir_runtime_free(rt);
+}
+
+static void test_a_new_body_does_not_wait_for_all_that_were_woken_before_it(void **state)
+{
+    (void)state;
+    explore(SCHEDULES / 10, WEIR_SIM_OPTIONS(.seed = 1), one_comes_after_many_were_woken);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +332,7 @@ int main(void)
         cmocka_unit_test(test_a_body_may_end_while_it_stands_in_an_inbox),
         cmocka_unit_test(test_spawned_bodies_always_find_a_worker),
         cmocka_unit_test(test_no_worker_sleeps_while_a_body_waits_to_start),
+        cmocka_unit_test(test_a_new_body_does_not_wait_for_all_that_were_woken_before_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
