@@ -100,25 +100,29 @@ static struct wr_fiber *spare_enter(struct wr_worker *worker)
 
 /* ---- switching ------------------------------------------------------------------------------- */
 
-bool wr_worker_turn_again(struct wr_worker *worker)
+/* Whether ready fibers go on: not if it is time to look around, nor if a new body waits and they have had a turn since
+ * one came first. */
+static bool turn_lasts(struct wr_worker *worker)
 {
     struct wr_source *source = worker->carrier.runtime->source;
 
     if (worker->turn && worker->turns == TURNS - 1)
         return true;
-    if (source->pending(source))
+    if (source->pending(source) || (worker->turn == 0 && worker->turns == 0))
         return false;
     if (worker->turn == 0) {
-        if (worker->turns == 0)
-            return false;
         worker->turns--;
         worker->turn = TURN;
     }
     return true;
 }
 
-void wr_worker_suspend_to_loop(struct wr_worker *worker, struct wr_fiber *self)
+void wr_worker_suspend_apart(struct wr_worker *worker, struct wr_fiber *self)
 {
+    if (worker->ready.head && !wr_list_empty(&self->link) && turn_lasts(worker)) {
+        wr_worker_go_to_ready(worker, self);
+        return;
+    }
     /* It has left a bare stack, or stepped over a guard: what lies here is, or will be, another's. */
     if (WR_UNLIKELY((char *)__builtin_frame_address(0) < (char *)self->context.stack_low))
         wr_stack_die(&worker->carrier.runtime->stacks, self);
@@ -589,7 +593,7 @@ static void loop(void *worker_arg)
     struct wr_fiber *self = wr_load(&worker->current, relaxed);
 
     for (;;) {
-        if (!wr_worker_turn_again(worker)) {
+        if (!turn_lasts(worker)) {
             look_around(worker);
             worker->new_first = true;
         } else {

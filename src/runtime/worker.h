@@ -170,28 +170,31 @@ static inline void wr_worker_go(struct wr_worker *worker, struct wr_fiber *from,
     wr_context_switch(&from->context, &to->context);
 }
 
-/* Leaves `self`, whose state the caller has set, and runs whatever is next. Returns when `self` runs
- * again. Straight to a ready fiber if there is one; through the loop when nothing is ready, when it is
- * time to look around, and on a body's first park, which is when it joins `waiting`. */
-void wr_worker_suspend_to_loop(struct wr_worker *worker, struct wr_fiber *self);
+/* From one fiber to the first of the ready queue, which may be the same. */
+static inline void wr_worker_go_to_ready(struct wr_worker *worker, struct wr_fiber *self)
+{
+    struct wr_fiber *next = wr_worker_next(worker);
 
-/* After a turn of ready fibers: begins another one, unless it is time to look around or a new body waits. */
-bool wr_worker_turn_again(struct wr_worker *worker);
+    worker->turn--;
+    if (next != self)
+        wr_worker_go(worker, self, next);
+    else
+        wr_bump(&worker->epoch);
+}
+
+/* Leaves `self`, whose state the caller has set, and runs whatever is next. Returns when `self` runs
+ * again. Straight to a ready fiber if there is one; through the loop when nothing is ready, when a new
+ * body is to come first or it is time to look around, and on a body's first park, which is when it joins
+ * `waiting`. All but the common case is apart, so that a park saves few registers. */
+void wr_worker_suspend_apart(struct wr_worker *worker, struct wr_fiber *self);
 
 static inline void wr_worker_suspend(struct wr_worker *worker, struct wr_fiber *self)
 {
     WR_ASSERT_SLOW(self == wr_load(&worker->current, relaxed));
-    if (WR_LIKELY(worker->ready.head && !wr_list_empty(&self->link) &&
-                  (worker->turn || wr_worker_turn_again(worker)))) {
-        struct wr_fiber *next = wr_worker_next(worker);
-        worker->turn--;
-        if (next != self)
-            wr_worker_go(worker, self, next);
-        else
-            wr_bump(&worker->epoch);
-    } else {
-        wr_worker_suspend_to_loop(worker, self);
-    }
+    if (WR_LIKELY(worker->ready.head && worker->turn && !wr_list_empty(&self->link)))
+        wr_worker_go_to_ready(worker, self);
+    else
+        wr_worker_suspend_apart(worker, self);
 }
 
 /* Takes a body's end into account; wakes those who drain. */
