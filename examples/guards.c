@@ -49,7 +49,8 @@ static void rate(void)
     weir_permit permit = WEIR_PERMIT;
     weir_time begin = weir_now();
 
-    MUST(weir_guard_new(&api, NULL, "api", WEIR_RATE(.limit = 5, .period_ns = 100 * MS), NULL) == 0);
+    MUST(weir_guard_new(&api, NULL, "api", WEIR_RATE(.limit = 5, .period_ns = 100 * MS), NULL) ==
+         0);
     for (int i = 0; i < 5; i++) {
         permit = WEIR_PERMIT;
         MUST(weir_guard_enter(&permit, api, WEIR_NOW_OR_NEVER) == 0);
@@ -82,10 +83,10 @@ static void breaker(void)
     weir_guard_stats stats = { .size = sizeof(stats) };
     weir_guard *mail;
 
-    MUST(weir_guard_new(&mail, NULL, "mail",
-                        WEIR_BREAKER(.window = 5, .failure_percent = 80, .probes = 2,
-                                     .open_ns = 20 * MS),
-                        NULL) == 0);
+    MUST(weir_guard_new(
+             &mail, NULL, "mail",
+             WEIR_BREAKER(.window = 5, .failure_percent = 80, .probes = 2, .open_ns = 20 * MS),
+             NULL) == 0);
     MUST(send_mail(mail, 0) == 0);
     for (int i = 0; i < 4; i++)
         MUST(send_mail(mail, -ECONNREFUSED) == -ECONNREFUSED);

@@ -21,6 +21,30 @@ weir_time wr_os_now(void);
 weir_time wr_os_now_coarse(void); /* a few milliseconds old at most, and cheaper */
 uint64_t wr_os_random(void);
 
+/* The processor's own counter, for spans: half the price of wr_os_now. Nanoseconds are `ticks * rate >> 32`; the rate is 0
+ * as long as it is not known, which it may stay: then the counter is of no use. */
+#if defined(__x86_64__) && !defined(WEIR_SIM)
+static inline uint64_t wr_os_ticks(void)
+{
+    return __builtin_ia32_rdtsc();
+}
+uint64_t wr_os_tick_rate(void);
+#else
+static inline uint64_t wr_os_ticks(void)
+{
+    return (uint64_t)wr_os_now();
+}
+static inline uint64_t wr_os_tick_rate(void)
+{
+    return UINT64_C(1) << 32;
+}
+#endif
+
+static inline int64_t wr_os_ticks_to_ns(uint64_t ticks, uint64_t rate)
+{
+    return (int64_t)(((unsigned __int128)ticks * rate) >> 32);
+}
+
 /* CPUs this process may use: affinity mask cut by the cgroup's CPU quota, rounded up; at least 1. */
 unsigned wr_os_cpus(void);
 

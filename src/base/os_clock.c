@@ -1,10 +1,11 @@
 /* The door to the kernel, Linux side: the clock.
  *
  * Reading the monotonic clock takes 25 ns or so, the processor's own counter less than half. So each
- * thread reads the kernel's clock every few microseconds and counts on from there. The rate need not be
- * exact for that: it is measured once, between two readings that happen to be some milliseconds apart, and
- * an error of a thousandth makes a few nanoseconds over such a stretch. Where the counter is not known to run
- * evenly, and before the rate is known, the kernel is asked every time.
+ * thread reads the kernel's clock every few microseconds and counts on from there. The rate is measured between two
+ * readings that happen to be some milliseconds apart, and again whenever eight times as much has passed: a reading is off by
+ * a few microseconds at most, so that the error is about a thousandth at first and soon below a millionth, for those who
+ * measure longer spans by it. Where the counter is not known to run evenly, and before the rate is known, the kernel is
+ * asked every time.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/os.h"
@@ -31,11 +32,19 @@ weir_time wr_os_now_coarse(void)
 #include <cpuid.h>
 #include <x86intrin.h>
 
-enum { SHIFT = 32, STRETCH_NS = 16000, MEASURE_NS = 5000000 };
+enum { SHIFT = 32, STRETCH_NS = 16000, MEASURE_NS = 5000000, READING_TICKS = 10000 };
 
 /* Nanoseconds per tick, times 2^32. 0: not known yet; UINT64_MAX: do not use the counter. */
 static _Atomic uint64_t rate;
 static _Atomic uint64_t first_tick, first_ns; /* where the measurement began */
+static _Atomic int64_t measure_at;            /* when it is worth the next one */
+
+uint64_t wr_os_tick_rate(void)
+{
+    uint64_t now_rate = wr_load(&rate, relaxed);
+
+    return now_rate == UINT64_MAX ? 0 : now_rate;
+}
 
 static _Thread_local struct {
     uint64_t tick; /* the last reading of the kernel's clock, and the counter's at that time */
@@ -53,9 +62,9 @@ static bool counter_is_even(void)
 }
 
 /* Learns the rate once enough time has passed since the first reading. */
-static void measure(uint64_t tick, weir_time ns)
+static __attribute__((noinline)) void measure(uint64_t tick, weir_time ns)
 {
-    uint64_t none = 0;
+    uint64_t none = 0, old = wr_load(&rate, relaxed), ticks, passed, found;
 
     if (wr_load(&first_tick, acquire) == 0) {
         if (!counter_is_even()) {
@@ -65,10 +74,19 @@ static void measure(uint64_t tick, weir_time ns)
         }
         return;
     }
-    uint64_t ticks = tick - wr_load(&first_tick, relaxed);
-    uint64_t passed = (uint64_t)ns - wr_load(&first_ns, relaxed);
-    if (passed >= MEASURE_NS && ticks > 0)
-        wr_store(&rate, (uint64_t)(((unsigned __int128)passed << SHIFT) / ticks), relaxed);
+    ticks = tick - wr_load(&first_tick, relaxed);
+    passed = (uint64_t)ns - wr_load(&first_ns, relaxed);
+    if ((int64_t)passed < MEASURE_NS || ticks == 0)
+        return;
+    found = (uint64_t)(((unsigned __int128)passed << SHIFT) / ticks);
+    if (old && (found > old + old / 512 || found < old - old / 512)) {
+        wr_store(&first_ns, (uint64_t)ns, relaxed); /* the machine slept meanwhile: begin anew */
+        wr_store(&first_tick, tick, relaxed);
+        passed = MEASURE_NS;
+    } else {
+        wr_store(&rate, found, relaxed);
+    }
+    wr_store(&measure_at, ns + 7 * (int64_t)passed, relaxed);
 }
 
 /* Reads the kernel's clock, to count on from there. */
@@ -82,7 +100,8 @@ static __attribute__((noinline)) weir_time read_kernel(uint64_t tick)
         here.ns = now;
         here.rate = now_rate;
         here.stretch = now_rate ? ((uint64_t)STRETCH_NS << SHIFT) / now_rate : 0;
-        if (!now_rate)
+        /* Not if this thread was interrupted between the two readings. */
+        if ((!now_rate || now >= wr_load(&measure_at, relaxed)) && __rdtsc() - tick < READING_TICKS)
             measure(tick, now);
     }
     if (now > here.last)

@@ -278,16 +278,51 @@ static void test_seconds_leave_the_window_one_by_one(void **state)
     (void)state;
     wr_outcomes_reset(o, 5, true, t);
     wr_outcomes_add(o, t, WR_FAILED, 10);
-    wr_outcomes_add(o, t + SECOND, 0, 20);
+    wr_outcomes_add(o, t + SECOND, 0, 90 * (int64_t)SECOND); /* longer than a second counts whole */
     wr_outcomes_refresh(o, t + 4 * (weir_time)SECOND);
     assert_int_equal(o->sum.stored, 2);
     wr_outcomes_refresh(o, t + 5 * (weir_time)SECOND);
     assert_int_equal(o->sum.stored, 1);
     assert_int_equal(o->sum.failed, 0);
-    assert_int_equal(o->sum.ns, 20);
+    assert_int_equal(o->sum.ns, 90 * (int64_t)SECOND);
     wr_outcomes_refresh(o, t + 6 * (weir_time)SECOND);
     assert_int_equal(o->sum.stored, 0);
     free(o);
+}
+
+/* Many calls that went well, added at once, leave what adding them one by one does. */
+static void test_many_fine_calls_are_added_as_single_ones(void **state)
+{
+    const size_t room = wr_outcomes_size(9, true) + wr_outcomes_size(9, false);
+    struct wr_outcomes *one = calloc(1, room), *many = calloc(1, room);
+
+    (void)state;
+    for (int round = 0; round < 2000; round++) {
+        bool by_time = round % 2;
+        weir_time now = 7 * (weir_time)SECOND;
+
+        memset(one, 0, room);
+        memset(many, 0, room);
+        wr_outcomes_reset(one, 1 + round % 9, by_time, now);
+        wr_outcomes_reset(many, 1 + round % 9, by_time, now);
+        for (int step = 0; step < 12; step++) {
+            uint32_t ns[16];
+            size_t count = (size_t)between(0, 15);
+            int bits = (int)between(0, 3);
+
+            now += between(0, 2) * (weir_time)SECOND;
+            wr_outcomes_add(one, now, bits, 3 * step);
+            wr_outcomes_add(many, now, bits, 3 * step);
+            for (size_t i = 0; i < count; i++) {
+                ns[i] = (uint32_t)between(0, UINT32_MAX);
+                wr_outcomes_add(one, now, 0, ns[i]);
+            }
+            wr_outcomes_add_fine(many, ns, count);
+            assert_memory_equal(one, many, room);
+        }
+    }
+    free(one);
+    free(many);
 }
 
 int main(void)
@@ -297,6 +332,7 @@ int main(void)
         cmocka_unit_test(test_open_waits_grow_up_to_a_cap_and_vary_by_chance),
         cmocka_unit_test(test_a_ring_of_four_evicts_the_oldest),
         cmocka_unit_test(test_seconds_leave_the_window_one_by_one),
+        cmocka_unit_test(test_many_fine_calls_are_added_as_single_ones),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include "guard/fast.h"
 #include "guard/guard.h"
 #include "guard/math.h"
+#include "guard/quick.h"
 #include "guard/remote.h"
 
 #include <weir/runtime.h>
@@ -27,6 +28,8 @@ void wr_guard_unlock(struct weir_guard *guard)
         if (wr_load(guard->hint, relaxed) != phase)
             wr_store(guard->hint, phase, release);
     }
+    if (guard->quick)
+        wr_quick_arm(guard);
     guard->ops->unlock(guard->cell);
 }
 
@@ -55,6 +58,17 @@ static bool is_too_many(const struct wr_settings *set, int64_t n)
 weir_time wr_guard_deadline(struct weir_guard *guard, weir_time deadline, weir_time now)
 {
     return deadline == WEIR_GUARD_WAIT ? wr_sum(now, wr_guard_read(guard)->set.wait_ns) : deadline;
+}
+
+uint64_t wr_guard_stamp(void)
+{
+    static _Atomic uint64_t latest;
+    uint64_t last = wr_load(&latest, relaxed), next, now = (uint64_t)wr_os_now();
+
+    do
+        next = now > last ? now : last + 1;
+    while (!wr_cas(&latest, &last, next, acquire));
+    return next;
 }
 
 /* ---- what became of it --------------------------------------------------------------------------- */
@@ -141,7 +155,9 @@ static void take(struct wr_call *call)
     /* A word that permits alone are in needs no new state. */
     guard->kind->take(guard->kind->fast ? NULL : wr_guard_write(guard), call);
     wr_permit_fill(call->permit, guard, call->n);
-    if (guard->kind->timed)
+    if (guard->fast)
+        wr_permit_fill_fast(call->permit, guard, call->n);
+    else if (guard->kind->timed)
         call->permit->since = call->now;
     if (!guard->fast && guard->kind != &wr_kind_breaker)
         wr_guard_count(&guard->counts.entered);
@@ -265,7 +281,7 @@ static int enter_line(struct wr_call *call, weir_time deadline, weir_time moment
 {
     struct weir_guard *guard = call->guard;
     const struct wr_settings *set = &wr_guard_read(guard)->set;
-    weir_place place = { .told = NULL };
+    weir_place place = { .told = NULL, .stamp = wr_guard_stamp() };
 
     if (call->now >= deadline || (moment > deadline && moment != WEIR_FOREVER) ||
         guard->ops->waiting(guard->cell) >= set->waiters_max ||
@@ -352,7 +368,7 @@ static __attribute__((noinline)) int enter_slow(weir_permit *out, struct weir_gu
     if (guard->remote)
         return wr_remote_enter(out, guard, n, deadline);
     if (guard->fast && wr_fast_enter(guard, n)) {
-        wr_permit_fill(out, guard, n);
+        wr_permit_fill_fast(out, guard, n);
         return 0;
     }
     return enter(&call, deadline);
@@ -365,12 +381,12 @@ static __attribute__((noinline)) int enter_other(weir_permit *out, struct weir_g
     if (guard->kind == &wr_kind_breaker) {
         if (enter_closed(out, guard))
             return 0;
-    } else if (guard->host) {
+    } else if (guard->direct.lock) {
         if (wr_host_enter(guard)) {
             wr_permit_fill(out, guard, 1);
             return 0;
         }
-    } else if (guard->kind == &wr_kind_rate && guard->direct.lock && wr_fast_rate(out, guard)) {
+    } else if (guard->quick && wr_quick_rate(out, guard)) {
         return 0;
     }
     return enter_slow(out, guard, 1, deadline);
@@ -381,10 +397,10 @@ int weir_guard_enter(weir_permit *out, weir_guard *guard, weir_time deadline)
     if (WR_UNLIKELY(!out || !guard || out->guard))
         return enter_slow(out, guard, 1, deadline);
     if (WR_UNLIKELY(!guard->fast))
-        return enter_other(out, guard, deadline);
+        return wr_quick_pass(out, guard) ? 0 : enter_other(out, guard, deadline);
     if (WR_UNLIKELY(!wr_fast_enter(guard, 1)))
         return enter_slow(out, guard, 1, deadline);
-    wr_permit_fill(out, guard, 1);
+    wr_permit_fill_fast(out, guard, 1);
     return 0;
 }
 

@@ -1,5 +1,5 @@
-/* The usual cases without calls through the store: a permit is there, a closed breaker's call went well. Whatever else is
- * the case, they answer false and have changed nothing.
+/* Permits in shared memory without calls through the store: nobody waits, and one is there. Whatever else is the case, these
+ * answer false and have changed nothing.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_GUARD_FAST_H
 #define WR_GUARD_FAST_H
@@ -23,57 +23,6 @@ static inline void wr_direct_unlock(const weir_direct *direct)
 {
     wr_store((_Atomic uint64_t *)direct->lock, 0, release);
 }
-
-/* ---- process memory ----------------------------------------------------------------------------- */
-
-static inline bool wr_fast_rate(weir_permit *permit, struct weir_guard *guard)
-{
-    const weir_direct *direct = &guard->direct;
-    struct wr_rate *rate = &((struct wr_state *)direct->state)->as.rate;
-    weir_time now = wr_os_now();
-    bool usual;
-
-    if (!wr_direct_lock(direct))
-        return false;
-    usual = now < rate->cycle_end && rate->available > 0 && !rate->smooth && !rate->hole[0].n;
-    if (usual) {
-        permit->token = (uint64_t)rate->available--;
-        permit->since = rate->cycle;
-        permit->retry_at = rate->era;
-        wr_bump(&guard->counts.entered);
-    }
-    wr_direct_unlock(direct);
-    if (usual)
-        wr_permit_fill(permit, guard, 1);
-    return usual;
-}
-
-/* A call of a closed breaker that went well, with a window in which all did. */
-static inline bool wr_fast_breaker_end(weir_permit *permit, struct weir_guard *guard)
-{
-    const weir_direct *direct = &guard->direct;
-    struct wr_breaker *b = wr_state_breaker(direct->state);
-    weir_time now = wr_os_now();
-    int64_t ns = now - permit->since;
-    bool usual;
-
-    if (!wr_direct_lock(direct))
-        return false;
-    usual = b->state == WEIR_CLOSED && permit->token == b->filling && ns <= b->set.slow_ns &&
-            !b->outcomes.sum.failed && !b->outcomes.sum.slow;
-    if (usual) {
-        wr_outcomes_add(&b->outcomes, now, 0, ns);
-        wr_bump(&guard->counts.entered);
-        wr_bump(&guard->counts.left);
-        wr_bump(&guard->counts.succeeded);
-    }
-    wr_direct_unlock(direct);
-    if (usual)
-        permit->guard = NULL;
-    return usual;
-}
-
-/* ---- shared memory ------------------------------------------------------------------------------ */
 
 /* Under the lock: what is held counts, what is used follows from it. */
 static inline void wr_host_add(const weir_direct *d, int64_t n)

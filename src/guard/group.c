@@ -83,8 +83,10 @@ static uint32_t take_some(struct wr_group_guard *g, struct wr_call *call, int64_
 
 static void join(struct wr_group_guard *g)
 {
-    if (!g->in_line && g->guard->kind != &wr_kind_rate)
-        g->in_line = g->guard->ops->join(g->guard->cell, &g->place) == 0;
+    if (g->in_line || g->guard->kind == &wr_kind_rate)
+        return;
+    g->place.stamp = wr_guard_stamp();
+    g->in_line = g->guard->ops->join(g->guard->cell, &g->place) == 0;
 }
 
 static void part(struct wr_group_guard *g)

@@ -93,10 +93,15 @@ struct wr_counts {
 struct weir_guard {
     _Atomic uint64_t *fast; /* the word, if calls may enter by it alone; else NULL                */
     _Atomic int64_t limit;  /* for that                                                          */
-    _Atomic uint64_t *hint; /* breaker: epoch << 3 | state                                       */
-    weir_direct direct;     /* what of the cell calls may use; else zero                          */
-    bool host; /* permits in shared memory that way                                              */
+    _Atomic uint64_t pass; /* breaker: the token of a usual call, 0: go the long way              */
+    struct wr_quick
+        *quick; /* rate, breaker: a book of usual calls, see quick.h; else NULL        */
+    _Atomic(struct wr_quick *) spread; /* breaker: several                                        */
+    _Atomic uint64_t *hint; /* breaker: epoch << 3 | state                              */
     const struct wr_kind *kind;
+    weir_direct direct; /* permits in shared memory: what of the cell calls may use; else zero   */
+    _Atomic uint32_t
+        crowd; /* how often threads were in each other's way                          */
     const weir_store_ops *ops;
     weir_cell *cell;
     struct wr_remote *remote; /* of a store on a server, whose calls are in remote.h; else NULL   */
@@ -123,9 +128,16 @@ struct weir_guard {
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
+void wr_quick_fold(struct weir_guard *guard);
+void wr_quick_arm(struct weir_guard *guard);
+
 static inline int wr_guard_lock(struct weir_guard *guard)
 {
-    return guard->ops->lock(guard->cell);
+    int rc = guard->ops->lock(guard->cell);
+
+    if (guard->quick && !rc)
+        wr_quick_fold(guard);
+    return rc;
 }
 
 /* Publishes what others may read without the lock, and gives it back. */
@@ -155,12 +167,22 @@ int wr_permit_check(const weir_permit *permit, const struct weir_guard *guard, i
 /* The moment at which a call that may wait as `deadline` says gives up. Under the lock. */
 weir_time wr_guard_deadline(struct weir_guard *guard, weir_time deadline, weir_time now);
 
+/* For a place in a line: when its owner came. */
+uint64_t wr_guard_stamp(void);
+
 /* Fills the permit. */
 static inline void wr_permit_fill(weir_permit *permit, struct weir_guard *guard, int64_t n)
 {
     permit->guard = guard;
     permit->place = permit;
     permit->permits = n;
+}
+
+/* The same for fast permits. They remember the word, too: who leaves has not to look for it behind the guard first. */
+static inline void wr_permit_fill_fast(weir_permit *permit, struct weir_guard *guard, int64_t n)
+{
+    wr_permit_fill(permit, guard, n);
+    permit->since = (weir_time)(uintptr_t)guard->fast;
 }
 
 /* ---- fast permits ---------------------------------------------------------------------------- */

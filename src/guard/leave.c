@@ -5,6 +5,7 @@
 #include "guard/fast.h"
 #include "guard/guard.h"
 #include "guard/math.h"
+#include "guard/quick.h"
 #include "guard/remote.h"
 
 /* ---- events -------------------------------------------------------------------------------------- */
@@ -153,7 +154,7 @@ __attribute__((noinline)) int wr_guard_tell_first(struct weir_guard *guard)
 {
     if (!wr_guard_lock(guard)) {
         guard->ops->tell(guard->cell);
-        guard->ops->unlock(guard->cell);
+        wr_guard_unlock(guard);
     }
     return 0;
 }
@@ -162,8 +163,8 @@ static inline int leave_fast(weir_permit *permit, struct weir_guard *guard)
 {
     uint64_t n = (uint64_t)permit->permits, word;
 
+    word = wr_sub((_Atomic uint64_t *)(uintptr_t)permit->since, n, release);
     permit->guard = NULL;
-    word = wr_sub(guard->fast, n, release);
     WR_ASSERT((word & WEIR_WORD_USED) >= n);
     return WR_UNLIKELY(word & WEIR_WORD_SLOW) ? wr_guard_tell_first(guard) : 0;
 }
@@ -186,6 +187,7 @@ static __attribute__((noinline)) int leave_slow(weir_permit *permit, int error, 
 
     if (rc)
         return rc;
+    wr_permit_settle(permit);
     guard = call.guard = permit->guard;
     call.n = permit->permits;
     if (guard->drain_on && guard->kind == &wr_kind_rate &&
@@ -205,32 +207,59 @@ static __attribute__((noinline)) int leave_slow(weir_permit *permit, int error, 
     return leave_locked(&call, verdict, error);
 }
 
-/* By the short way of other kinds, if it is a permit. */
+/* By the short way of other kinds. */
 static __attribute__((noinline)) int leave_other(weir_permit *permit, int error)
 {
     struct weir_guard *guard = permit->guard;
 
-    if (permit->place != permit || !guard->direct.lock)
-        return leave_slow(permit, error, NULL);
-    if (guard->kind == &wr_kind_breaker && error >= 0) {
-        if (wr_fast_breaker_end(permit, guard))
-            return 0;
-    } else if (guard->host ? wr_host_leave(guard, permit->permits) : guard->kind == &wr_kind_rate) {
+    if (permit->place == permit &&
+        (guard->direct.lock ? wr_host_leave(guard, permit->permits)
+                            : guard->quick && guard->kind == &wr_kind_rate)) {
         permit->guard = NULL;
         return 0;
     }
     return leave_slow(permit, error, NULL);
 }
 
+/* A call of a breaker that does not go into the book at once: another thread has it, it is full, or the call is not a
+ * usual one. */
+static __attribute__((noinline)) int leave_later(weir_permit *permit, int error)
+{
+    struct weir_guard *guard = permit->guard;
+    struct wr_quick *quick = wr_quick_mine(guard);
+
+    if (wr_quick_is_full(quick) && !wr_guard_lock(guard))
+        wr_guard_unlock(guard); /* that empties it */
+    return wr_quick_lock(guard, quick) && wr_quick_end(permit, quick, wr_os_ticks())
+               ? 0
+               : leave_other(permit, error);
+}
+
+/* A call of a breaker that is most likely closed, and most likely went well. Nothing is called on the way, so that no
+ * registers are to be saved. */
+static inline int leave_breaker(weir_permit *permit, struct weir_guard *guard, int error)
+{
+    struct wr_quick *quick = wr_quick_mine(guard);
+    uint64_t now;
+
+    if (WR_UNLIKELY(!quick || error < 0))
+        return leave_other(permit, error);
+    now = wr_os_ticks();
+    return WR_LIKELY(wr_quick_try(quick) && wr_quick_end(permit, quick, now))
+               ? 0
+               : leave_later(permit, error);
+}
+
 int weir_guard_leave(weir_permit *permit, int error)
 {
     struct weir_guard *guard = permit ? permit->guard : NULL;
 
-    if (WR_UNLIKELY(!guard))
+    if (WR_UNLIKELY(!guard || permit->place != permit))
         return leave_slow(permit, error, NULL);
-    if (WR_LIKELY(permit->place == permit && guard->fast))
+    if (WR_LIKELY(guard->fast))
         return leave_fast(permit, guard);
-    return leave_other(permit, error);
+    return guard->kind == &wr_kind_breaker ? leave_breaker(permit, guard, error)
+                                           : leave_other(permit, error);
 }
 
 int weir_guard_leave_with(weir_permit *permit, int error, const void *result)
@@ -250,6 +279,7 @@ int weir_guard_release(weir_permit *permit)
 
     if (rc)
         return rc;
+    wr_permit_settle(permit);
     guard = call.guard = permit->guard;
     call.n = permit->permits;
     if (guard->remote)

@@ -39,6 +39,9 @@ void wr_outcomes_reset(struct wr_outcomes *o, int64_t size, bool by_time, weir_t
 
 void wr_outcomes_add(struct wr_outcomes *o, weir_time now, int bits, int64_t ns);
 
+/* The same for calls that went well, all of the latest second. */
+void wr_outcomes_add_fine(struct wr_outcomes *o, const uint32_t *ns, size_t count);
+
 /* Forgets seconds that have passed. By count: nothing to do. */
 void wr_outcomes_refresh(struct wr_outcomes *o, weir_time now);
 

@@ -7,6 +7,7 @@
 #include "base/lock.h"
 #include "base/options.h"
 #include "base/os.h"
+#include "guard/quick.h"
 #include "guard/remote.h"
 
 #include <stdio.h>
@@ -113,7 +114,7 @@ static bool can_go(struct weir_guard *guard)
     if (guard->remote || !guard->ops->word(guard->cell) || wr_guard_lock(guard))
         return true;
     whole = guard->ops->used(guard->cell) == 0 && state_is_whole(wr_guard_read(guard), wr_os_now());
-    guard->ops->unlock(guard->cell);
+    wr_guard_unlock(guard);
     return whole;
 }
 
@@ -158,6 +159,7 @@ static void guard_free(struct weir_guard *guard)
     guard->ops->close(guard->cell);
     if (guard->remote)
         wr_remote_close(guard);
+    wr_quick_free(guard);
     wr_os_free(guard);
 }
 
@@ -205,13 +207,9 @@ static int attach(struct weir_guard *guard)
     wr_store(&guard->limit, state->set.limit, relaxed);
     if (guard->kind->fast && !guard->on_event)
         guard->fast = (_Atomic uint64_t *)guard->ops->word(guard->cell);
-    /* Who listens, judges or drains is served by the usual way. */
-    if (guard->on_event || guard->judge || guard->drain_on || !guard->ops->direct ||
-        !guard->ops->direct(&guard->direct, guard->cell))
-        guard->direct = (weir_direct){ .lock = NULL };
-    if (!guard->direct.state && !guard->kind->fast)
-        guard->direct.lock = NULL; /* of shared memory, permits only */
-    guard->host = guard->direct.lock && !guard->direct.state;
+    if (guard->kind->fast && !guard->on_event && guard->ops->direct)
+        guard->ops->direct(&guard->direct, guard->cell);
+    wr_quick_init(guard);
     wr_guard_unlock(guard);
     return 0;
 }
@@ -266,7 +264,7 @@ static int compare(struct weir_guard *guard, const struct wr_settings *set, weir
             return rc;
         made = wr_guard_read(guard)->made;
         now = wr_guard_read(guard)->set;
-        guard->ops->unlock(guard->cell);
+        wr_guard_unlock(guard);
     }
     if (set->kind != WEIR_GUARD_ANY && !wr_settings_equal(set, &made) &&
         !wr_settings_equal(set, &now)) {

@@ -21,9 +21,11 @@ static void fill_counts(weir_guard_stats *out, struct weir_guard *guard)
     COPY(cancelled)
     COPY(succeeded)
     COPY(failed)
-    COPY(ignored) COPY(slow)
+    COPY(ignored)
+    COPY(slow)
 #undef COPY
-        if (!guard->fast) return;
+    if (!guard->fast)
+        return;
     /* Leaves are not counted on the fast way: all that entered and is not there any more. */
     out->entered += wr_load(guard->fast, relaxed) / WEIR_WORD_ENTERED;
     out->left = out->entered - out->released - (uint64_t)out->used;
@@ -130,7 +132,7 @@ static void say_kind(weir_message *out, const weir_guard_stats *s, struct weir_g
         say(out, "%" PRId64 " of %" PRId64 " permits in use", s->used, s->limit);
         if (!guard->remote && !wr_guard_lock(guard)) {
             say_holders(out, guard);
-            guard->ops->unlock(guard->cell);
+            wr_guard_unlock(guard);
         }
     }
 }

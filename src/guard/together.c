@@ -39,6 +39,7 @@ static int together_init(struct together *t, weir_permit *permits, weir_guard *c
     t->count = count;
     t->line = -1;
     t->place.told = NULL;
+    t->place.stamp = wr_guard_stamp();
     for (size_t i = 0; i < count; i++) {
         size_t at = i;
         int order = 1;
@@ -76,20 +77,21 @@ static int lock_all(struct together *t)
     return 0;
 }
 
-/* From when on that guard could admit us; others that wait go first. */
+/* From when on that guard could admit us; others that wait and came before us go first. (Not all that wait: two callers
+ * that each stand in a line the other one needs would let each other go first for ever.) */
 static weir_time when(struct together *t, size_t i)
 {
     struct wr_call *call = &t->call[i];
     struct weir_guard *guard = call->guard;
-    const weir_place *mine = t->line == (int)i ? &t->place : NULL;
     weir_time moment;
+    bool turn;
 
     if (guard->kind == &wr_kind_breaker)
         wr_guard_refresh(call);
     moment = guard->kind->when(wr_guard_read(guard), call);
-    if (moment <= t->now && !guard->ops->is_first(guard->cell, mine))
-        return WEIR_FOREVER;
-    return moment;
+    turn = (t->line == (int)i && guard->ops->is_first(guard->cell, &t->place)) ||
+           guard->ops->is_before(guard->cell, t->place.stamp);
+    return moment <= t->now && !turn ? WEIR_FOREVER : moment;
 }
 
 /* Under all locks: the first guard that refuses, -1 if none does. `all` is when all could admit. */
@@ -118,7 +120,9 @@ static void take_all(struct together *t)
         call->permit->guard = NULL;
         guard->kind->take(wr_guard_write(guard), call);
         wr_permit_fill(call->permit, guard, 1);
-        if (guard->kind->timed)
+        if (guard->fast)
+            wr_permit_fill_fast(call->permit, guard, 1);
+        else if (guard->kind->timed)
             call->permit->since = t->now;
         if (!guard->fast && guard->kind != &wr_kind_breaker)
             wr_guard_count(&guard->counts.entered);

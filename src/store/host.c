@@ -357,6 +357,7 @@ static const weir_store_ops host_ops = {
     .give = host_give,
     .join = wr_host_join,
     .is_first = wr_host_is_first,
+    .is_before = wr_host_is_before,
     .part = wr_host_part,
     .waiting = wr_host_waiting,
     .tell = wr_host_tell,

@@ -13,12 +13,12 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "base/os.h"
+#include "base/spin.h"
 #include "runtime/runtime.h"
-#include "store/spin.h"
 
 #include <weir/sys/store.h>
 
-enum { WR_SEATS = 64, WR_LINE = 1024, WR_HOST_LAYOUT = 1 };
+enum { WR_SEATS = 64, WR_LINE = 1024, WR_HOST_LAYOUT = 2 };
 
 #define WR_HOST_MAGIC UINT64_C(0x3164726175477257) /* "WrGuard1" */
 
@@ -49,6 +49,7 @@ struct wr_host_file {
     _Atomic uint64_t head, tail;
     _Alignas(64) struct wr_seat seat[WR_SEATS];
     _Atomic uint32_t line[WR_LINE];
+    _Atomic uint64_t stamp[WR_LINE]; /* when each of them came                                    */
     char name[WEIR_KEY_MAX + 1];
     _Alignas(64) unsigned char state[]; /* two copies, wr_host_stride apart                       */
 };
@@ -95,6 +96,7 @@ struct wr_host_cell {
 
 struct wr_host_place {
     void (*told)(weir_place *place);
+    uint64_t stamp;
     struct wr_list link; /* in the store's list of waiters */
     struct wr_parker *who;
     struct wr_parker storage;
@@ -122,6 +124,7 @@ void wr_host_say(weir_message *message, const char *format, ...)
 /* host_line.c; all but wait under the cell's lock */
 int wr_host_join(weir_cell *cell, weir_place *place);
 bool wr_host_is_first(weir_cell *cell, const weir_place *place);
+bool wr_host_is_before(weir_cell *cell, uint64_t stamp);
 void wr_host_part(weir_cell *cell, weir_place *place);
 int64_t wr_host_waiting(weir_cell *cell);
 void wr_host_tell(weir_cell *cell);

@@ -37,6 +37,7 @@ int wr_host_join(weir_cell *handle, weir_place *place)
     wr_lock(&cell->store->waiters_lock);
     wr_list_append(&cell->store->waiters, &p->link);
     wr_unlock(&cell->store->waiters_lock);
+    wr_store(&file->stamp[tail % WR_LINE], p->stamp, relaxed);
     wr_store(entry(file, tail), cell->seat + 1, relaxed);
     wr_store(&file->tail, tail + 1, release); /* from here on it stands in line */
     return 0;
@@ -51,6 +52,20 @@ bool wr_host_is_first(weir_cell *handle, const weir_place *place)
     if (!p)
         return wr_load(&file->head, relaxed) == wr_load(&file->tail, relaxed);
     return wr_load(&file->head, relaxed) == p->ticket;
+}
+
+bool wr_host_is_before(weir_cell *handle, uint64_t stamp)
+{
+    struct wr_host_cell *cell = wr_host_cell_of(handle);
+    struct wr_host_file *file = cell->file;
+    uint64_t head, first;
+
+    if (wr_host_is_first(handle, NULL))
+        return true;
+    head = wr_load(&file->head, relaxed);
+    first = wr_load(&file->stamp[head % WR_LINE], relaxed);
+    return stamp < first ||
+           (stamp == first && cell->seat + 1 < wr_load(entry(file, head), relaxed));
 }
 
 void wr_host_part(weir_cell *handle, weir_place *place)

@@ -5,8 +5,8 @@
 #include "base/assert.h"
 #include "base/list.h"
 #include "base/os.h"
+#include "base/spin.h"
 #include "runtime/runtime.h"
-#include "store/spin.h"
 
 #include <assert.h>
 #include <weir/sys/store.h>
@@ -28,6 +28,7 @@ struct local_cell {
 
 struct local_place {
     void (*told)(weir_place *place);
+    uint64_t stamp;
     struct wr_list link;
     struct wr_parker *who;
     struct wr_parker storage;
@@ -145,6 +146,13 @@ static bool local_is_first(weir_cell *cell, const weir_place *place)
     return line->next == (place ? &((const struct local_place *)place)->link : line);
 }
 
+static bool local_is_before(weir_cell *cell, uint64_t stamp)
+{
+    const struct wr_list *line = &of(cell)->line;
+
+    return line->next == line || stamp < WR_CONTAINER(line->next, struct local_place, link)->stamp;
+}
+
 static void local_part(weir_cell *cell, weir_place *place)
 {
     local_used(cell); /* if this was the last one, unlock thaws the word */
@@ -195,14 +203,6 @@ static uint64_t *local_hint(weir_cell *cell)
     return (uint64_t *)&of(cell)->hint;
 }
 
-static bool local_direct(weir_direct *out, weir_cell *cell)
-{
-    struct local_cell *c = of(cell);
-
-    *out = (weir_direct){ .lock = (uint64_t *)&c->lock.owner, .owner = 1, .state = c->state };
-    return true;
-}
-
 static bool local_holder(weir_cell *cell, size_t at, int64_t *pid, int64_t *permits)
 {
     *pid = 0;
@@ -230,6 +230,7 @@ static const weir_store_ops local_ops = {
     .give = local_give,
     .join = local_join,
     .is_first = local_is_first,
+    .is_before = local_is_before,
     .part = local_part,
     .waiting = local_waiting,
     .tell = local_tell,
@@ -237,7 +238,6 @@ static const weir_store_ops local_ops = {
     .sweep = local_sweep,
     .word = local_word,
     .hint = local_hint,
-    .direct = local_direct,
     .holder = local_holder,
 };
 

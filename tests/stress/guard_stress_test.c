@@ -192,12 +192,64 @@ static void test_guards_come_and_go_by_name(struct crew *crew)
     weir_store_free(s.store);
 }
 
+static void calls_well(void *arg)
+{
+    struct scene *s = arg;
+
+    for (int i = 0; i < 10 * ROUNDS; i++) {
+        weir_permit p = WEIR_PERMIT;
+        CHECK_EQUAL(weir_guard_enter(&p, s->breaker, WEIR_NOW_OR_NEVER), 0);
+        CHECK_EQUAL(weir_guard_leave(&p, 0), 0);
+    }
+}
+
+static void looks(void *arg)
+{
+    struct scene *s = arg;
+
+    for (int i = 0; i < ROUNDS / 10; i++) {
+        weir_guard_stats stats = { .size = sizeof(stats) };
+        CHECK_EQUAL(weir_guard_stats_get(&stats, s->breaker), 0);
+        CHECK_EQUAL(stats.stored_failed, 0);
+        CHECK(stats.succeeded == stats.left && stats.left == stats.entered);
+    }
+}
+
+/* Every call is counted once, however many threads get in each other's way, and whoever looks meanwhile. Failures that
+ * come after them find all of them in the window. */
+static void test_a_breaker_counts_the_calls_of_all_threads(struct crew *crew)
+{
+    weir_guard_stats stats = { .size = sizeof(stats) };
+    struct scene s = { .plain = 0 };
+
+    CHECK_EQUAL(weir_store_local(&s.store), 0);
+    s.breaker = make(s.store, "b", WEIR_BREAKER(.window = 50, .minimum = 10, .failure_percent = 6));
+    for (int i = 0; i < ACTORS; i++)
+        crew_go(crew, i ? calls_well : looks, &s);
+    crew_join(crew);
+    for (int i = 0; i < 3; i++) {
+        weir_permit p = WEIR_PERMIT;
+        CHECK_EQUAL(weir_guard_stats_get(&stats, s.breaker), 0);
+        CHECK_EQUAL(stats.stored, 50);
+        CHECK_EQUAL(stats.stored_failed, i);
+        CHECK_EQUAL(stats.succeeded, (ACTORS - 1) * 10 * ROUNDS);
+        CHECK_EQUAL(stats.state, WEIR_CLOSED);
+        CHECK_EQUAL(weir_guard_enter(&p, s.breaker, WEIR_NOW_OR_NEVER), 0);
+        CHECK_EQUAL(weir_guard_leave(&p, -1), 0);
+    }
+    CHECK_EQUAL(weir_guard_stats_get(&stats, s.breaker), 0);
+    CHECK_EQUAL(stats.state, WEIR_OPEN); /* 3 of 50 are 6 % */
+    weir_guard_unref(s.breaker);
+    weir_store_free(s.store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         PLAY(test_never_too_many_inside),
         PLAY(test_never_too_many_inside_on_the_host),
         PLAY(test_guards_come_and_go_by_name),
+        PLAY(test_a_breaker_counts_the_calls_of_all_threads),
     };
 
     seed_init();

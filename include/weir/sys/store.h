@@ -41,6 +41,8 @@ typedef struct weir_place {
     /* Set by the waiter before it joins. NULL: it waits by `wait`. Else it is called when the place is the first and is told:
      * under the cell's lock or another, so it only passes the word on. */
     void (*told)(struct weir_place *place);
+    uint64_t
+        stamp; /* likewise: when it came. Of two places the smaller one came first; no two are equal in a process */
     void *link[2]; /* this and all further: the store's */
     void *who;
     void *room[6];
@@ -54,22 +56,19 @@ typedef struct weir_place {
 #define WEIR_WORD_SLOW    UINT64_C(0x80000000)
 #define WEIR_WORD_ENTERED UINT64_C(0x100000000)
 
-/* What of a cell may be used without calls, all good as long as it is open. The lock is taken by compare and swap of 0 by
- * `owner`, and given back by storing 0; who does not get it at once uses the calls. All to be used atomically, but for
- * the state. */
+/* What of a cell in shared memory may be used without calls, all good as long as it is open. The lock is taken by compare and
+ * swap of 0 by `owner`, and given back by storing 0; who does not get it at once uses the calls. All to be used
+ * atomically, but for the state. */
 typedef struct weir_direct {
     uint64_t *lock;
     uint64_t owner;
-    /* process memory: the state */
-    void *state;
-    /* shared memory: permits in use, in all and by this process; the line is empty if head == tail; which of two copies of
-     * the state counts, 0 or 1; where the first one is, and how far apart they are */
+    /* Permits in use, in all and by this process; the line is empty if head == tail; which of two copies of the state
+     * counts, 0 or 1; where the first one is, and how far apart they are. */
     int64_t *used, *held;
     const uint64_t *head, *tail, *active;
     const void *copies;
     size_t stride;
-    uint32_t
-        forks; /* shared memory: usable while the process is no child of the one that opened it */
+    uint32_t forks; /* usable while the process is no child of the one that opened it */
 } weir_direct;
 
 /* ---- stores on a server ---------------------------------------------------------------------- */
@@ -154,6 +153,8 @@ typedef struct weir_store_ops {
      * for permits of processes that ended, true if there were any. */
     int (*join)(weir_cell *cell, weir_place *place);
     bool (*is_first)(weir_cell *cell, const weir_place *place);
+    bool (*is_before)(weir_cell *cell,
+                      uint64_t stamp); /* whether one that came then was before the first in line */
     void (*part)(weir_cell *cell, weir_place *place);
     int64_t (*waiting)(weir_cell *cell);
     void (*tell)(weir_cell *cell); /* under the lock: the first in line may look again */

@@ -1,6 +1,6 @@
 /* Backing off from a lock that is held.
  * SPDX-License-Identifier: MIT */
-#include "store/spin.h"
+#include "base/spin.h"
 
 #include "base/os.h"
 

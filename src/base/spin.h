@@ -1,8 +1,8 @@
 /* A lock for sections of some dozen instructions: one locked instruction to take it, a plain store to give it back.
  * Nobody sleeps on it for long, so that there is nobody to wake: back off a little longer on each failed attempt.
  * SPDX-License-Identifier: MIT */
-#ifndef WR_STORE_SPIN_H
-#define WR_STORE_SPIN_H
+#ifndef WR_BASE_SPIN_H
+#define WR_BASE_SPIN_H
 
 #include "base/atomic.h"
 

@@ -1,0 +1,206 @@
+/* Quick books: when they are open, and what becomes of what they say.
+ * SPDX-License-Identifier: MIT */
+#include "guard/quick.h"
+
+#include "guard/math.h"
+
+enum { ALIGN = 128, SPINS = 24, CROWD = 64 };
+
+/* Memory that begins with a pair of cache lines; the block that was allocated stands before it. */
+static struct wr_quick *books_new(size_t count)
+{
+    const size_t each = sizeof(struct wr_quick);
+    char *block = wr_os_alloc(count * each + ALIGN + sizeof(void *)), *at;
+
+    if (!block)
+        return NULL;
+    at = block + sizeof(void *);
+    at += (ALIGN - (uintptr_t)at % ALIGN) % ALIGN;
+    ((void **)(void *)at)[-1] = block;
+    return (struct wr_quick *)(void *)at;
+}
+
+static void books_free(struct wr_quick *books)
+{
+    if (books)
+        wr_os_free(((void **)(void *)books)[-1]);
+}
+
+void wr_quick_init(struct weir_guard *guard)
+{
+    bool serves = guard->kind == &wr_kind_rate || guard->kind == &wr_kind_breaker;
+
+    /* Those who listen, judge or drain are served by the long way; shared memory has no room for books. */
+    if (serves && !guard->on_event && !guard->judge && !guard->drain_on &&
+        guard->ops->word(guard->cell))
+        guard->quick = books_new(1);
+    if (guard->quick)
+        wr_spin_lock(&guard->quick->lock, 1);
+}
+
+void wr_quick_free(struct weir_guard *guard)
+{
+    books_free(wr_load(&guard->spread, relaxed));
+    books_free(guard->quick);
+}
+
+_Thread_local unsigned wr_quick_thread;
+
+/* ---- with the guard locked ------------------------------------------------------------------------ */
+
+static void fold_one(struct weir_guard *guard, struct wr_quick *quick)
+{
+    struct wr_state *state = guard->ops->write(guard->cell);
+    struct wr_counts *c = &guard->counts;
+    uint64_t more;
+
+    wr_spin_lock(&quick->lock, 1);
+    if (!quick->pass)
+        return;
+    quick->pass = 0;
+    if (guard->kind == &wr_kind_rate) {
+        state->as.rate.available = quick->as.rate.available;
+        more = quick->as.rate.entered;
+    } else {
+        more = wr_load(&quick->as.breaker.count, relaxed);
+        wr_outcomes_add_fine(&wr_state_breaker(state)->outcomes, quick->as.breaker.ns, more);
+        wr_store(&c->left, wr_load(&c->left, relaxed) + more, relaxed);
+        wr_store(&c->succeeded, wr_load(&c->succeeded, relaxed) + more, relaxed);
+    }
+    wr_store(&c->entered, wr_load(&c->entered, relaxed) + more, relaxed);
+}
+
+void wr_quick_fold(struct weir_guard *guard)
+{
+    struct wr_quick *spread = wr_load(&guard->spread, relaxed);
+
+    fold_one(guard, guard->quick);
+    for (int i = 0; spread && i < WR_QUICK_SPREAD; i++)
+        fold_one(guard, &spread[i]);
+}
+
+static void arm_rate(struct wr_quick *quick, const struct wr_rate *rate)
+{
+    if (rate->smooth || rate->hole[0].n || rate->available <= 0)
+        return;
+    quick->pass = 1;
+    quick->as.rate.until = rate->cycle_end;
+    quick->as.rate.available = rate->available;
+    quick->as.rate.cycle = rate->cycle;
+    quick->as.rate.era = rate->era;
+    quick->as.rate.entered = 0;
+}
+
+static uint64_t ticks_of(int64_t ns, uint64_t rate)
+{
+    return (uint64_t)((double)wr_max(ns, 0) * 0x1p32 / (double)rate);
+}
+
+/* The token of usual calls, 0 if none are expected, and which those are. */
+static uint64_t terms_of(struct wr_quick_terms *terms, const struct wr_breaker *b)
+{
+    uint64_t rate = wr_os_tick_rate();
+
+    if (!rate || b->state != WEIR_CLOSED || b->outcomes.sum.failed || b->outcomes.sum.slow)
+        return 0;
+    /* A span in nanoseconds has to fit into 32 bits, and ticks * rate into 64. */
+    terms->rate = rate;
+    terms->slow_ns = wr_min(b->set.slow_ns, INT32_MAX);
+    terms->slow = ticks_of(terms->slow_ns, rate);
+    terms->until = UINT64_MAX;
+    terms->until_ns = WEIR_FOREVER;
+    if (b->outcomes.by_time) {
+        terms->until_ns = b->outcomes.second_end;
+        terms->until = wr_os_ticks() + ticks_of(terms->until_ns - wr_os_now(), rate);
+    }
+    return b->filling | WR_SINCE_TICKS;
+}
+
+static void open_book(struct wr_quick *quick, uint64_t pass, const struct wr_quick_terms *terms)
+{
+    quick->pass = pass;
+    quick->as.breaker.terms = *terms;
+    wr_store(&quick->as.breaker.count, 0, relaxed);
+    wr_spin_unlock(&quick->lock);
+}
+
+void wr_quick_arm(struct weir_guard *guard)
+{
+    const struct wr_state *state = guard->ops->read(guard->cell);
+    struct wr_quick *spread = wr_load(&guard->spread, relaxed);
+    struct wr_quick_terms terms = { .slow = 0 };
+    uint64_t pass;
+
+    if (guard->kind == &wr_kind_rate) {
+        arm_rate(guard->quick, &state->as.rate);
+        wr_spin_unlock(&guard->quick->lock);
+        return;
+    }
+    pass = terms_of(&terms, wr_state_breaker(state));
+    if (wr_load(&guard->pass, relaxed) != pass)
+        wr_store(&guard->pass, pass, release);
+    for (int i = 0; spread && i < WR_QUICK_SPREAD; i++)
+        open_book(&spread[i], pass, &terms);
+    open_book(guard->quick, pass, &terms);
+}
+
+/* ---- in each other's way -------------------------------------------------------------------------- */
+
+/* Once they have been for a while, threads that use a breaker get books of their own. */
+static void spread_out(struct weir_guard *guard)
+{
+    struct wr_quick *books = books_new(WR_QUICK_SPREAD);
+
+    if (!books || wr_guard_lock(guard)) {
+        books_free(books);
+        return;
+    }
+    if (!wr_load(&guard->spread, relaxed)) {
+        for (int i = 0; i < WR_QUICK_SPREAD; i++)
+            wr_spin_lock(&books[i].lock, 1);
+        wr_store(&guard->spread, books, release);
+        books = NULL;
+    }
+    wr_guard_unlock(guard);
+    books_free(books);
+}
+
+__attribute__((noinline)) bool wr_quick_contended(struct weir_guard *guard, struct wr_quick *quick)
+{
+    static _Atomic unsigned threads;
+
+    if (!wr_quick_thread)
+        wr_quick_thread = wr_add(&threads, 1, relaxed) + 1;
+    if (guard->kind == &wr_kind_breaker && !wr_load(&guard->spread, relaxed) &&
+        wr_add(&guard->crowd, 1, relaxed) >= CROWD) {
+        spread_out(guard);
+        return false;
+    }
+    for (int i = 0; i < SPINS; i++) {
+        for (int k = 0; k <= i; k++)
+            wr_os_relax();
+        if (wr_spin_try(&quick->lock, 1))
+            return true;
+    }
+    return false;
+}
+
+bool wr_quick_ended(struct weir_guard *guard, uint64_t token, int64_t ns, weir_time now)
+{
+    struct wr_quick *quick = wr_quick_mine(guard);
+    const struct wr_quick_terms *terms = &quick->as.breaker.terms;
+    uint64_t at;
+    bool usual;
+
+    if (!wr_quick_lock(guard, quick))
+        return false;
+    at = wr_load(&quick->as.breaker.count, relaxed);
+    usual = quick->pass == (token | WR_SINCE_TICKS) && now < terms->until_ns &&
+            ns <= terms->slow_ns && at < WR_QUICK_ROOM;
+    if (usual) {
+        quick->as.breaker.ns[at] = (uint32_t)ns;
+        wr_store(&quick->as.breaker.count, at + 1, relaxed);
+    }
+    wr_spin_unlock(&quick->lock);
+    return usual;
+}

@@ -1,0 +1,160 @@
+/* Quick books: the usual calls of rates and closed breakers in process memory, without the cell's lock.
+ *
+ * A quick book is a cache line or a few beside the cell, with a lock of its own, in which usual calls are noted: so many permits of
+ * this cycle were taken, these calls went well. Whoever locks the guard (wr_guard_lock) locks its books too and carries
+ * over what they say, so that under the lock the cell has it all; unlocking opens them again if the next calls are expected
+ * to be usual ones. Whatever is not usual is refused here, changes nothing, and goes the long way.
+ *
+ * A breaker on which threads get in each other's way has several books: each thread uses its own. A rate has one, since a
+ * permit that one thread does not take is another's.
+ *
+ * Lock order: the cell, its books one after the other.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_GUARD_QUICK_H
+#define WR_GUARD_QUICK_H
+
+#include "base/assert.h"
+#include "base/os.h"
+#include "base/spin.h"
+#include "guard/guard.h"
+
+enum { WR_QUICK_ROOM = 240, WR_QUICK_SPREAD = 8 };
+
+/* In a breaker's token: `since` is in ticks of the counter. */
+#define WR_SINCE_TICKS (UINT64_C(1) << 63)
+
+/* Which calls of a breaker are usual. */
+struct wr_quick_terms {
+    uint64_t rate, slow,
+        until;       /* the last two in ticks; calls that take longer are not usual         */
+    int64_t slow_ns; /* the same, for those who know their time in nanoseconds              */
+    weir_time until_ns;
+};
+
+/* Under its lock, or the cell's, which holds it:
+ *     pass == 0                  it is closed, and says nothing
+ *     breaker:  pass == token of the calls that belong here, which went well: ns[0 .. count)
+ *     rate:     available permits are left until `until`, of that cycle and era; so many calls have entered */
+struct wr_quick {
+    struct wr_spin lock;
+    uint64_t pass;
+    union {
+        struct {
+            struct wr_quick_terms terms;
+            _Atomic uint64_t count; /* written with the lock */
+            uint32_t ns[WR_QUICK_ROOM];
+        } breaker;
+        struct {
+            weir_time until;
+            int64_t available, cycle;
+            uint32_t era;
+            uint64_t entered;
+        } rate;
+    } as;
+};
+
+/* Gives the guard a book, if its kind and functions allow that. Without memory it has none. */
+void wr_quick_init(struct weir_guard *guard);
+void wr_quick_free(struct weir_guard *guard);
+
+/* Another thread has the book: backs off for a microsecond or so. False: go the long way. */
+bool wr_quick_contended(struct weir_guard *guard, struct wr_quick *quick);
+
+/* This thread's number among those that use several books; 0: it has none yet. */
+extern _Thread_local unsigned wr_quick_thread __attribute__((tls_model("initial-exec")));
+
+static inline struct wr_quick *wr_quick_mine(struct weir_guard *guard)
+{
+    struct wr_quick *spread = wr_load(&guard->spread, acquire);
+
+    return spread ? &spread[wr_quick_thread % WR_QUICK_SPREAD] : guard->quick;
+}
+
+static inline bool wr_quick_try(struct wr_quick *quick)
+{
+    return wr_swap(&quick->lock.owner, 1, acquire) == 0;
+}
+
+static inline bool wr_quick_lock(struct weir_guard *guard, struct wr_quick *quick)
+{
+    return wr_quick_try(quick) || wr_quick_contended(guard, quick);
+}
+
+/* ---- rates --------------------------------------------------------------------------------------- */
+
+static inline bool wr_quick_rate(weir_permit *permit, struct weir_guard *guard)
+{
+    struct wr_quick *quick = guard->quick;
+    weir_time now = wr_os_now();
+    bool usual;
+
+    if (!wr_quick_lock(guard, quick))
+        return false;
+    usual = quick->pass && now < quick->as.rate.until && quick->as.rate.available > 0;
+    if (usual) {
+        permit->token = (uint64_t)quick->as.rate.available--;
+        permit->since = quick->as.rate.cycle;
+        permit->retry_at = quick->as.rate.era;
+        quick->as.rate.entered++;
+    }
+    wr_spin_unlock(&quick->lock);
+    if (usual)
+        wr_permit_fill(permit, guard, 1);
+    return usual;
+}
+
+/* ---- breakers ------------------------------------------------------------------------------------ */
+
+static inline bool wr_quick_pass(weir_permit *permit, struct weir_guard *guard)
+{
+    uint64_t pass = wr_load(&guard->pass, acquire);
+
+    if (!pass)
+        return false;
+    wr_permit_fill(permit, guard, 1);
+    permit->token = pass;
+    permit->since = (weir_time)wr_os_ticks();
+    return true;
+}
+
+/* With the book's lock, which it gives back: a call that went well, and ended at that tick. False also if it was slow. */
+static inline bool wr_quick_end(weir_permit *permit, struct wr_quick *quick, uint64_t now)
+{
+    const struct wr_quick_terms *terms = &quick->as.breaker.terms;
+    uint64_t ticks = now - (uint64_t)permit->since, at = wr_load(&quick->as.breaker.count, relaxed);
+    bool usual = quick->pass == permit->token && ticks <= terms->slow && now < terms->until &&
+                 at < WR_QUICK_ROOM;
+
+    if (WR_LIKELY(usual)) {
+        quick->as.breaker.ns[at] = (uint32_t)((ticks * terms->rate) >> 32);
+        wr_store(&quick->as.breaker.count, at + 1, relaxed);
+        permit->guard = NULL;
+    }
+    wr_spin_unlock(&quick->lock);
+    return usual;
+}
+
+/* A breaker's: only locking the guard helps. A guess: the book is not locked. */
+static inline bool wr_quick_is_full(struct wr_quick *quick)
+{
+    return wr_load(&quick->as.breaker.count, relaxed) == WR_QUICK_ROOM;
+}
+
+/* The same for one of which all is known: what a token without ticks, and a span in nanoseconds say. */
+bool wr_quick_ended(struct weir_guard *guard, uint64_t token, int64_t ns, weir_time now);
+
+/* A permit as the long way knows it: since when, in nanoseconds. */
+static inline void wr_permit_settle(weir_permit *permit)
+{
+    uint64_t ticks;
+
+    if (permit->guard->kind != &wr_kind_breaker || !(permit->token & WR_SINCE_TICKS))
+        return;
+    ticks = wr_os_ticks() - (uint64_t)permit->since;
+    if (ticks >> 63)
+        ticks = 0; /* counters of two processors that differ by a few ticks */
+    permit->token &= ~WR_SINCE_TICKS;
+    permit->since = wr_os_now() - wr_os_ticks_to_ns(ticks, wr_os_tick_rate());
+}
+
+#endif
