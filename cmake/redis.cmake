@@ -16,6 +16,16 @@ endif()
 
 weir_sources(redis_sources src/redis)
 
+# The scripts become texts in the library: common.lua first, then the script.
+set(scripts_c ${PROJECT_BINARY_DIR}/redis_scripts.c)
+set(scripts_dir ${PROJECT_SOURCE_DIR}/src/redis/scripts)
+file(GLOB script_files CONFIGURE_DEPENDS ${scripts_dir}/*.lua)
+add_custom_command(OUTPUT ${scripts_c} VERBATIM
+    COMMAND ${CMAKE_COMMAND} -DSCRIPTS=${scripts_dir} -DOUT=${scripts_c}
+        -P ${PROJECT_SOURCE_DIR}/cmake/scripts.cmake
+    DEPENDS ${script_files} cmake/scripts.cmake)
+list(APPEND redis_sources ${scripts_c})
+
 # A library beside libweir.so sees only what that exports, so it brings the few things of src/base that it uses: pure
 # sums and the door to the kernel, none of which keeps anything that the two would have to share.
 weir_sources(base_sources src/base)

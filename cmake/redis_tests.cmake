@@ -10,5 +10,17 @@ target_include_directories(redis-support PUBLIC ${HIREDIS_INCLUDE_DIR}
     PRIVATE tests include ${CMOCKA_INCLUDE_DIR})
 target_link_libraries(redis-support PUBLIC ${HIREDIS_LIBRARY})
 
+# A process of a fleet, for tests to kill.
+add_executable(redis-holder tests/redis/holder.c)
+target_link_libraries(redis-holder PRIVATE weir-redis-static)
+
 weir_tests(unit weir-redis-static src/redis/*_test.c)
 weir_tests(redis "weir-redis-static;redis-support" tests/redis/*_test.c)
+
+get_property(redis_programs DIRECTORY PROPERTY BUILDSYSTEM_TARGETS)
+list(FILTER redis_programs INCLUDE REGEX "^fleet_.*_test$")
+foreach(target ${redis_programs})
+    add_dependencies(${target} redis-holder)
+    target_compile_definitions(${target} PRIVATE HOLDER="$<TARGET_FILE:redis-holder>"
+        WEIR_SOURCE="${PROJECT_SOURCE_DIR}")
+endforeach()

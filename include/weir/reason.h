@@ -52,7 +52,8 @@ WEIR_BEGIN_DECLS
     /* waiting, or rejected */                                                    \
     X(GATED, 29, "gated", "a gate of the group is closed")                        \
     X(GUARDED, 30, "guarded", "a guard of the group allows no start yet")         \
-    X(BREAKER_OPEN, 31, "breaker_open", "the group's circuit breaker is open")
+    X(BREAKER_OPEN, 31, "breaker_open", "the group's circuit breaker is open")    \
+    X(FLEET, 32, "fleet", "the fleet's limit is reached")
 
 typedef enum weir_reason {
 #define WEIR_REASON_ENUM_(name, number, label, text) WEIR_REASON_##name = (number),

@@ -98,6 +98,11 @@ int wr_remote_open(struct weir_guard *guard, const weir_guard_options *opt,
     return 0;
 }
 
+weir_cell *weir_guard_cell(weir_guard *guard)
+{
+    return guard ? guard->cell : NULL;
+}
+
 void wr_remote_close(struct weir_guard *guard)
 {
     wr_os_free(guard->remote);

@@ -187,6 +187,9 @@ struct weir_cell {
     const weir_store_ops *ops;
 };
 
+/* The cell of a guard, for the store that opened it: compare its ops. */
+weir_cell *weir_guard_cell(weir_guard *guard);
+
 WEIR_END_DECLS
 
 #endif

@@ -1,0 +1,255 @@
+/* Guards of a fleet: a store on a server. Inside the room.
+ *
+ * A process that uses the store has an id by chance, a channel of that name, and numbers for what it asks for. What it holds is
+ * kept in lists of the guard's cell and renewed from the client's own body (renew.c), so that no worker has to be free for it.
+ *
+ * Locks: one per cell, held for some dozen instructions, never across a call of the client's that waits, nor a call of the
+ * user's; the fleet's (the list of cells, waiters by number) may be taken under a cell's. See docs/internals/leases.md.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_REDIS_FLEET_H
+#define WR_REDIS_FLEET_H
+
+#include "base/list.h"
+#include "base/lock.h"
+#include "redis/client.h"
+#include "redis/words.h"
+
+#include <weir/sys/park.h>
+#include <weir/sys/store.h>
+
+enum {
+    WR_FLEET_PROCESS = 17, /* 16 digits and a zero */
+    WR_FLEET_WHO = 256,
+    WR_FLEET_BUCKETS = 256,
+};
+
+enum wr_fleet_key {
+    WR_KEY_SETTINGS,
+    WR_KEY_HELD, /* permits */
+    WR_KEY_INFO,
+    WR_KEY_LINE,
+    WR_KEY_WANTS,
+    WR_KEY_AUDIT,
+    WR_KEY_USE = WR_KEY_HELD, /* rates and windows */
+    WR_KEY_LOG = WR_KEY_INFO,
+    WR_KEYS = WR_KEY_AUDIT + 1,
+};
+
+struct wr_fleet {
+    weir_store store; /* first */
+    struct wr_redis *redis;
+    struct wr_script open, permits, rate, window, compat;
+    char process[WR_FLEET_PROCESS];
+    char host[64];
+    char *application; /* NULL: names are of the whole fleet */
+    bool compatible;
+    int64_t look_ns; /* how long a call that does not wait waits for the reply */
+    int64_t keep_ms;
+    weir_store *shares; /* of this process: guards in place of those that are away */
+
+    _Atomic int64_t number; /* the next one */
+    struct wr_lock lock;    /* what follows; and cells that come and go */
+    struct wr_list cells;
+    struct wr_list waiters[WR_FLEET_BUCKETS]; /* by number */
+    struct wr_subscription *bell;
+    bool bell_asked;
+    bool away; /* as on_state said */
+    weir_time away_since;
+};
+
+/* Permits that a caller of this process holds. The caller's permit points to it; in its cell's list while its lease is kept. */
+struct wr_hold {
+    struct wr_list link;
+    int64_t number, count;
+    uint64_t token;
+    weir_time
+        until; /* of the lease: counted from before the request that won or renewed it was sent */
+    weir_time
+        asked; /* the renewal that is under way was sent then                                   */
+    bool lost; /* its holder was told to stop; it is not renewed any more                     */
+    bool
+        uncounted; /* entered while the server was away                                           */
+    weir_task
+        *task; /* that entered, with a reference; or NULL                                     */
+    weir_permit
+        share; /* of the guard in its place                                                  */
+};
+
+/* Stands in a guard's line. Under the fleet's lock from enlist to delist. */
+struct wr_waiter {
+    struct wr_list link; /* in its bucket                                                      */
+    struct wr_list
+        cell_link; /* in its cell                                                        */
+    struct wr_fleet_cell *cell;
+    int64_t number;
+    bool
+        in_line; /* the server said so: renewed from now on                                       */
+    bool served; /* it has the permits; token, count, ends are set                                */
+    bool again;  /* the server does not know it any more: ask anew                                */
+    uint64_t token;
+    int64_t count,
+        ends;         /* ends: by the server's clock                                              */
+    weir_parker *who; /* unparked when something has happened             */
+    void (*told)(struct wr_waiter *waiter); /* or called, with no lock held, and delisted before */
+};
+
+/* One guard. Under its lock but for what is fixed when it is open. */
+struct wr_fleet_cell {
+    weir_cell cell; /* first */
+    struct wr_fleet *fleet;
+    weir_guard *guard;
+    char *key[WR_KEYS];
+    size_t key_size[WR_KEYS];
+    weir_guard_kind kind;
+    weir_guard_mode mode;
+    int64_t lease_ns, margin_ns, share;
+    weir_when_away when_away;
+    bool keep_task;
+    void (*on_lost)(const weir_lost *lost, void *arg);
+    void *lost_arg;
+    struct wr_list link; /* in the fleet */
+
+    struct wr_lock lock;
+    weir_guard_options made,
+        set;               /* as last seen                                                    */
+    int64_t version, born; /* 0: the server was away when it was opened                       */
+    int64_t seen_limit, seen_held, seen_waiting;
+    struct wr_list holds, waiters;
+    struct wr_list leaving; /* holds whose leave could not be sent                             */
+    struct wr_leased *pool; /* permits for groups; NULL until one needs it                      */
+    struct wr_redis_timer renewal;
+    weir_time renew_at; /* when it is set for; WEIR_FOREVER: it is not                     */
+    weir_time renewing; /* a renewal that was sent then is under way; else 0               */
+    bool again;         /* and another one is to follow                                    */
+    bool closing;
+    int refs; /* the guard's, and one per answer that is to come                 */
+    uint64_t uncounted, lost;
+    weir_guard *share_guard; /* under the fleet's lock                                          */
+    _Atomic int64_t crowd;   /* frequency: callers that wait                                    */
+    weir_guard *queue;       /* frequency: of which one asks the server at a time               */
+};
+
+static inline struct wr_fleet *wr_fleet_of(weir_store *store)
+{
+    return (struct wr_fleet *)store;
+}
+
+static inline struct wr_fleet_cell *wr_cell_of(weir_cell *cell)
+{
+    return (struct wr_fleet_cell *)cell;
+}
+
+/* ---- cells ----------------------------------------------------------------------------------- */
+
+int wr_fleet_open_cell(weir_cell **out, weir_store *store, weir_guard *guard,
+                       const weir_guard_options *opt, weir_guard_options *made,
+                       weir_guard_options *set, weir_message *message) WEIR_PARKS;
+void wr_fleet_close_cell(weir_cell *cell) WEIR_PARKS;
+int wr_cell_settings(weir_cell *cell, weir_guard_options *set) WEIR_PARKS;
+int wr_cell_change(weir_cell *cell, const weir_guard_options *from,
+                   const weir_guard_options *to) WEIR_PARKS;
+int wr_cell_look(weir_cell *cell, weir_guard_stats *out) WEIR_PARKS;
+void wr_cell_say(weir_cell *cell, weir_message *out) WEIR_PARKS;
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* Puts the keys of a script's into `words`, and answers how many. */
+int wr_cell_keys(struct wr_words *words, const struct wr_fleet_cell *cell, int count);
+
+/* Calls a script and waits for its reply, an array that begins with a number, which the caller frees. A guard that the server does not know
+ * is opened again. WEIR_ENOGUARD: it still does not; else as wr_redis_call. */
+int wr_cell_call(struct wr_reply **out, struct wr_fleet_cell *cell, const struct wr_script *script,
+                 const struct wr_words *words, int keys, weir_time deadline,
+                 bool patient) WEIR_PARKS;
+
+/* Opens it: sends what is known of its settings, and reads those the server has. */
+int wr_cell_open(struct wr_fleet_cell *cell, bool make, weir_time deadline,
+                 weir_message *message) WEIR_PARKS;
+
+/* The version of a reply: a newer one is noted, an older one means that the server has forgotten ours. */
+void wr_cell_saw(struct wr_fleet_cell *cell, int64_t version, int64_t limit, int64_t held);
+
+/* Whether an error means that the server is away, rather than that it refuses. */
+bool wr_fleet_is_away(int error);
+
+/* By when a reply is to be there. */
+weir_time wr_fleet_deadline(const struct wr_fleet *fleet, weir_time deadline);
+
+/* ---- holding --------------------------------------------------------------------------------- */
+
+int wr_hold_enter(weir_cell *cell, weir_remote_call *call) WEIR_PARKS;
+int wr_hold_leave(weir_cell *cell, weir_remote_call *call);
+
+/* Sends `leave` for numbers; 0, or why not. */
+int wr_cell_send_leave(struct wr_fleet_cell *cell, int64_t number, int64_t count);
+
+/* A hold with numbers of its own; starts to keep its lease. */
+struct wr_hold *wr_hold_new(struct wr_fleet_cell *cell, int64_t count);
+void wr_hold_keep(struct wr_fleet_cell *cell, struct wr_hold *hold);
+void wr_hold_free(struct wr_hold *hold);
+
+/* What a holder is called: "host pid task". */
+void wr_fleet_who(char *out, size_t size, const struct wr_fleet *fleet);
+
+/* The waiter has its permits, or must ask anew. From the client's body. */
+void wr_waiter_serve(struct wr_fleet *fleet, int64_t number, int64_t token, int64_t count,
+                     int64_t ends);
+void wr_waiter_forgotten(struct wr_fleet *fleet, int64_t number);
+
+void wr_waiter_enlist(struct wr_waiter *waiter, struct wr_fleet_cell *cell);
+void wr_waiter_delist(struct wr_waiter *waiter);
+
+/* ---- renewing -------------------------------------------------------------------------------- */
+
+void wr_cell_renewal_init(struct wr_fleet_cell *cell);
+
+/* By then at the latest the cell is looked after. Without its lock. */
+void wr_cell_renew_by(struct wr_fleet_cell *cell, weir_time when);
+
+/* Now: the connection is back, or a message may have been missed. */
+void wr_cell_renew_now(struct wr_fleet_cell *cell);
+
+void wr_cell_ref(struct wr_fleet_cell *cell);
+void wr_cell_unref(struct wr_fleet_cell *cell);
+
+/* The fleet's channel. */
+void wr_fleet_listen(struct wr_fleet *fleet);
+void wr_fleet_heard(enum wr_redis_event event, const char *message, size_t size, void *arg);
+
+/* An operator took it away. */
+void wr_cell_evicted(struct wr_fleet_cell *cell, int64_t number);
+
+/* ---- without the server ---------------------------------------------------------------------- */
+
+/* What the guard does about `error`: enters uncounted or by its share, or answers the error. */
+int wr_away_enter(struct wr_fleet_cell *cell, weir_remote_call *call, int error) WEIR_PARKS;
+void wr_away_leave(struct wr_hold *hold);
+
+/* ---- rates and windows ------------------------------------------------------------------------ */
+
+int wr_timed_enter(weir_cell *cell, weir_remote_call *call) WEIR_PARKS;
+int wr_timed_undo(weir_cell *cell, weir_remote_call *call);
+int64_t wr_timed_drain(weir_cell *cell) WEIR_PARKS;
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+int wr_gate_group(struct weir_gate **out, weir_cell *cell, weir_group *group, weir_guard *guard);
+int wr_gate_timed(struct weir_gate **out, struct wr_fleet_cell *cell, weir_group *group,
+                  weir_guard *guard);
+
+/* Messages for the gates of a cell: a target, or look after yourself. From the client's body. */
+void wr_gates_target(struct wr_fleet_cell *cell, int64_t target);
+void wr_gates_renew(struct wr_fleet_cell *cell);
+
+/* ---- names of the original ------------------------------------------------------------------- */
+
+bool wr_compat_serves(const struct wr_fleet_cell *cell); /* whether the guard has such a name */
+int wr_compat_enter(struct wr_fleet_cell *cell, weir_remote_call *call) WEIR_PARKS;
+int wr_compat_leave(struct wr_fleet_cell *cell, weir_remote_call *call);
+
+/* Extends the lease of that hold's. WEIR_ENOGUARD: the lock is another's, or nobody's. */
+int wr_compat_renew(struct wr_fleet_cell *cell, int64_t number) WEIR_PARKS;
+
+extern const weir_store_ops wr_fleet_ops;
+
+#endif

@@ -1,0 +1,56 @@
+/* A cell's pool: permits that this process has leased for its groups, all at once, so that most starts need no round trip.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_REDIS_LEASED_H
+#define WR_REDIS_LEASED_H
+
+#include "redis/fleet.h"
+
+#include <weir/sys/gate.h>
+
+/* One per cell that stands before groups; lives with the cell. Under its lock, which comes after those of groups.
+ *
+ *     0 <= in_use;  free permits = units - in_use, if that is not negative (an operator took some, or the server was away)
+ *     all units have numbers of this process and one lease, renewed together: `until` is the least of theirs
+ *     hungry: a gate was refused since the last grant; then at most one of asking, waiting is so */
+struct wr_leased {
+    struct wr_fleet_cell *cell;
+    struct wr_lock lock;
+    struct wr_list gates;
+    int64_t *unit;
+    int64_t units, room;
+    int64_t in_use, peak; /* peak: since the last renewal */
+    int64_t asked;        /* tasks that were refused at the latest ask; 0: none is hungry */
+    int64_t target;       /* how many the server would have us use; -1: not known yet     */
+    bool known;           /* the server has a want of ours written down                   */
+    weir_time until, renew_at;
+    uint64_t epoch; /* of the lease: grows when it is lost                          */
+    bool asking, waiting, renewing, again, closing;
+    weir_time sent; /* of the latest `enter` that was answered; the server's clock then */
+    int64_t clock;
+    weir_time asked_at, renewed_at;
+    weir_time timer_at;
+    struct wr_waiter waiter;
+    struct wr_redis_timer timer;
+};
+
+/* One per group. */
+struct wr_fleet_gate {
+    struct wr_list link;
+    struct wr_leased *pool;
+    weir_guard *guard;
+    weir_gate *gate;
+    weir_gate_calls calls;
+    int64_t in_use;
+    bool hungry;
+    int pins; /* threads that use it without the lock */
+};
+
+void wr_leased_init(struct wr_leased *pool, struct wr_fleet_cell *cell);
+
+/* Gives all back, and waits until nothing of it is on its way but answers. */
+void wr_leased_close(struct wr_leased *pool) WEIR_PARKS;
+
+/* To be looked after soon, from the client's body. Under the lock. */
+void wr_leased_kick(struct wr_leased *pool, weir_time when);
+
+#endif

@@ -1,0 +1,279 @@
+/* Groups with a limit of the whole fleet: permits are leased in batches, shared fairly, and explained.
+ * SPDX-License-Identifier: MIT */
+#include "redis/member.h"
+
+enum { LEASE_MS = 300 };
+
+static _Atomic int running, most, done;
+
+static int busy(void **value, void *arg)
+{
+    int now = atomic_fetch_add(&running, 1) + 1, seen = atomic_load(&most);
+
+    (void)value;
+    while (now > seen && !atomic_compare_exchange_weak(&most, &seen, now))
+        ;
+    if (arg)
+        weir_sleep(weir_now() + (int64_t)(intptr_t)arg);
+    atomic_fetch_sub(&running, 1);
+    atomic_fetch_add(&done, 1);
+    return 0;
+}
+
+struct fixture {
+    weir_store *store;
+    weir_guard *guard;
+    weir_executor *ex;
+    weir_group *group;
+};
+
+static struct fixture fixture_of(const char *name, const weir_guard_options *opt)
+{
+    struct fixture f;
+
+    running = most = done = 0;
+    f.store = store_of(NULL);
+    f.guard = guard_of(f.store, name, opt);
+    assert_int_equal(weir_executor_new(&f.ex, WEIR_POLICY(.workers = 2, .group_limit = 100), NULL),
+                     0);
+    assert_int_equal(weir_group_get(&f.group, f.ex, "customers"), 0);
+    assert_int_equal(weir_group_guard_add(NULL, f.group, f.guard, 0), 0);
+    return f;
+}
+
+static void fixture_free(struct fixture *f)
+{
+    weir_executor_free(f->ex);
+    weir_guard_unref(f->guard);
+    weir_store_free(f->store);
+}
+
+static void test_most_starts_of_a_leased_group_need_no_round_trip(void)
+{
+    struct fixture f = fixture_of("batch", WEIR_CONCURRENCY(.limit = 8, .lease_ns = MS(2000)));
+    long long before = scripts_run();
+
+    for (int i = 0; i < 5000; i++)
+        assert_int_equal(weir_submit(NULL, f.group, busy, NULL, NULL), 0);
+    assert_int_equal(weir_executor_drain(f.ex, patience()), 0);
+    assert_int_equal(done, 5000);
+    assert_true(most <= 8);
+    assert_true(scripts_run() - before < 60);
+    fixture_free(&f);
+    await_number(0, "ZCARD weir:{batch}:held");
+    await_number(0, "HLEN weir:{batch}:wants");
+}
+
+static void test_an_idle_group_gives_its_permits_back_and_falls_silent(void)
+{
+    struct fixture f = fixture_of("silent", WEIR_CONCURRENCY(.limit = 4, .lease_ns = MS(LEASE_MS)));
+    long long before;
+
+    for (int i = 0; i < 100; i++)
+        weir_submit(NULL, f.group, busy, NULL, NULL);
+    assert_int_equal(weir_executor_drain(f.ex, patience()), 0);
+    await_number(0, "ZCARD weir:{silent}:held");
+    await_number(0, "HLEN weir:{silent}:wants");
+    weir_sleep(weir_in_ms(LEASE_MS));
+    before = scripts_run();
+    weir_sleep(weir_in_ms(3 * LEASE_MS));
+    assert_int_equal(scripts_run() - before, 0);
+    fixture_free(&f);
+}
+
+static void test_why_says_the_fleet_s_limit_and_who_holds_it_where(void)
+{
+    weir_store *other = store_of(WEIR_FLEET(.host = "elsewhere"));
+    weir_guard *guard = guard_of(other, "why", WEIR_CONCURRENCY(.limit = 2, .lease_ns = MS(2000)));
+    weir_permit p = WEIR_PERMIT;
+    struct fixture f;
+    weir_task *task;
+    weir_why why = { .size = sizeof(why) };
+    weir_message text;
+    weir_time end = patience();
+
+    assert_int_equal(weir_guard_enter_n(&p, guard, 2, WEIR_NOW_OR_NEVER), 0);
+    f = fixture_of("why", WEIR_CONCURRENCY(.limit = 2, .lease_ns = MS(2000)));
+    assert_int_equal(weir_submit(&task, f.group, busy, NULL, NULL), 0);
+    do
+        assert_int_equal(weir_task_why(&why, task), 0);
+    while ((why.reason != WEIR_REASON_FLEET || why.held != 2) && weir_now() < end);
+    assert_int_equal(why.reason, WEIR_REASON_FLEET);
+    assert_string_equal(why.key, "why");
+    assert_int_equal(why.limit, 2);
+    assert_int_equal(why.held, 2);
+    assert_int_equal(weir_fleet_why(&text, task, f.guard), 0);
+    assert_non_null(strstr(text.text, "fleet's limit"));
+    assert_non_null(strstr(text.text, "2 of 2"));
+    assert_non_null(strstr(text.text, "held by elsewhere process"));
+    assert_int_equal(done, 0);
+    weir_guard_leave(&p, 0);
+    assert_int_equal(weir_task_wait(NULL, task, patience()), 0);
+    assert_int_equal(done, 1);
+    weir_task_unref(task);
+    fixture_free(&f);
+    weir_guard_unref(guard);
+    weir_store_free(other);
+}
+
+static void test_rates_and_windows_hold_groups_back_in_their_queue(void)
+{
+    struct fixture f = fixture_of("group-rate", WEIR_RATE(.limit = 1, .period_ns = MS(40)));
+    weir_time begin = weir_now();
+
+    for (int i = 0; i < 6; i++)
+        weir_submit(NULL, f.group, busy, NULL, NULL);
+    assert_int_equal(weir_executor_drain(f.ex, patience()), 0);
+    assert_true(weir_now() - begin >= MS(199));
+    fixture_free(&f);
+    f = fixture_of("group-window",
+                   WEIR_FREQUENCY(.mode = WEIR_EXACT, .limit = 2, .period_ns = MS(100)));
+    begin = weir_now();
+    for (int i = 0; i < 6; i++)
+        weir_submit(NULL, f.group, busy, NULL, NULL);
+    assert_int_equal(weir_executor_drain(f.ex, patience()), 0);
+    assert_true(weir_now() - begin >= MS(190));
+    assert_int_equal(done, 6);
+    fixture_free(&f);
+}
+
+static int until_cancelled(void **value, void *arg)
+{
+    (void)value, (void)arg;
+    atomic_fetch_add(&running, 1);
+    return weir_sleep(patience());
+}
+
+static void test_tasks_of_a_group_whose_lease_cannot_be_kept_are_cancelled(void)
+{
+    struct fixture f = fixture_of("cut", WEIR_CONCURRENCY(.limit = 3, .lease_ns = MS(LEASE_MS)));
+    weir_task *task[4];
+    weir_result result = WEIR_RESULT;
+    weir_time end = patience();
+
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(weir_submit(&task[i], f.group, until_cancelled, NULL, NULL), 0);
+    while (running < 3 && weir_now() < end)
+        weir_sleep(weir_in_ms(1));
+    assert_int_equal(running, 3);
+    server_freeze(&server);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(weir_task_wait(&result, task[i], patience()), 0);
+        assert_int_equal(result.outcome, WEIR_CANCELLED);
+    }
+    assert_int_equal(running, 3); /* the fourth waits in the queue: closed */
+    server_thaw(&server);
+    while (running < 4 && weir_now() < end)
+        weir_sleep(weir_in_ms(1));
+    assert_int_equal(running, 4);
+    for (int i = 0; i < 4; i++) {
+        weir_task_cancel(task[i]);
+        weir_task_unref(task[i]);
+    }
+    fixture_free(&f);
+}
+
+/* ---- several processes ---------------------------------------------------------------------------- */
+
+/* Waits until it has begun. */
+static void await_ready(struct member *m)
+{
+    char text[6];
+
+    assert_int_equal(read(m->out, text, sizeof(text)), 6);
+}
+
+static void count_anew(struct member *m)
+{
+    assert_int_equal(write(m->in, "", 1), 1);
+}
+
+static long count_of(struct member *m)
+{
+    char text[32] = "";
+
+    close(m->in);
+    m->in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (read(m->out, text, sizeof(text) - 1) < 1)
+        return 0;
+    return atol(text);
+}
+
+/* `count` processes with more to do than the limit allows, for a second: all that the limit allows is done, and each gets the
+ * same share of it. */
+static void share(const char *name, int count, int limit, int task_us, int ms, double least)
+{
+    struct member member[4];
+    long sum = 0, got[4];
+    double squares = 0, jain, possible;
+    weir_time begin;
+    int64_t took;
+
+    for (int i = 0; i < count; i++)
+        member_start(&member[i], name, limit, LEASE_MS, "/dev/null", "group", (uint64_t)task_us,
+                     4 * limit);
+    for (int i = 0; i < count; i++)
+        await_ready(&member[i]);
+    for (int i = 0; i < count; i++)
+        count_anew(&member[i]);
+    begin = weir_now();
+    weir_sleep(weir_in_ms(ms));
+    took = (weir_now() - begin) / 1000;
+    for (int i = 0; i < count; i++) {
+        got[i] = count_of(&member[i]);
+        sum += got[i];
+        squares += (double)got[i] * (double)got[i];
+    }
+    for (int i = 0; i < count; i++)
+        member_end(&member[i]);
+    jain = (double)sum * (double)sum / (count * squares);
+    possible = (double)limit * (double)took / task_us;
+    printf("%d processes, limit %d: %ld tasks of %.0f possible, Jain %.3f\n", count, limit, sum,
+           possible, jain);
+    assert_true(sum <= possible * 1.1);
+    assert_true(sum >= possible * least);
+    assert_true(jain >= 0.95);
+}
+
+static void test_processes_that_share_a_limit_get_equal_shares(void)
+{
+    share("two", 2, 8, 5000, 1000, 0.6);
+    share("four", 4, 8, 5000, 1000, 0.6);
+    share("odd", 4, 6, 5000, 2500, 0.6); /* what does not divide goes around */
+    share("few", 4, 2, 5000, 2000,
+          0.3); /* more processes than permits: in turns, each a round trip */
+}
+
+static void test_what_one_process_does_not_use_others_may(void)
+{
+    struct member busy_one, idle_one;
+    long got;
+
+    member_start(&idle_one, "lend", 8, LEASE_MS, "/dev/null", "group", 5000, 1);
+    await_ready(&idle_one);
+    member_start(&busy_one, "lend", 8, LEASE_MS, "/dev/null", "group", 5000, 32);
+    await_ready(&busy_one);
+    weir_sleep(weir_in_ms(200)); /* until it has what the other does not need */
+    count_anew(&busy_one);
+    weir_sleep(weir_in_ms(1000));
+    got = count_of(&busy_one);
+    printf("beside one that uses 1 of 8: %ld tasks of %d possible\n", got, 7 * 1000 / 5);
+    assert_true(got > 4 * 1000 / 5); /* more than half of the limit */
+    member_end(&busy_one);
+    member_end(&idle_one);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_most_starts_of_a_leased_group_need_no_round_trip),
+        TEST(test_an_idle_group_gives_its_permits_back_and_falls_silent),
+        TEST(test_why_says_the_fleet_s_limit_and_who_holds_it_where),
+        TEST(test_rates_and_windows_hold_groups_back_in_their_queue),
+        TEST(test_tasks_of_a_group_whose_lease_cannot_be_kept_are_cancelled),
+        TEST(test_processes_that_share_a_limit_get_equal_shares),
+        TEST(test_what_one_process_does_not_use_others_may),
+    };
+
+    return cmocka_run_group_tests(tests, start_server, stop_server);
+}

@@ -1,0 +1,92 @@
+/* What tests of guards on a server share: a server, a store, guards with short leases.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_TESTS_REDIS_FLEET_SUPPORT_H
+#define WR_TESTS_REDIS_FLEET_SUPPORT_H
+
+#include "redis/server.h"
+#include "support/check.h"
+
+#include <string.h>
+#include <unistd.h>
+#include <weir/redis.h>
+
+#define MS(n) ((int64_t)(n)*1000000)
+
+static struct server server;
+
+static inline weir_store *store_of(const weir_fleet_options *opt)
+{
+    weir_message message;
+    weir_store *store = NULL;
+    int rc = weir_store_redis(
+        &store,
+        WEIR_REDIS(.url = server.url, .backoff_ms = 5, .backoff_max_ms = 50, .reply_ms = 1000), opt,
+        &message);
+
+    if (rc)
+        fail_msg("weir_store_redis: %d %s", rc, message.text);
+    return store;
+}
+
+static inline weir_guard *guard_of(weir_store *store, const char *name,
+                                   const weir_guard_options *opt)
+{
+    weir_message message;
+    weir_guard *guard = NULL;
+    int rc = weir_guard_new(&guard, store, name, opt, &message);
+
+    if (rc)
+        fail_msg("weir_guard_new(%s): %d %s", name, rc, message.text);
+    return guard;
+}
+
+static inline weir_guard_stats guard_stats(weir_guard *guard)
+{
+    weir_guard_stats s = { .size = sizeof(s) };
+
+    assert_int_equal(weir_guard_stats_get(&s, guard), 0);
+    return s;
+}
+
+/* Asks the server until it answers `wanted`: what was sent without waiting is on its way. */
+static inline void await_number(long long wanted, const char *command)
+{
+    weir_time end = patience();
+    long long got = server_do(&server, command);
+
+    while (got != wanted && weir_now() < end) {
+        weir_sleep(weir_in_ms(1));
+        got = server_do(&server, command);
+    }
+    assert_int_equal(got, wanted);
+}
+
+/* How many commands the server has seen, without those of this look and of connections. */
+static inline long long scripts_run(void)
+{
+    char *text = server_say(&server, "INFO commandstats");
+    long long sum = 0;
+
+    for (const char *at = text; (at = strstr(at, "cmdstat_eval")); at++) {
+        const char *calls = strstr(at, "calls=");
+        sum += calls ? strtoll(calls + 6, NULL, 10) : 0;
+    }
+    free(text);
+    return sum;
+}
+
+static inline int start_server(void **state)
+{
+    (void)state;
+    server_start(&server, NULL);
+    return 0;
+}
+
+static inline int stop_server(void **state)
+{
+    (void)state;
+    server_stop(&server);
+    return 0;
+}
+
+#endif
