@@ -1,11 +1,10 @@
-/* Running: what a free worker does for this executor, and what happens when a body has returned.
+/* Running: the tasks of a turn, one after the other; what happens when a body has returned, and what goes on from there.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/os.h"
-#include "executor/executor.h"
 #include "executor/local.h"
 #include "executor/settle.h"
-#include "executor/stall.h"
+#include "executor/turn.h"
 
 #include <weir/error.h>
 
@@ -15,57 +14,10 @@ enum {
     CHAIN_MAX = 32,   /* tasks run in a row before the worker looks around                    */
 };
 
-/* A worker's present turn; lives in its scratch words, or, on a thread, on its stack. */
-struct turn {
-    struct weir_group *group;
-    weir_time began;
-    weir_time clock; /* the latest reading: a task starts when the one before it ended */
-    weir_fn *fn; /* of the task that starts: by the time it is called, it may have been settled */
-    void *arg;
-    struct weir_task *record; /* at hand, for a task that waits without one */
-    uint16_t tasks;           /* at most CHAIN_MAX + 1                    */
-    bool to_thread : 1;       /* its first task is to run on a thread    */
-    bool on_thread : 1;
-    bool tells : 1; /* what was pulled is a task to be told of, not to be run; see watch.h */
-    uint32_t asked; /* wr_asked before it was found that the task may start: a release in between
-                       means it, too */
-};
+/* ---- a task begins -------------------------------------------------------------------------------- */
 
-/* A task on its way to a thread. */
-struct errand {
-    struct wr_job job;
-    struct weir_task *task;
-    struct turn turn;
-};
-
-/* What a worker's scratch words are. */
-struct scratch {
-    struct turn turn;
-    struct wr_hand hand;
-    bool in_use; /* else they are all zero: the worker is new */
-};
-
-static_assert(sizeof(struct scratch) <= WR_SCRATCH, "it fits into a worker's scratch");
-
-static struct scratch *scratch_of_worker(void)
-{
-    struct scratch *scratch = wr_scratch();
-
-    if (WR_UNLIKELY(!scratch->in_use))
-        wr_hand_init(&scratch->hand);
-    scratch->in_use = true;
-    return scratch;
-}
-
-static struct wr_intake *intake_of(struct wr_source *source)
-{
-    return WR_CONTAINER(source, struct wr_intake, source);
-}
-
-/* ---- pulling --------------------------------------------------------------------------------- */
-
-/* A record for the group's first task, if that waits without one. False: there is no memory. Under the lock. */
-static bool has_record(struct weir_group *group, const uint64_t *first, struct turn *turn)
+bool wr_group_turn_has_record(struct weir_group *group, const uint64_t *first,
+                              struct wr_group_turn *turn)
 {
     if (!wr_is_entry(*first) || turn->record)
         return true;
@@ -75,7 +27,7 @@ static bool has_record(struct weir_group *group, const uint64_t *first, struct t
 
 /* Makes a record of the first entry of the queue, on the one at hand. */
 static struct weir_task *make_record(struct weir_group *group, const uint64_t *entry,
-                                     struct turn *turn)
+                                     struct wr_group_turn *turn)
 {
     struct weir_task *task = turn->record;
 
@@ -92,7 +44,7 @@ static struct weir_task *make_record(struct weir_group *group, const uint64_t *e
     return task;
 }
 
-static struct weir_task *take_record(struct weir_task *task, struct turn *turn)
+static struct weir_task *take_record(struct weir_task *task, struct wr_group_turn *turn)
 {
     turn->fn = task->fn;
     turn->arg = wr_task_arg(task);
@@ -100,8 +52,8 @@ static struct weir_task *take_record(struct weir_task *task, struct turn *turn)
     return task;
 }
 
-/* Takes the first task, whose permits are taken, out of its queue. Under the lock. */
-static struct weir_task *begin(struct weir_group *group, const uint64_t *first, struct turn *turn)
+struct weir_task *wr_group_turn_begin(struct weir_group *group, const uint64_t *first,
+                                      struct wr_group_turn *turn)
 {
     struct weir_task *task;
     weir_time now = turn->clock;
@@ -129,211 +81,7 @@ static struct weir_task *begin(struct weir_group *group, const uint64_t *first, 
     return task;
 }
 
-/* The group's turn: its first task with its permits, or NULL. *stop: the executor's limit is reached. */
-static struct weir_task *take_turn(struct weir_group *group, struct turn *turn, uint32_t *reserved,
-                                   bool *stop)
-{
-    struct weir_executor *ex = group->executor;
-    struct wr_ring *ring = wr_group_ring(group);
-    struct weir_task *task;
-    const uint64_t *first;
-    weir_reason reason = WEIR_REASON_NO_WORKER;
-    uint32_t cost = 0;
-    bool refused, has_memory = true;
-
-    wr_group_lock(group);
-    group->in_ring = false;
-    turn->asked = wr_asked(group);
-    refused = group->evicted || (ex->hall && wr_domain_is_released(group));
-    first = refused ? NULL : wr_group_first(group); /* what waits there is being refused */
-    if (first) {
-        cost = wr_cost_at(first);
-        has_memory = has_record(group, first, turn);
-    }
-    if (first && !has_memory)
-        reason = WEIR_REASON_GLOBAL_INFLIGHT; /* stays first; the next look may find memory */
-    else if (first && group->carrier == WEIR_THREADS && !wr_berth_take(group))
-        reason = WEIR_REASON_NO_THREAD; /* it waits for one, and is out of the ring */
-    else if (first && wr_group_gates(group) && !wr_gates_grant(group, wr_os_now()))
-        reason = WEIR_REASON_GATED; /* likewise */
-    else if (first)
-        reason = wr_start(&group->sums, &ex->root, cost, reserved);
-    if (ex->hall && reason)
-        wr_domain_untake(
-            group); /* before it is put back: who finds it in the ring may take a slot */
-    else if (ex->hall)
-        wr_domain_started(group);
-    if (reason == WEIR_REASON_GLOBAL_INFLIGHT) {
-        group->in_ring = true; /* and first: it is owed the next permit */
-        wr_group_note_first(group);
-        wr_ring_return(ring, group, has_memory ? cost : 0);
-        *stop = true;
-    } else {
-        wr_ring_decided(ring);
-    }
-    if (reason) {
-        if (wr_group_gates(group))
-            wr_gates_turn_over(group, wr_os_now());
-        if (group->berth)
-            wr_berth_unused(group);
-        if (refused)
-            wr_group_refresh(group); /* a domain may be restored before all were refused */
-        wr_group_unlock_and_reap(group);
-        if (reason == WEIR_REASON_NO_THREAD)
-            wr_room_made(ex); /* it claims no permits any more */
-        return NULL;
-    }
-    turn->tells = false;
-    turn->on_thread = false;
-    turn->to_thread = group->carrier == WEIR_THREADS;
-    turn->group = group;
-    turn->tasks = 1;
-    turn->began = turn->clock = wr_os_now();
-    if (group->turn_left == 0)
-        group->turn_left = group->weight;
-    group->turn_left--;
-    task = begin(group, first, turn);
-    if (turn->to_thread) {
-        wr_berth_used(group);
-        task->runner = NULL; /* until it is on its thread */
-        wr_watch_on_way(task, true);
-    }
-    wr_group_refresh(group);
-    wr_unlock(&group->lock);
-    wr_room_made(ex);
-    return task;
-}
-
-/* The executor's permit comes first, then the domain's slot, then the group whose turn it is: a worker that
- * took a group and was then refused, or only delayed, would make it miss turns that others take meanwhile. */
-static struct weir_group *take_group(struct wr_intake *intake, uint32_t *reserved)
-{
-    struct weir_executor *ex = intake->executor;
-
-    return ex->hall ? wr_hall_take(intake, &ex->root, reserved)
-                    : wr_ring_take(&ex->ring, &ex->root, reserved);
-}
-
-/* What comes first. Answers a task to be told of, or NULL. */
-static __attribute__((noinline)) struct weir_task *do_chores(struct weir_executor *ex,
-                                                             struct turn *turn)
-{
-    struct weir_task *task = wr_watch_untold(ex);
-
-    wr_berths_call(ex);
-    if (wr_load(&ex->nested.suspect, relaxed))
-        wr_waits_look_again(ex);
-    turn->tells = task != NULL;
-    return task;
-}
-
-/* Permits that the next task needs before this set of workers starts anything; 0: not known to be more than one. */
-static uint32_t permits_needed(struct wr_intake *intake)
-{
-    struct weir_executor *ex = intake->executor;
-
-    return ex->hall ? wr_load(&intake->needed, relaxed) : wr_load(&ex->ring.needed, relaxed);
-}
-
-/* A costly task may be first in line now for permits that waiting tasks keep. */
-static __attribute__((noinline)) void look_for_circle(struct wr_intake *intake)
-{
-    struct weir_executor *ex = intake->executor;
-    uint32_t needed = permits_needed(intake);
-    uint64_t parked = wr_load(&ex->nested.parked, relaxed);
-
-    if (needed && parked + needed > wr_load(&ex->root.inflight_max, relaxed) &&
-        wr_load(&ex->root.held, relaxed) <= parked) /* else something ends, and we look then */
-        wr_waits_look_again(ex);
-}
-
-static void *pull(struct wr_source *source)
-{
-    struct wr_intake *intake = intake_of(source);
-    struct weir_executor *ex = intake->executor;
-    struct turn *turn = &scratch_of_worker()->turn;
-    struct weir_task *task = NULL;
-    struct weir_group *group;
-    uint32_t reserved = 0;
-    bool stop = false, took = false;
-
-    if (WR_UNLIKELY(wr_load(&ex->chores, relaxed)) && (task = do_chores(ex, turn)))
-        return task;
-    while (!task && !stop && (group = take_group(intake, &reserved))) {
-        took = true;
-        task = take_turn(group, turn, &reserved, &stop);
-    }
-    took |= reserved != 0; /* others found no permit, because we had one that we did not need */
-    wr_unreserve(&ex->root, &reserved);
-    /* Others may have more to do; also if what we took and gave back can be had by others now. */
-    if (took && wr_executor_has_ready(ex))
-        wr_executor_wake(ex);
-    if (WR_UNLIKELY(wr_load(&ex->nested.count, relaxed)) && !task)
-        look_for_circle(intake);
-    return task;
-}
-
-static bool pending(struct wr_source *source)
-{
-    struct wr_intake *intake = intake_of(source);
-    struct weir_executor *ex = intake->executor;
-    uint32_t needed;
-
-    if (wr_load(&ex->chores, seq_cst))
-        return true;
-    if ((ex->hall ? wr_load(&intake->ready, seq_cst) : wr_load(&ex->ring.count, seq_cst)) == 0)
-        return false;
-    needed = permits_needed(intake);
-    return wr_load(&ex->root.held, seq_cst) + (needed ? needed : 1) <=
-           wr_load(&ex->root.inflight_max, relaxed);
-}
-
-bool wr_task_is_asked(const struct weir_task *task)
-{
-    const struct weir_group *group = task->group;
-
-    /* If it is settled just now its error stands there already; then either answer will do. */
-    return wr_task_outcome(task) != WEIR_UNSETTLED || wr_load(&group->cancel_all, acquire) ||
-           wr_load(&group->executor->cancel_all, acquire) ||
-           wr_load(&task->error, relaxed) != (int32_t)wr_asked(group);
-}
-
-static bool cancelled(struct wr_source *source, void *item)
-{
-    (void)source;
-    return wr_task_is_asked(item);
-}
-
-weir_task *weir_task_self(void)
-{
-    struct wr_source *source;
-    struct weir_task *item = wr_current_item(&source);
-
-    if (!item || source->pull != pull)
-        return NULL;            /* a plain thread, or a body of weir_spawn */
-    wr_group_lock(item->group); /* which folds: from now on the record may be looked at */
-    wr_unlock(&item->group->lock);
-    return item;
-}
-
-struct weir_task *wr_task_outer(const struct weir_task *task)
-{
-    struct wr_frame *frame = wr_frame_innermost();
-    struct wr_source *source;
-    void *item;
-
-    while (frame && frame->item != task)
-        frame = frame->outer;
-    if (!frame)
-        return NULL; /* the stack is its own */
-    for (frame = frame->outer; frame; frame = frame->outer)
-        if (frame->item)
-            return frame->item;
-    item = wr_carried_item(&source);
-    return item && source->pull == pull ? item : NULL;
-}
-
-/* ---- after the body ---------------------------------------------------------------------------- */
+/* ---- its body is over ------------------------------------------------------------------------------- */
 
 weir_outcome wr_outcome_of(int error)
 {
@@ -348,7 +96,8 @@ void wr_count_outcome(struct weir_group *group, weir_outcome outcome)
 }
 
 /* Whether the turn may go on with another task of the group. */
-static bool turn_lasts(const struct turn *turn, const struct weir_group *group, unsigned chain)
+static bool turn_lasts(const struct wr_group_turn *turn, const struct weir_group *group,
+                       unsigned chain)
 {
     uint64_t weight = group->weight;
 
@@ -365,7 +114,7 @@ static bool turn_lasts(const struct turn *turn, const struct weir_group *group, 
 }
 
 /* Permits of the whole path, or none. The domain's slot is kept: nobody else has a claim to it. */
-static bool hand_over(struct weir_group *group, struct turn *turn, uint32_t cost)
+static bool hand_over(struct weir_group *group, struct wr_group_turn *turn, uint32_t cost)
 {
     struct wr_root *root = &group->executor->root;
 
@@ -381,22 +130,22 @@ static bool hand_over(struct weir_group *group, struct turn *turn, uint32_t cost
 }
 
 /* Gives the permits of a finished task to the next of its group, or back. Answers the next. */
-static struct weir_task *pass_on(struct weir_group *group, struct turn *turn, uint32_t cost,
-                                 unsigned chain)
+static struct weir_task *pass_on(struct weir_group *group, struct wr_group_turn *turn,
+                                 uint32_t cost, unsigned chain)
 {
     const uint64_t *first = group->sums.queued && !group->evicted ? wr_group_first(group) : NULL;
     struct wr_gates *gates = wr_group_gates(group);
     struct weir_task *next;
 
     if (first && wr_cost_at(first) == cost && turn_lasts(turn, group, chain) &&
-        has_record(group, first, turn) &&
+        wr_group_turn_has_record(group, first, turn) &&
         (!gates || (!group->sums.closed && wr_gates_grant(group, turn->clock))) &&
         hand_over(group, turn, cost)) {
         turn->tasks++;
         /* While its turn lasts a group that may run several stands first in the ring. */
         if (group->turn_left && --group->turn_left == 0 && group->in_ring)
             wr_ring_to_end(wr_group_ring(group), group);
-        next = begin(group, first, turn);
+        next = wr_group_turn_begin(group, first, turn);
         /* It may want less now, and must then leave the ring; a slot promised to `next` goes to others. */
         if (group->executor->hall && wr_group_refresh(group))
             wr_executor_wake(group->executor);
@@ -422,7 +171,7 @@ static bool is_silent(const struct weir_group *group, const struct weir_task *ta
 }
 
 /* The record of a task that is over, and that nothing points to: kept at hand for the next. Under the lock. */
-static void put_record(struct weir_group *group, struct weir_task *task, struct turn *turn)
+static void put_record(struct weir_group *group, struct weir_task *task, struct wr_group_turn *turn)
 {
     if (turn->record) {
         wr_task_recycle(group, task);
@@ -434,8 +183,8 @@ static void put_record(struct weir_group *group, struct weir_task *task, struct 
 }
 
 /* A body has returned; answers the task to run next on this stack, if any. */
-static struct weir_task *finish(struct weir_task *task, int error, void *value, struct turn *turn,
-                                unsigned chain)
+static struct weir_task *finish(struct weir_task *task, int error, void *value,
+                                struct wr_group_turn *turn, unsigned chain)
 {
     struct weir_group *group = task->group;
     struct weir_task *next = NULL;
@@ -497,8 +246,6 @@ static void pend(struct weir_task *task)
         wr_room_made(ex);
 }
 
-/* ---- running ----------------------------------------------------------------------------------- */
-
 int wr_task_call(struct weir_task *task, weir_fn *fn, void *arg, void **value)
 {
     struct wr_side *side = wr_task_side(task);
@@ -526,7 +273,7 @@ static bool is_plain(const struct weir_task *task)
 
 /* How many tasks may follow this one with its permits: none if anything is in the way. Under the lock. */
 static uint32_t may_follow(struct weir_group *group, const struct weir_task *task,
-                           const struct turn *turn)
+                           const struct wr_group_turn *turn)
 {
     const struct wr_rare *rare = group->rare;
     uint32_t most = CHAIN_MAX - turn->tasks;
@@ -546,7 +293,7 @@ static uint32_t may_follow(struct weir_group *group, const struct weir_task *tas
 
 /* A hand for the rest of the turn, or (false) none. */
 static bool take_hand(struct wr_hand *hand, struct weir_group *group, struct weir_task *task,
-                      const struct turn *turn)
+                      const struct wr_group_turn *turn)
 {
     bool given;
 
@@ -561,7 +308,7 @@ static bool take_hand(struct wr_hand *hand, struct weir_group *group, struct wei
 
 /* The next task, which begins where the one before it ended; NULL: none follows. */
 static const uint64_t *go_on(struct wr_hand *hand, struct weir_group *group, struct weir_task *task,
-                             struct turn *turn)
+                             struct wr_group_turn *turn)
 {
     const struct wr_hall *hall = group->executor->hall;
     const uint64_t *entry;
@@ -579,7 +326,8 @@ static const uint64_t *go_on(struct wr_hand *hand, struct weir_group *group, str
 }
 
 /* Runs a task, and those that follow it. Answers what the last one did. */
-static int run_plain(struct weir_task *task, struct turn *turn, struct wr_hand *hand, void **value)
+static int run_plain(struct weir_task *task, struct wr_group_turn *turn, struct wr_hand *hand,
+                     void **value)
 {
     struct weir_group *group = task->group;
     int error = wr_task_call(task, turn->fn, turn->arg, value);
@@ -599,14 +347,13 @@ static int run_plain(struct weir_task *task, struct turn *turn, struct wr_hand *
 
 /* ---- running ----------------------------------------------------------------------------------- */
 
-/* Runs a task (but not if it was settled on its way here) and those that are handed its permits. */
-static void run_chain(struct weir_executor *ex, struct weir_task *task, struct turn *turn,
-                      bool settled)
+void wr_run_turn(struct weir_executor *ex, struct weir_task *task, struct wr_group_turn *turn,
+                 bool settled)
 {
     const weir_listener *listener = &ex->policy.given.listener;
     bool on_thread = turn->on_thread;
     bool plain = !on_thread && !listener->started && !listener->completed;
-    struct wr_hand *hand = plain ? &scratch_of_worker()->hand : NULL;
+    struct wr_hand *hand = plain ? &wr_worker_turn()->hand : NULL;
     for (unsigned chain = 0; task; chain++) {
         void *value = NULL, *arg = turn->arg;
         weir_fn *fn = turn->fn;
@@ -638,112 +385,4 @@ static void run_chain(struct weir_executor *ex, struct weir_task *task, struct t
             task = finish(task, error, value, turn, chain);
         }
     }
-}
-
-/* On the thread. A task that was settled on its way here, by a cancel or its deadline, is not run. */
-static void run_errand(struct wr_job *job)
-{
-    struct errand *errand = WR_CONTAINER(job, struct errand, job);
-    struct weir_task *task = errand->task;
-    struct weir_executor *ex = task->group->executor;
-    struct turn turn = errand->turn;
-    bool settled;
-
-    wr_os_free(errand);
-    turn.on_thread = true;
-    wr_group_lock(task->group);
-    settled = wr_task_outcome(task) != WEIR_UNSETTLED;
-    if (!settled) {
-        task->runner = wr_parker_self(NULL);
-        wr_watch_on_thread(task);
-        wr_watch_on_way(task, false);
-    }
-    wr_unlock(&task->group->lock);
-    run_chain(ex, task, &turn, settled);
-    if (turn.record)
-        wr_cell_give(&ex->cells, 0, turn.record);
-    wr_thread_rests(); /* before anybody may count on it */
-    wr_berth_leave(ex);
-}
-
-/* Sends a task, which has its berth, to a thread. All bodies on threads share the pool of the executor's own workers:
- * one cap, and no idle threads elsewhere. False: no thread can be started, and it runs here. */
-static bool send_to_thread(struct weir_task *task, const struct turn *turn)
-{
-    struct weir_executor *ex = task->group->executor;
-    struct errand *errand = wr_os_alloc(sizeof(*errand));
-
-    if (!errand)
-        return false;
-    *errand = (struct errand){ .job.run = run_errand, .task = task, .turn = *turn };
-    errand->turn.record = NULL; /* the worker's */
-    if (wr_runtime_job(ex->intake.runtime, &errand->job, WR_JOB_AT_ONCE) == 0)
-        return true;
-    wr_os_free(errand);
-    return false;
-}
-
-/* Without a thread for it the body runs here after all, unless it is settled; then it is on this fiber. */
-static bool sent_to_thread(struct weir_task *task, const struct turn *turn, bool *settled)
-{
-    wr_body_over(); /* a record that is on its way is not ours any more, nor the monitor's */
-    if (send_to_thread(task, turn))
-        return true;
-    wr_berth_leave(task->group->executor);
-    wr_group_lock(task->group);
-    *settled = wr_task_outcome(task) != WEIR_UNSETTLED;
-    if (!*settled) /* else ended_at stands there */
-        task->runner = wr_parker_self(NULL);
-    wr_watch_on_way(task, false);
-    wr_unlock(&task->group->lock);
-    wr_body_begins(task);
-    return false;
-}
-
-static void run(struct wr_source *source, void *item)
-{
-    struct wr_intake *intake = intake_of(source);
-    struct turn *turn = &scratch_of_worker()->turn;
-    bool settled = false;
-
-    if (turn->tells) {
-        wr_body_over(); /* it is nobody's body */
-        wr_watch_tell(item);
-    } else if (!turn->to_thread || !sent_to_thread(item, turn, &settled)) {
-        run_chain(intake->executor, item, turn, settled);
-    }
-}
-
-void wr_intake_init(struct wr_intake *intake, struct weir_executor *ex)
-{
-    intake->source = (struct wr_source){ .pull = pull,
-                                         .pending = pending,
-                                         .run = run,
-                                         .describe = wr_stall_describe,
-                                         .identify = wr_stall_identify,
-                                         .cancelled = cancelled };
-    intake->executor = ex;
-}
-
-/* Overdue bodies that run on without their permits may each keep a worker: there are to be replacements for all,
- * and as many as usual for those that only stall. */
-static uint32_t replacements_for(const weir_policy *policy, uint32_t workers)
-{
-    if (policy->replacements_max)
-        return policy->replacements_max;
-    return wr_replacements(policy->overdue == WEIR_HOLD ? 0 : policy->overdue_max, workers);
-}
-
-int wr_intake_start(struct wr_intake *intake, uint32_t workers)
-{
-    const weir_policy *policy = &intake->executor->policy.given;
-
-    return wr_runtime_new(&intake->runtime,
-                          WEIR_RUNTIME(.workers = workers, .threads_max = policy->threads_max,
-                                       .replacements_max = replacements_for(policy, workers),
-                                       .stall_after_ms = policy->stall_after_ms,
-                                       .stack_size = policy->stack_size,
-                                       .report_overflow = !policy->no_overflow_report,
-                                       .on_stall = wr_stall_told, .on_stall_arg = intake->executor),
-                          &intake->source);
 }

@@ -22,7 +22,8 @@ static void fix_result(struct weir_task *task, const struct wr_end *end, weir_ti
     if (ended_at < started_at)
         ended_at = started_at;
     wr_store(&task->error, end->error, relaxed);
-    if (task->started_at != started_at) /* a begun body may be reading its own (run.c, cancelled) */
+    if (task->started_at !=
+        started_at) /* a begun body may be reading its own (pull.c, cancelled) */
         task->started_at = started_at;
     task->ended_at = ended_at;
     wr_add(&task->word,

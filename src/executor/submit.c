@@ -1,12 +1,10 @@
-/* Submitting: admission, or what becomes of those who are not admitted.
+/* Submitting: the calls, and the way into the queue. What becomes of tasks that are not admitted: refuse.c.
  * SPDX-License-Identifier: MIT */
-#include "base/assert.h"
-#include "base/options.h"
 #include "base/os.h"
 #include "executor/executor.h"
 #include "executor/local.h"
-#include "executor/reason.h"
 #include "executor/settle.h"
+#include "executor/submission.h"
 #include "executor/tell.h"
 
 #include <string.h>
@@ -15,110 +13,6 @@
 enum {
     RUN_MAX = 64, /* tasks that enter in one hold of their group's lock: a microsecond or so */
 };
-
-/* Answered by submit: deadlines have turned up since the entry was made, so it must be made anew. */
-enum { LACKS_WATCH = 1 };
-
-/* A submission on its way in. */
-struct entry {
-    weir_fn *fn;
-    void *arg;
-    const weir_task_options *options;
-    struct wr_side *side;       /* NULL: the task needs none; handed to the record on success */
-    struct wr_watcher *on_done; /* NULL: none; handed to the record once it is sure to be told */
-    struct wr_whole *whole;     /* NULL: it has a body */
-    bool wants_handle;
-    bool watched; /* it could have a deadline of its group's */
-};
-
-/* ---- options --------------------------------------------------------------------------------- */
-
-static bool is_span(int64_t ms)
-{
-    return ms >= 0 && (ms <= WEIR_SPAN_MAX_MS || ms == WEIR_NO_LIMIT);
-}
-
-static bool needs_side(const weir_task_options *o)
-{
-    return o->id || o->cost > 1 || o->drop || o->drop_arg || o->on_done ||
-           (o->priority && o->priority != WEIR_NORMAL);
-}
-
-/* `options` is filled with a copy of `opt` if there is any. */
-static int entry_init(struct entry *entry, weir_task_options *options, struct weir_executor *ex,
-                      weir_fn *fn, void *arg, const weir_task_options *opt, bool wants_handle,
-                      struct wr_whole *whole)
-{
-    static const weir_task_options none = { .size = sizeof(none) };
-    bool has_locals = *wr_context_slot() != NULL;
-    bool watched = wr_load(&ex->policy.watched, relaxed);
-    size_t id_size, watch_size;
-    char *rest;
-    int rc;
-
-    *entry = (struct entry){
-        .fn = fn, .arg = arg, .options = &none, .whole = whole, .wants_handle = wants_handle
-    };
-    if (!fn && !whole)
-        return WEIR_EINVAL;
-    if (!opt && !has_locals && !watched && !whole)
-        return 0;
-    rc = wr_options_load(options, sizeof(*options), opt);
-    if (rc)
-        return rc;
-    entry->options = options;
-    if (entry->options->priority > WEIR_IDLE || entry->options->cost > WEIR_LIMIT_MAX ||
-        !is_span(entry->options->deadlines.wait_ms) || !is_span(entry->options->deadlines.run_ms) ||
-        !is_span(entry->options->deadlines.total_ms))
-        return WEIR_EINVAL;
-    if (wr_has_deadlines(&entry->options->deadlines) && !watched) {
-        watched = true;
-        rc = wr_clock_start(ex);
-        if (rc)
-            return rc;
-    }
-    if (!needs_side(entry->options) && !has_locals && !watched && !whole)
-        return 0;
-    id_size = entry->options->id ? strnlen(entry->options->id, WEIR_ID_MAX + 1) + 1 : 0;
-    if (id_size > WEIR_ID_MAX + 1)
-        return WEIR_EINVAL;
-    entry->watched = watched;
-    watch_size = watched ? sizeof(struct wr_watch) : 0;
-    if (options->on_done) {
-        entry->on_done = wr_watcher_new(options->on_done, options->on_done_arg);
-        if (!entry->on_done)
-            return WEIR_ENOMEM;
-    }
-    entry->side = wr_os_alloc(sizeof(*entry->side) + watch_size + id_size);
-    if (!entry->side)
-        return WEIR_ENOMEM;
-    entry->side->arg = arg;
-    entry->side->cost = entry->options->cost ? entry->options->cost : 1;
-    entry->side->level = entry->options->priority ? entry->options->priority - 1 : WR_LEVEL_NORMAL;
-    entry->side->drop = entry->options->drop;
-    entry->side->drop_arg = entry->options->drop_arg;
-    entry->side->arg_holds = 1;
-    entry->side->whole = whole;
-    entry->side->locals = whole ? NULL : wr_locals_capture();
-    rest = (char *)(entry->side + 1);
-    if (watched)
-        entry->side->watch = (struct wr_watch *)(void *)rest;
-    if (id_size)
-        entry->side->id = memcpy(rest + watch_size, entry->options->id, id_size);
-    return 0;
-}
-
-/* What no record has taken over. */
-static void entry_discard(struct entry *entry)
-{
-    wr_os_free(entry->on_done);
-    entry->on_done = NULL;
-    if (!entry->side)
-        return;
-    wr_locals_release(entry->side->locals);
-    wr_os_free(entry->side);
-    entry->side = NULL;
-}
 
 /* ---- into the queue --------------------------------------------------------------------------- */
 
@@ -131,38 +25,6 @@ static struct wr_queue *queue_of(struct weir_group *group, uint8_t level, unsign
         return NULL;
     queue = wr_group_level(group, level);
     return wr_queue_make_room(group, queue, words) ? queue : NULL;
-}
-
-/* Makes the record. Under the lock. */
-static int make_task(struct weir_task **out, struct weir_group *group, struct entry *entry,
-                     weir_time now)
-{
-    struct weir_task *task = wr_task_alloc(group, entry->wants_handle ? 2 : 1);
-
-    if (!task)
-        return WEIR_ENOMEM;
-    task->fn = entry->fn;
-    task->queued_at = now;
-    if (entry->side) {
-        wr_add(&task->word, WR_SIDE, relaxed);
-        task->u.side = entry->side;
-        if (entry->side->watch)
-            wr_watch_init(entry->side->watch, task, &entry->options->deadlines);
-        entry->side = NULL; /* the record's now */
-    } else {
-        task->u.arg = entry->arg;
-    }
-    *out = task;
-    return 0;
-}
-
-/* It will be told of its end. Under the lock. */
-static void hand_on_done(struct weir_task *task, struct entry *entry)
-{
-    if (!entry->on_done)
-        return;
-    wr_watcher_join(entry->on_done, task);
-    entry->on_done = NULL;
 }
 
 /* What keeps any task out, whatever the limits are. */
@@ -198,10 +60,8 @@ static weir_reason ask_domain(struct weir_group *group, struct wr_queue *queue, 
     return reason;
 }
 
-/* Asks for admission; on success the task stands in its queue. WEIR_ENOMEM: there is no memory for its place.
- * Under the lock. */
-static int enter(struct weir_group *group, struct weir_task *task, struct entry *entry,
-                 weir_reason *reason, bool *wake)
+int wr_submission_enter(struct weir_group *group, struct weir_task *task, struct wr_submission *sub,
+                        weir_reason *reason, bool *wake)
 {
     struct weir_executor *ex = group->executor;
     struct wr_side *side = wr_task_side(task);
@@ -227,7 +87,7 @@ static int enter(struct weir_group *group, struct weir_task *task, struct entry 
     if (*reason)
         return 0;
     wr_task_set_phase(task, WR_PHASE_QUEUED);
-    hand_on_done(task, entry);
+    wr_submission_hand_on_done(task, sub);
     wr_group_entered(group);
     if (side)
         wr_watch_queued(task);
@@ -272,271 +132,20 @@ static int enter_plain(struct weir_group *group, weir_fn *fn, void *arg, weir_ti
     return 0;
 }
 
-/* ---- not admitted ----------------------------------------------------------------------------- */
-
-/* The body that WEIR_CALLER_RUNS has begin here. Under the lock; `frame` is entered. */
-static void begin_guest(struct weir_task *task, const struct wr_frame *frame, weir_time now)
-{
-    struct weir_group *group = task->group;
-
-    wr_group_entered(group);
-    group->telling++; /* until it is over: who waits for quiet waits for this body, too */
-    wr_task_set_phase(task, WR_PHASE_GUEST);
-    task->started_at = now;
-    wr_store(&task->error, (int32_t)wr_asked(group), relaxed);
-    task->runner = frame->parker;
-    if (wr_task_watched(task))
-        wr_watch_guest(task, now);
-}
-
-/* It has returned. */
-static void end_guest(struct weir_task *task, int error, void *value)
-{
-    struct weir_group *group = task->group;
-    struct wr_end end;
-    bool decided;
-
-    if (error == WEIR_PENDING)
-        wr_task_drop_value(task, value);
-    wr_group_lock(group);
-    if (error == WEIR_PENDING && !wr_task_must_not_pend(task)) {
-        wr_task_pend(task, WR_PHASE_ASIDE);
-        wr_unlock(&group->lock);
-        return;
-    }
-    end = error == WEIR_PENDING ? wr_end_of_body(task, WEIR_ECANCELED, NULL, wr_os_now())
-                                : wr_end_of_body(task, error, value, wr_os_now());
-    decided = wr_task_end_locked(task, &end);
-    wr_unlock(&group->lock);
-    wr_task_tell_end(task, &end, decided);
-}
-
-/* Runs the body in the submitting thread, outside all limits. */
-static void run_here(struct weir_task *task)
-{
-    struct weir_executor *ex = task->group->executor;
-    const weir_listener *listener = &ex->policy.given.listener;
-    void *arg = wr_task_arg(task), *value = NULL;
-    weir_fn *fn = task->fn;
-    struct wr_frame frame = { 0 };
-    struct wr_waiter guest;
-    int error;
-
-    wr_guest_enter(&frame, &ex->intake.source, task);
-    wr_waitq_enter(&ex->guests, &guest, frame.parker);
-    wr_group_lock(task->group);
-    begin_guest(task, &frame, wr_os_now());
-    wr_unlock(&task->group->lock);
-    if (listener->started)
-        listener->started(task, listener->arg);
-    error = wr_task_call(task, fn, arg, &value);
-    wr_waitq_leave(&ex->guests, &guest);
-    wr_frame_leave(&frame);
-    end_guest(task, error, value);
-}
-
-/* From here on it is not cancelled any more. False: it was, and that was told. */
-static bool refuse(struct weir_task *task, struct entry *entry)
-{
-    bool unsettled;
-
-    wr_group_lock(task->group);
-    unsettled = wr_task_outcome(task) == WEIR_UNSETTLED;
-    if (unsettled) {
-        wr_task_set_phase(task, WR_PHASE_REFUSED);
-        hand_on_done(task, entry);
-    }
-    wr_unlock(&task->group->lock);
-    return unsettled;
-}
-
-static struct wr_end end_refused(weir_reason reason)
-{
-    return (struct wr_end){ .outcome = WEIR_REJECTED,
-                            .error = WEIR_EREJECTED,
-                            .reason = reason,
-                            .at = wr_os_now(),
-                            .body_over = true };
-}
-
-/* What rejection_fn makes of it. */
-static struct wr_end ask_handler(struct weir_task *task, weir_reason reason)
-{
-    const weir_policy *policy = &task->group->executor->policy.given;
-    struct wr_end end = end_refused(reason);
-    weir_result result = { .size = sizeof(result),
-                           .outcome = end.outcome,
-                           .error = end.error,
-                           .reason = reason,
-                           .queued_at = task->queued_at,
-                           .started_at = end.at,
-                           .ended_at = end.at,
-                           .key = task->group->key,
-                           .id = weir_task_id(task) };
-    int rc = policy->rejection_fn(&result, task, reason, policy->rejection_arg);
-
-    if (!wr_reason_is_known(result.reason))
-        result.reason = reason;
-    if (rc || result.outcome == WEIR_UNSETTLED || (unsigned)result.outcome > WEIR_TIMED_OUT) {
-        result.outcome = WEIR_REJECTED;
-        result.error = rc ? rc : WEIR_EREJECTED;
-    }
-    return (struct wr_end){ .outcome = result.outcome,
-                            .error = result.error,
-                            .reason = result.reason,
-                            .value = result.value,
-                            .started_at = result.started_at,
-                            .at = result.ended_at,
-                            .body_over = true,
-                            .handled = true };
-}
-
-/* It was cancelled before it was admitted, which was told. Its reference goes. */
-static void find_cancelled(struct weir_task *task, struct entry *entry)
-{
-    if (entry->on_done)
-        wr_watcher_attach(entry->on_done, task);
-    entry->on_done = NULL;
-    wr_task_found_ended(task);
-}
-
-/* Permits and places are back: only the task itself is left to deal with. */
-static void turn_away(struct weir_task *task, struct entry *entry, weir_reason reason)
-{
-    const weir_policy *policy = &task->group->executor->policy.given;
-    bool runs_here = !policy->rejection_fn && policy->rejection == WEIR_CALLER_RUNS &&
-                     reason != WEIR_REASON_SHUT_DOWN;
-    struct wr_end end = end_refused(reason);
-    struct wr_frame frame = { 0 };
-
-    if (!refuse(task, entry)) {
-        find_cancelled(task, entry);
-        return;
-    }
-    wr_frame_enter(&frame);
-    if ((runs_here || policy->rejection_fn) && policy->listener.rejected)
-        policy->listener.rejected(task, reason, policy->listener.arg); /* else told at its end */
-    if (policy->rejection_fn)
-        end = ask_handler(task, reason);
-    if (runs_here)
-        run_here(task);
-    else
-        wr_task_end(task, &end);
-    wr_frame_leave(&frame);
-}
-
-/* ---- waiting for room -------------------------------------------------------------------------- */
-
-/* Whether there is no use in waiting any longer, or no need. */
-static bool is_final(weir_reason reason)
-{
-    return reason == WEIR_REASON_NONE || reason == WEIR_REASON_SHUT_DOWN ||
-           reason == WEIR_REASON_EVICTED || reason == WEIR_REASON_CANCELLED;
-}
-
-/* WEIR_BLOCK: tries again whenever somebody has left. 0: it is decided, *reason says how. */
-static int wait_for_room(struct weir_task *task, struct entry *entry, weir_reason *reason)
-{
-    struct weir_group *group = task->group;
-    struct weir_executor *ex = group->executor;
-    weir_time deadline = entry->options->deadline ? entry->options->deadline : WEIR_FOREVER;
-    struct wr_parker storage, *self = wr_parker_self(&storage);
-    struct wr_nested_wait nested;
-    struct wr_waiter waiter;
-    bool wake = false;
-    int rc;
-
-    wr_nested_wait_for_room(&nested, group, wr_task_cost(task), *reason);
-    rc = wr_nested_wait_enter(&nested, deadline, NULL);
-    if (rc)
-        return rc;
-    wr_group_lock(group);
-    group->pins++; /* once the task is in, it may end and its group go, before the wait is left */
-    wr_unlock(&group->lock);
-    wr_add(&ex->room_waiters, 1, seq_cst);
-    wr_waitq_enter(&ex->room, &waiter, self);
-    for (;;) {
-        wr_group_lock(group);
-        if (enter(group, task, entry, reason, &wake))
-            rc = WEIR_ENOMEM;
-        else if (!wr_can_ever(&group->sums, &ex->root, wr_task_cost(task)))
-            rc = WEIR_EINVAL; /* a limit was lowered: there will be no room */
-        wr_unlock(&group->lock);
-        if (wake) /* also if it is not in: slots may have moved on its behalf */
-            wr_executor_wake(ex);
-        wake = false;
-        if (is_final(*reason) || rc)
-            break;
-        rc = weir_cancelled() ? WEIR_ECANCELED : wr_nested_wait_again(&nested, *reason);
-        if (!rc)
-            rc = wr_park(self, deadline);
-    }
-    wr_waitq_leave(&ex->room, &waiter);
-    wr_sub(&ex->room_waiters, 1, seq_cst);
-    wr_nested_wait_leave(&nested);
-    wr_group_unpin(group);
-    return is_final(*reason) ? 0 : rc;
-}
-
-/* The submit fails, so there was no task: it is not counted, its argument stays the caller's, and its options' callback
- * is not called. But a listener that was told of it, and whoever it has shown the task to, hear of a rejection.
- * False: it was cancelled meanwhile, and so it was one. */
-static __attribute__((noinline)) bool unsubmit(struct weir_task *task, struct entry *entry,
-                                               weir_reason reason)
-{
-    struct weir_group *group = task->group;
-    struct wr_side *side = wr_task_side(task);
-    struct wr_end end = end_refused(reason);
-    bool unsettled;
-
-    end.uncounted = true;
-    end.handled = !group->executor->policy.given.listener.submitted;
-    wr_group_lock(group);
-    unsettled = wr_task_outcome(task) == WEIR_UNSETTLED;
-    if (unsettled) {
-        group->submitted--;
-        wr_task_set_phase(task, WR_PHASE_REFUSED);
-        if (side)
-            side->drop_arg = NULL;
-    }
-    wr_unlock(&group->lock);
-    if (unsettled)
-        wr_task_end(task, &end);
-    else
-        find_cancelled(task, entry);
-    return unsettled;
-}
-
 /* ---- the way in -------------------------------------------------------------------------------- */
 
-/* Where a task goes: to the present generation of a key. */
-struct target {
-    struct weir_executor *ex;
-    const char *key;
-    struct weir_group *group;  /* the latest that is known, and stays; NULL: only the key is */
-    struct weir_group *pinned; /* the same, if it is to be unpinned                          */
-};
-
-static void target_fini(struct target *target)
-{
-    if (WR_UNLIKELY(target->pinned != NULL))
-        wr_group_unpin(target->pinned);
-}
-
 /* Finds the present generation, or makes it. */
-static int find_present(struct target *target)
+static int find_present(struct wr_target *target)
 {
     struct weir_group *group = NULL;
     int rc = wr_group_find(&group, target->ex, target->key);
 
-    target_fini(target);
+    wr_target_fini(target);
     target->pinned = target->group = rc ? NULL : group;
     return rc;
 }
 
-/* Locks the group that a task goes to. If it was found by its key it may be gone as soon as it is unlocked, unless there is
- * a task of ours in it. */
-static int lock_present(struct weir_group **out, struct target *target)
+int wr_target_lock(struct weir_group **out, struct wr_target *target)
 {
     int rc = 0;
 
@@ -559,28 +168,9 @@ static int lock_present(struct weir_group **out, struct target *target)
     }
     return rc;
 }
-
-/* It was not admitted: waits for room, if that is the policy, or deals with it otherwise. Not part of its caller, whose frame
- * is there while a listener hears of the task, which may submit others. */
-static __attribute__((noinline)) int not_admitted(struct weir_task *task, struct entry *entry,
-                                                  weir_reason reason)
-{
-    const weir_policy *policy = &task->group->executor->policy.given;
-    int rc = 0;
-
-    if (policy->rejection == WEIR_BLOCK && !policy->rejection_fn && !is_final(reason))
-        rc = wait_for_room(task, entry, &reason);
-    if (rc)
-        return unsubmit(task, entry, reason) ? rc : 0;
-    if (reason == WEIR_REASON_CANCELLED)
-        find_cancelled(task, entry);
-    else if (reason)
-        turn_away(task, entry, reason);
-    return 0;
-}
-
 /* Under the lock at first; unlocks. */
-static int admit_or_turn_away(struct weir_group *group, struct weir_task *task, struct entry *entry)
+static int admit_or_turn_away(struct weir_group *group, struct weir_task *task,
+                              struct wr_submission *sub)
 {
     struct weir_executor *ex = group->executor;
     const weir_listener *listener = &ex->policy.given.listener;
@@ -597,118 +187,51 @@ static int admit_or_turn_away(struct weir_group *group, struct weir_task *task, 
         wr_group_lock(group);
     }
     group->submitted++;
-    rc = enter(group, task, entry, &reason, &wake);
+    rc = wr_submission_enter(group, task, sub, &reason, &wake);
     wr_unlock(&group->lock);
     if (wake)
         wr_executor_wake(ex);
     if (rc) /* no memory */
-        return unsubmit(task, entry, reason) ? rc : 0;
-    return reason ? not_admitted(task, entry, reason) : 0;
-}
-
-static bool lacks_watch(const struct weir_group *group, const struct entry *entry)
-{
-    return !entry->watched && wr_load(&group->executor->policy.watched, relaxed);
+        return wr_unsubmit(task, sub, reason) ? rc : 0;
+    return reason ? wr_not_admitted(task, sub, reason) : 0;
 }
 
 /* A record for it, which enters, or is dealt with otherwise. Under the lock; unlocks. */
-static int submit_record(weir_task **out, struct weir_group *group, struct entry *entry,
+static int submit_record(weir_task **out, struct weir_group *group, struct wr_submission *sub,
                          weir_time now)
 {
-    uint32_t cost = entry->side ? entry->side->cost : 1;
+    uint32_t cost = sub->side ? sub->side->cost : 1;
     struct weir_task *task;
     weir_task *handle;
     int rc = wr_can_ever(&group->sums, &group->executor->root, cost)
-                 ? make_task(&task, group, entry, now)
+                 ? wr_submission_record(&task, group, sub, now)
                  : WEIR_EINVAL;
 
     if (rc) {
         wr_unlock(&group->lock);
         return rc;
     }
-    handle = entry->wants_handle ? task : NULL;
-    rc = admit_or_turn_away(group, task, entry);
+    handle = sub->wants_handle ? task : NULL;
+    rc = admit_or_turn_away(group, task, sub);
     if (rc)
         weir_task_unref(handle);
     else if (out)
         *out = handle;
     return rc;
 }
-
-/* ---- wholes ----------------------------------------------------------------------------------- */
-
-/* It has no body, and so nothing to wait for: it is pending at once, and holds nothing. Under the lock. */
-static void begin_whole(struct weir_group *group, struct weir_task *task, struct entry *entry,
-                        weir_time now)
-{
-    hand_on_done(task, entry);
-    group->submitted++;
-    wr_group_entered(group);
-    group->telling++; /* until it is over: who waits for quiet waits for it, too */
-    task->started_at = now;
-    wr_store(&task->error, (int32_t)wr_asked(group), relaxed);
-    wr_task_pend(task, WR_PHASE_ASIDE);
-    wr_watch_guest(task, now);
-}
-
-static int enter_whole(weir_task **out, struct target *target, struct entry *entry)
-{
-    const weir_listener *listener = &target->ex->policy.given.listener;
-    struct weir_task *task;
-    struct weir_group *group;
-    weir_time now = wr_os_now();
-    int rc = lock_present(&group, target);
-
-    if (rc)
-        return rc;
-    if (lacks_watch(group, entry))
-        rc = LACKS_WATCH;
-    else if (wr_load(&target->ex->closed, seq_cst))
-        rc = WEIR_ECLOSED; /* since we looked: nothing would end it */
-    else
-        rc = make_task(&task, group, entry, now);
-    if (!rc)
-        begin_whole(group, task, entry, now);
-    wr_unlock(&group->lock);
-    if (rc)
-        return rc;
-    *out = task;
-    if (listener->submitted)
-        listener->submitted(task, listener->arg);
-    return 0;
-}
-
-int wr_submit_whole(weir_task **out, struct weir_group *group, struct wr_whole *whole,
-                    const weir_task_options *opt)
-{
-    struct target target = { .ex = group->executor, .key = group->key, .group = group };
-    weir_task_options options;
-    struct entry entry;
-    int rc;
-
-    do {
-        rc = entry_init(&entry, &options, group->executor, NULL, NULL, opt, true, whole);
-        if (!rc)
-            rc = enter_whole(out, &target, &entry);
-        entry_discard(&entry);
-    } while (rc == LACKS_WATCH);
-    target_fini(&target);
-    return rc;
-}
-
 /* ---- bodies ----------------------------------------------------------------------------------- */
 
-static int submit(weir_task **out, struct target *target, struct entry *entry)
+static int submit(weir_task **out, struct wr_target *target, struct wr_submission *sub)
 {
     struct weir_group *group;
     weir_time now = wr_os_now();
-    int rc = lock_present(&group, target);
+    int rc = wr_target_lock(&group, target);
 
-    if (!rc && lacks_watch(group, entry)) {
+    if (!rc && wr_lacks_watch(group, sub)) {
         wr_unlock(&group->lock);
-        rc = LACKS_WATCH;
+        rc = WR_LACKS_WATCH;
     }
-    return rc ? rc : submit_record(out, group, entry, now);
+    return rc ? rc : submit_record(out, group, sub, now);
 }
 
 /* ---- tasks without anything ---------------------------------------------------------------------- */
@@ -731,28 +254,28 @@ static inline bool goes_freely(struct weir_executor *ex)
 static int submit_refused(struct weir_group *group, weir_fn *fn, void *arg, weir_time now)
 {
     static const weir_task_options none = { .size = sizeof(none) };
-    struct entry entry = { .fn = fn, .arg = arg, .options = &none };
+    struct wr_submission sub = { .fn = fn, .arg = arg, .options = &none };
 
-    return submit_record(NULL, group, &entry, now);
+    return submit_record(NULL, group, &sub, now);
 }
 
 /* Some of the tasks: those that can be dealt with in one hold of the group's lock, sharing one look at the clock and one
  * wake-up. *done: how many. */
-static int submit_plain(struct target *target, weir_fn *fn, void *const *arg, size_t count,
+static int submit_plain(struct wr_target *target, weir_fn *fn, void *const *arg, size_t count,
                         size_t *done)
 {
     struct weir_group *group;
     weir_reason reason = WEIR_REASON_NONE;
     weir_time now = wr_os_now();
     bool wake = false, wakes = false;
-    int rc = lock_present(&group, target);
+    int rc = wr_target_lock(&group, target);
     size_t i = 0;
 
     *done = 0;
     if (rc)
         return rc;
     if (wr_load(&target->ex->policy.watched, relaxed)) /* this generation has deadlines */
-        rc = LACKS_WATCH;
+        rc = WR_LACKS_WATCH;
     for (; !rc && !reason && i < count && i < RUN_MAX; i++) {
         rc = enter_plain(group, fn, arg[i], now, &reason, &wakes);
         wake |= wakes;
@@ -797,33 +320,34 @@ static inline bool submit_freely(struct weir_executor *ex, struct weir_group *gr
 /* ---- the calls ------------------------------------------------------------------------------------ */
 
 /* With whatever it may have. */
-static int submit_whole(weir_task **out, struct target *target, weir_fn *fn, void *arg,
-                        const weir_task_options *opt)
+static int submit_with_options(weir_task **out, struct wr_target *target, weir_fn *fn, void *arg,
+                               const weir_task_options *opt)
 {
     weir_task_options options;
-    struct entry entry;
+    struct wr_submission sub;
     int rc;
 
     do {
-        rc = entry_init(&entry, &options, target->ex, fn, arg, opt, out != NULL, NULL);
+        rc = wr_submission_init(&sub, &options, target->ex, fn, arg, opt, out != NULL, NULL);
         if (!rc)
-            rc = submit(out, target, &entry);
-        entry_discard(&entry);
-    } while (rc == LACKS_WATCH);
+            rc = submit(out, target, &sub);
+        wr_submission_discard(&sub);
+    } while (rc == WR_LACKS_WATCH);
     return rc;
 }
 
-static __attribute__((noinline)) int submit_one(weir_task **out, struct target target, weir_fn *fn,
-                                                void *arg, const weir_task_options *opt)
+static __attribute__((noinline)) int submit_one(weir_task **out, struct wr_target target,
+                                                weir_fn *fn, void *arg,
+                                                const weir_task_options *opt)
 {
     size_t done;
-    int rc = LACKS_WATCH;
+    int rc = WR_LACKS_WATCH;
 
     if (!out && !opt && fn && !needs_record(target.ex))
         rc = submit_plain(&target, fn, &arg, 1, &done);
-    if (rc == LACKS_WATCH)
-        rc = submit_whole(out, &target, fn, arg, opt);
-    target_fini(&target);
+    if (rc == WR_LACKS_WATCH)
+        rc = submit_with_options(out, &target, fn, arg, opt);
+    wr_target_fini(&target);
     return rc;
 }
 
@@ -842,7 +366,7 @@ int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
         return WEIR_EINVAL;
     if (wr_load(&group->executor->closed, acquire))
         return WEIR_ECLOSED;
-    return submit_one(out, (struct target){ group->executor, group->key, group, NULL }, fn, arg,
+    return submit_one(out, (struct wr_target){ group->executor, group->key, group, NULL }, fn, arg,
                       opt);
 }
 
@@ -863,13 +387,13 @@ int weir_submit_key(weir_task **out, weir_executor *ex, const char *key, weir_fn
         if (group && submit_freely(ex, group, fn, arg, now))
             return 0;
     }
-    return submit_one(out, (struct target){ ex, key, NULL, NULL }, fn, arg, opt);
+    return submit_one(out, (struct wr_target){ ex, key, NULL, NULL }, fn, arg, opt);
 }
 
 int64_t weir_submit_many(weir_task **out, weir_group *group, weir_fn *fn, void *const *arg,
                          size_t count, const weir_task_options *opt)
 {
-    struct target target;
+    struct wr_target target;
     size_t submitted = 0, done;
     bool plain;
     int rc = 0;
@@ -880,22 +404,23 @@ int64_t weir_submit_many(weir_task **out, weir_group *group, weir_fn *fn, void *
         memset(out, 0, count * sizeof(out[0]));
     if (wr_load(&group->executor->closed, acquire))
         return WEIR_ECLOSED;
-    target = (struct target){ group->executor, group->key, group, NULL };
+    target = (struct wr_target){ group->executor, group->key, group, NULL };
     plain = !out && !opt && !needs_record(target.ex);
     while (!rc && submitted < count) {
         if (plain)
             rc = submit_plain(&target, fn, &arg[submitted], count - submitted, &done);
         else
-            rc = submit_whole(out ? &out[submitted] : NULL, &target, fn, arg[submitted], opt);
+            rc =
+                submit_with_options(out ? &out[submitted] : NULL, &target, fn, arg[submitted], opt);
         if (plain)
             submitted += done;
         else if (!rc)
             submitted++;
-        if (rc == LACKS_WATCH) {
+        if (rc == WR_LACKS_WATCH) {
             plain = false;
             rc = 0;
         }
     }
-    target_fini(&target);
+    wr_target_fini(&target);
     return submitted || !rc ? (int64_t)submitted : rc;
 }

@@ -1,0 +1,73 @@
+/* Turns on threads: a worker sends the first task, a thread of the pool goes on with the turn.
+ * SPDX-License-Identifier: MIT */
+#include "base/os.h"
+#include "executor/settle.h"
+#include "executor/turn.h"
+
+/* A task on its way to a thread. */
+struct sent_task {
+    struct wr_job job;
+    struct weir_task *task;
+    struct wr_group_turn turn;
+};
+
+/* On the thread. A task that was settled on its way here, by a cancel or its deadline, is not run. */
+static void run_sent(struct wr_job *job)
+{
+    struct sent_task *sent = WR_CONTAINER(job, struct sent_task, job);
+    struct weir_task *task = sent->task;
+    struct weir_executor *ex = task->group->executor;
+    struct wr_group_turn turn = sent->turn;
+    bool settled;
+
+    wr_os_free(sent);
+    turn.on_thread = true;
+    wr_group_lock(task->group);
+    settled = wr_task_outcome(task) != WEIR_UNSETTLED;
+    if (!settled) {
+        task->runner = wr_parker_self(NULL);
+        wr_watch_on_thread(task);
+        wr_watch_on_way(task, false);
+    }
+    wr_unlock(&task->group->lock);
+    wr_run_turn(ex, task, &turn, settled);
+    if (turn.record)
+        wr_cell_give(&ex->cells, 0, turn.record);
+    wr_thread_rests(); /* before anybody may count on it */
+    wr_berth_leave(ex);
+}
+
+/* Sends a task, which has its berth, to a thread. All bodies on threads share the pool of the executor's own workers:
+ * one cap, and no idle threads elsewhere. False: no thread can be started, and it runs here. */
+static bool send_to_thread(struct weir_task *task, const struct wr_group_turn *turn)
+{
+    struct weir_executor *ex = task->group->executor;
+    struct sent_task *sent = wr_os_alloc(sizeof(*sent));
+
+    if (!sent)
+        return false;
+    *sent = (struct sent_task){ .job.run = run_sent, .task = task, .turn = *turn };
+    sent->turn.record = NULL; /* the worker's */
+    if (wr_runtime_job(ex->intake.runtime, &sent->job, WR_JOB_AT_ONCE) == 0)
+        return true;
+    wr_os_free(sent);
+    return false;
+}
+
+/* Without a thread for it the body runs here after all, unless it is settled; then it is on this fiber. */
+bool wr_group_turn_sent_to_thread(struct weir_task *task, const struct wr_group_turn *turn,
+                                  bool *settled)
+{
+    wr_body_over(); /* a record that is on its way is not ours any more, nor the monitor's */
+    if (send_to_thread(task, turn))
+        return true;
+    wr_berth_leave(task->group->executor);
+    wr_group_lock(task->group);
+    *settled = wr_task_outcome(task) != WEIR_UNSETTLED;
+    if (!*settled) /* else ended_at stands there */
+        task->runner = wr_parker_self(NULL);
+    wr_watch_on_way(task, false);
+    wr_unlock(&task->group->lock);
+    wr_body_begins(task);
+    return false;
+}
