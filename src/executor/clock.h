@@ -12,7 +12,7 @@
 struct weir_executor;
 
 /* Something that happens at a time, on the clock's thread, with no lock held. It must not run code of the
- * user's: whoever blocks this thread blocks the watchdog. */
+ * user's: what blocks this thread blocks the watchdog. */
 struct wr_alarm {
     struct wr_timer timer;
     void (*fired)(struct wr_alarm *alarm, weir_time now);

@@ -41,9 +41,11 @@ static uint32_t needed_before(struct weir_group *group, const struct weir_task *
     return most;
 }
 
-/* How many groups the test holds for. One look may ask for another, of the same executor. */
-static int64_t count_groups(struct weir_executor *ex, bool (*test)(struct weir_group *, uint32_t),
-                            uint32_t arg)
+enum { ANY_DOMAIN = WR_DOMAINS_MAX };
+
+/* How many groups of a domain the test holds for. One look may ask for another, of the same executor. */
+static int64_t count_groups(struct weir_executor *ex, uint32_t domain,
+                            bool (*test)(struct weir_group *group))
 {
     struct weir_executor *outer = scanned;
     struct weir_group *group = NULL;
@@ -53,19 +55,18 @@ static int64_t count_groups(struct weir_executor *ex, bool (*test)(struct weir_g
         wr_table_lock_all(&ex->table);
     scanned = ex;
     while ((group = wr_table_next(&ex->table, group)))
-        count += test(group, arg);
+        count += (domain == ANY_DOMAIN || group->domain == domain) && test(group);
     scanned = outer;
     if (!outer)
         wr_table_unlock_all(&ex->table);
     return count;
 }
 
-static bool keeps_thread(struct weir_group *group, uint32_t arg)
+static bool keeps_thread(struct weir_group *group)
 {
     bool keeps;
 
-    (void)arg;
-    wr_group_lock(group);
+    wr_lock(&group->lock);
     keeps = group->berth == WR_BERTH_KEPT;
     wr_unlock(&group->lock);
     return keeps;
@@ -78,16 +79,15 @@ static bool thread_comes_free(struct weir_executor *ex)
 
     wr_berths_count(ex, &most, &taken);
     taken -= (int64_t)ex->nested.threads.stuck;
-    return taken > 0 && taken > count_groups(ex, keeps_thread, 0);
+    return taken > 0 && taken > count_groups(ex, ANY_DOMAIN, keeps_thread);
 }
 
 /* Whether it goes on with its turn, before others, when its gate opens by itself. */
-static bool has_a_turn_to_come(struct weir_group *group, uint32_t arg)
+static bool has_a_turn_to_come(struct weir_group *group)
 {
     bool has;
 
-    (void)arg;
-    wr_group_lock(group);
+    wr_lock(&group->lock);
     has = group->turn_left && group->sums.queued && wr_gates_open_at(group);
     wr_unlock(&group->lock);
     return has;
@@ -102,7 +102,7 @@ static bool owed_may_come(const struct wr_need *need)
     uint32_t owed;
 
     if (wr_load(&ex->root.held, seq_cst) > need->node->stuck || thread_comes_free(ex) ||
-        count_groups(ex, has_a_turn_to_come, 0))
+        count_groups(ex, ANY_DOMAIN, has_a_turn_to_come))
         return true;
     wr_group_lock(group);
     owed = wr_permits_owed_first(group);
@@ -138,8 +138,8 @@ static void look_at_path(struct wr_outlook *outlook, struct weir_group *group, u
         wr_outlook_ask(outlook, node, 1, 0, "a slot", slot_may_come, group);
 }
 
-/* What the first task of a group needs, if there is one. Without its lock. */
-static void look_at_first(struct wr_outlook *outlook, struct weir_group *group)
+/* What the first task of a group needs; false: there is none. Without its lock. */
+static bool look_at_first(struct wr_outlook *outlook, struct weir_group *group)
 {
     const uint64_t *first;
 
@@ -148,16 +148,16 @@ static void look_at_first(struct wr_outlook *outlook, struct weir_group *group)
     if (first && !wr_is_timed_at(first))
         look_at_path(outlook, group, wr_cost_at(first));
     wr_unlock(&group->lock);
+    return first != NULL;
 }
 
 /* A thread that is kept for a group which never gets permits of the executor's is as good as held by a stuck wait. For
  * want of anything else it is not kept: see wr_berth_refresh and wr_berths_let_go. */
-static bool keeps_in_vain(struct weir_group *group, uint32_t arg)
+static bool keeps_in_vain(struct weir_group *group)
 {
     struct wr_outlook outlook = { 0 };
 
-    (void)arg;
-    if (!keeps_thread(group, 0))
+    if (!keeps_thread(group))
         return false;
     look_at_first(&outlook, group);
     for (uint32_t i = 0; i < outlook.count; i++)
@@ -173,46 +173,33 @@ static bool thread_may_come(const struct wr_need *need)
     int64_t most, taken, stuck = (int64_t)ex->nested.threads.stuck;
 
     wr_berths_count(ex, &most, &taken);
-    return stuck < most && (taken < most || stuck + count_groups(ex, keeps_in_vain, 0) < most);
+    return stuck < most &&
+           (taken < most || stuck + count_groups(ex, ANY_DOMAIN, keeps_in_vain) < most);
 }
 
-static bool waits_in_vain(struct weir_group *group, uint32_t domain)
+static bool waits_in_vain(struct weir_group *group)
 {
     struct wr_outlook outlook = { 0 };
 
-    if (group->domain != domain)
-        return false;
-    look_at_first(&outlook, group);
-    return wr_outlook_unserved(&outlook) != NULL;
+    return look_at_first(&outlook, group) && wr_outlook_unserved(&outlook);
 }
 
 /* Only a domain without waiting tasks lends. */
 static bool lends_some_time(struct weir_executor *ex, uint32_t domain)
 {
-    return count_groups(ex, waits_in_vain, domain) == 0;
+    return count_groups(ex, domain, waits_in_vain) == 0;
 }
 
-static bool has_a_start_to_come(struct weir_group *group, uint32_t arg)
+static bool has_a_start_to_come(struct weir_group *group)
 {
     struct wr_outlook outlook = { 0 };
-    uint32_t queued;
 
-    (void)arg;
-    wr_group_lock(group);
-    queued = group->sums.queued;
-    wr_unlock(&group->lock);
-    look_at_first(&outlook, group);
-    return queued && !wr_outlook_unserved(&outlook);
-}
-
-static bool has_a_start_in_domain(struct weir_group *group, uint32_t domain)
-{
-    return group->domain == domain && has_a_start_to_come(group, 0);
+    return look_at_first(&outlook, group) && !wr_outlook_unserved(&outlook);
 }
 
 static bool starts_some_time(struct weir_executor *ex, uint32_t domain)
 {
-    return count_groups(ex, has_a_start_in_domain, domain) > 0;
+    return count_groups(ex, domain, has_a_start_to_come) > 0;
 }
 
 /* Whether the test holds for any one of the domains. Those that are being looked at for the sake of others are left out. */
@@ -264,14 +251,13 @@ static void look_at_task(struct wr_outlook *outlook, struct weir_task *task)
         return;
     }
 
-    wr_group_lock(group);
-    phase = wr_task_word(task) & WR_PHASE_MASK;
+    wr_lock(&group->lock);
+    phase = wr_task_phase(task);
     if (wr_task_outcome(task) != WEIR_UNSETTLED)
         ; /* it is being told */
     else if (phase == WR_PHASE_QUEUED)
         look_at_path(outlook, group, needed_before(group, task));
-    else if ((phase == WR_PHASE_RUNNING || phase == WR_PHASE_GUEST) && task->runner &&
-             task->runner->wait)
+    else if (wr_phase_has_body(phase) && task->runner && task->runner->wait)
         outlook->other = task->runner->wait;
     wr_unlock(&group->lock);
 }
@@ -282,8 +268,7 @@ static bool executor_room_may_come(const struct wr_need *need)
     struct weir_executor *ex = need->arg;
 
     return wr_has_room(&ex->root, (uint32_t)need->permits) ||
-           wr_load(&ex->root.held, seq_cst) > need->node->stuck ||
-           count_groups(ex, has_a_start_to_come, 0) > 0;
+           wr_load(&ex->root.held, seq_cst) > need->node->stuck || starts_some_time(ex, ANY_DOMAIN);
 }
 
 /* Whether a task of that cost, which is not in the queue, could start at once. Nothing is lent for its sake. */
@@ -486,9 +471,11 @@ static struct weir_executor *executor_at(struct wr_node *node)
     return WR_CONTAINER(node, struct weir_executor, nested.node);
 }
 
-static void hold_executor(struct wr_wait *wait, struct weir_executor *ex, uint32_t permits)
+static void hold_executor(struct wr_nested_wait *nested, struct weir_executor *ex, uint32_t permits)
 {
-    for (uint32_t i = 0; i < wait->holds; i++)
+    struct wr_wait *wait = &nested->wait;
+
+    for (uint32_t i = nested->executors; i < wait->holds; i++)
         if (wait->hold[i].node == &ex->nested.node)
             return;
     if (wait->holds == WR_HOLDS_MAX)
@@ -510,33 +497,19 @@ static void hold_all(struct wr_nested_wait *nested)
     if (wr_on_pool_thread() && nested->keeps)
         wr_wait_hold(&nested->wait, &ex->nested.threads, 1);
     count_in_domain(waiter->group, 1);
-    hold_executor(&nested->wait, ex, cost);
+    nested->executors = nested->wait.holds;
+    hold_executor(nested, ex, cost);
     if (nested->room)
-        hold_executor(&nested->wait, nested->room->executor, 0);
+        hold_executor(nested, nested->room->executor, 0);
     for (size_t i = 0; i < nested->count; i++)
-        hold_executor(&nested->wait, nested->awaited[i]->group->executor, 0);
-}
-
-static bool is_executor(const struct wr_nested_wait *nested, struct wr_node *node)
-{
-    struct weir_executor *ex = nested->waiter->group->executor;
-
-    if (node == &ex->nested.node)
-        return true;
-    if (nested->room)
-        return node == &nested->room->executor->nested.node;
-    for (size_t i = 0; i < nested->count; i++)
-        if (node == &nested->awaited[i]->group->executor->nested.node)
-            return true;
-    return false;
+        hold_executor(nested, nested->awaited[i]->group->executor, 0);
 }
 
 static void let_go_of_all(struct wr_nested_wait *nested)
 {
-    for (uint32_t i = 0; i < nested->wait.holds; i++) {
+    for (uint32_t i = nested->executors; i < nested->wait.holds; i++) {
         const struct wr_hold *hold = &nested->wait.hold[i];
-        if (is_executor(nested, hold->node))
-            count_wait(executor_at(hold->node), -1, -(int64_t)hold->permits);
+        count_wait(executor_at(hold->node), -1, -(int64_t)hold->permits);
     }
     count_in_domain(nested->waiter->group, -1);
     wr_wait_let_go(&nested->wait);
@@ -595,7 +568,7 @@ int wr_nested_wait_enter(struct wr_nested_wait *nested, weir_time deadline, weir
     nested->waiter = outermost_task();
     if (!nested->waiter)
         return 0;
-    nested->keeps = (wr_task_word(nested->waiter) & WR_PHASE_MASK) != WR_PHASE_GUEST;
+    nested->keeps = wr_task_phase(nested->waiter) != WR_PHASE_GUEST;
     nested->frame = wr_frame_innermost();
     nested->parker = wr_parker_self(NULL);
     nested->bounded = deadline != WEIR_FOREVER;

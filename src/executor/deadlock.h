@@ -37,7 +37,8 @@ struct wr_nested_wait {
     struct weir_group *room; /* what WEIR_BLOCK waits for, with a task of that cost            */
     uint32_t cost;
     weir_reason reason; /* and whose queue is full                                             */
-    bool bounded; /* it has a deadline                                                         */
+    uint32_t executors; /* where the executors begin among what it holds                       */
+    bool bounded;       /* it has a deadline                                                   */
     weir_message *message;
     _Atomic bool refused; /* WEIR_EDEADLK is the answer                                        */
     struct wr_outlook outlook;

@@ -115,7 +115,7 @@ int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char 
 }
 
 /* Refuses what waits in a group, unless its domain was restored meanwhile: then it may stay. Locks the group: if
- * it is released once more, whoever does that has left this group to us, or has yet to look at it. */
+ * the domain is released once more, that call has left this group to us, or has yet to look at it. */
 static void empty_and_lock(struct weir_group *group)
 {
     for (;;) {
@@ -175,7 +175,7 @@ int weir_domain_release(weir_executor *ex, const char *name, const char *receive
     if (can) {
         wr_ledger_release(&hall->ledger, (uint32_t)d, (uint32_t)r);
         wr_store(&hall->domain[d].released, true, release);
-        if (flags & WEIR_CANCEL_RUNNING) /* now: who begins after a restore is not meant */
+        if (flags & WEIR_CANCEL_RUNNING) /* now: bodies that begin after a restore are not meant */
             wr_add(&hall->domain[d].cancels, 1, release);
         wr_hall_publish(ex);
     }

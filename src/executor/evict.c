@@ -191,16 +191,16 @@ int weir_group_evict(weir_executor *ex, const char *key, int flags)
 
 /* ---- idle groups ------------------------------------------------------------------------------ */
 
-/* Has been idle for long enough, and nobody will notice that it was forgotten. */
+/* Has been idle for long enough, and nothing shows that it was forgotten. */
 static bool is_forgettable(struct weir_group *group, weir_time now)
 {
-    int64_t idle_ns = group->executor->policy.given.idle_evict_ms * 1000000;
+    int64_t idle_ms = group->executor->policy.given.idle_evict_ms;
     bool idle;
 
     wr_group_lock(group);
     idle = group->idle_since &&
-           (int32_t)((uint32_t)(now / 1000000) - group->idle_since) >= idle_ns / 1000000 &&
-           !group->kept && !group->pins && !group->records && wr_gates_are_at_rest(group, now);
+           (int32_t)((uint32_t)(now / 1000000) - group->idle_since) >= idle_ms && !group->kept &&
+           !group->pins && !group->records && wr_gates_are_at_rest(group, now);
     wr_unlock(&group->lock);
     return idle;
 }

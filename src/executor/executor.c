@@ -177,7 +177,7 @@ int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_
         wr_store(&ex->root.queue_max, queue, relaxed);
     if (inflight_max) {
         /* Groups join or leave the sums one by one; the limit is raised first and lowered last, so that
-         * nobody is held to a sum that is not complete. */
+         * no task is held to a sum that is not complete. */
         bool counted = limit != WR_INF;
         if (!counted)
             wr_store(&ex->root.inflight_max, limit, relaxed);
@@ -187,7 +187,7 @@ int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_
             wr_store(&ex->root.inflight_max, limit, relaxed);
     }
     wr_table_unlock_all(&ex->table);
-    if (ex->hall) { /* who is owed more than there can be keeps nobody waiting: all look again */
+    if (ex->hall) { /* a task that needs more than there can be keeps no other waiting: all look again */
         wr_lock(&ex->hall->lock);
         wr_hall_publish(ex);
         wr_unlock(&ex->hall->lock);
@@ -229,7 +229,7 @@ void weir_executor_close(weir_executor *ex, int flags)
         return;
     wr_store(&ex->closed, true, seq_cst);
     wr_store(&ex->finishing, (flags & WEIR_FINISH_WAITING) != 0, relaxed);
-    /* Who waits is turned away first: a running body that gives up would let the next one start. */
+    /* Waiting tasks are turned away first: a running body that gives up would let the next one start. */
     if (!(flags & WEIR_FINISH_WAITING))
         wr_group_retire_if(ex, NULL, 0, WEIR_REASON_SHUT_DOWN);
     if (!(flags & WEIR_LEAVE_RUNNING)) {
@@ -240,7 +240,7 @@ void weir_executor_close(weir_executor *ex, int flags)
         wr_executor_sweep(ex);
         wr_executor_end_pending(ex, -1, WEIR_REASON_SHUT_DOWN);
     }
-    wr_room_made(ex); /* who waits for room finds the executor closed */
+    wr_room_made(ex); /* a submit that waits for room finds the executor closed */
 }
 
 static bool called_by_own_task(const struct weir_executor *ex)
@@ -284,7 +284,7 @@ int weir_executor_drain(weir_executor *ex, weir_time deadline)
     return called_by_own_task(ex) ? WEIR_EDEADLK : wait_quiet(ex, deadline, NO_TASK);
 }
 
-/* Passes through every group's lock: whoever found the executor open under one is through with it. */
+/* Passes through every group's lock: a submit that found the executor open under one is through with it. */
 static void wait_for_submits(struct weir_executor *ex)
 {
     struct weir_group *group = NULL;

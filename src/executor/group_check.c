@@ -4,7 +4,7 @@
 
 #include "executor/berth.h"
 #include "executor/group.h"
-#include "executor/settle.h"
+#include "executor/record.h"
 
 enum { WALKED_MAX = 64 }; /* tasks of a list that are looked at */
 

@@ -85,7 +85,7 @@ int weir_task_settle(weir_task *task, int error, void *value)
 
 int wr_whole_settle(struct weir_task *task, int error, weir_reason reason)
 {
-    struct wr_end end = wr_end_of_body(task, error, NULL, 0); /* knows who has asked it to end */
+    struct wr_end end = wr_end_of_body(task, error, NULL, 0); /* knows what has asked it to end */
     bool asked = end.reason != WEIR_REASON_GAVE_UP && end.reason != WEIR_REASON_NONE;
 
     return settle(task, error, asked ? end.reason : reason, NULL);

@@ -180,7 +180,7 @@ static bool is_in_the_way(const struct wr_ledger *l, uint32_t d)
     return s->promised && (lender_waits || default_waits);
 }
 
-/* Takes one such promise back; its unit goes to whom it belongs before another is looked for. */
+/* Takes one such promise back; its unit goes to its owner before another is looked for. */
 static bool revoke_promise(struct wr_ledger *l)
 {
     for (uint64_t set = l->apart & l->promising; set; set &= set - 1) {
@@ -226,21 +226,21 @@ static bool grant_own(struct wr_ledger *l, uint32_t d)
     return true;
 }
 
-/* Whose turn it is to borrow; false: nobody wants to, or may. */
+/* Finds the domain whose turn it is to borrow; false: none wants to, or may. */
 static bool next_borrower(struct wr_ledger *l)
 {
-    uint64_t who = l->hungry & l->slot_borrowers;
+    uint64_t hungry = l->hungry & l->slot_borrowers;
 
-    if (!who || !may_borrow(l, (uint32_t)__builtin_ctzll(who))) /* who may, all may */
+    if (!hungry || !may_borrow(l, (uint32_t)__builtin_ctzll(hungry))) /* if one may, all may */
         return false;
-    if (!(who & wr_domain_bit(l->turn)) || !l->turn_left) {
-        l->turn = wr_domain_after(l->turn, who);
+    if (!(hungry & wr_domain_bit(l->turn)) || !l->turn_left) {
+        l->turn = wr_domain_after(l->turn, hungry);
         l->turn_left = l->share[l->turn].weight;
     }
     return true;
 }
 
-/* The default domain's idle units, which it does not want itself, to those who may borrow: in turns, by
+/* The default domain's idle units, which it does not want itself, to domains that may borrow: in turns, by
  * weight. */
 static bool grant_borrowed(struct wr_ledger *l)
 {
@@ -255,7 +255,7 @@ static bool grant_borrowed(struct wr_ledger *l)
     return changed;
 }
 
-/* What is owed goes home: to those who were released, then to lenders. One step at a time, since what comes to
+/* What is owed goes home: to domains that were released, then to lenders. One step at a time, since what comes to
  * one may be owed to the next. */
 static bool send_home(struct wr_ledger *l, enum wr_resource what)
 {
@@ -297,8 +297,8 @@ static bool for_each(struct wr_ledger *l, uint64_t set,
 }
 
 /* The first rule that applies, again and again. The order matters: units that are owed go home before any are given
- * out, and nobody recalls a loan who has units of his own. Each step moves units nearer to their owners or
- * gives them out, so there is an end. `set`: those who may have changed. */
+ * out, and no domain recalls a loan while it has units of its own. Each step moves units nearer to their owners or
+ * gives them out, so there is an end. `set`: domains that may have changed. */
 static void settle_slots(struct wr_ledger *l, uint64_t set)
 {
     while (for_each(l, set, wr_ledger_shrink_promises) || send_home(l, WR_SLOTS) ||
@@ -307,7 +307,7 @@ static void settle_slots(struct wr_ledger *l, uint64_t set)
         ;
 }
 
-/* Who has a slot needs no place: so these come after all slots are given out, and no slot depends on them. */
+/* A task that has a slot needs no place: so these come after all slots are given out, and no slot depends on them. */
 static void settle_places(struct wr_ledger *l)
 {
     while (send_home(l, WR_PLACES) || recall_what_is_needed(l, WR_PLACES))
@@ -322,7 +322,7 @@ void wr_ledger_settle(struct wr_ledger *l)
 }
 
 /* After an event in d. While nothing is lent or forced, all that can follow from it is between d, the default domain
- * and those who borrow from that. */
+ * and those that borrow from it. */
 static void settle_near(struct wr_ledger *l, uint32_t d)
 {
     if (l->moved[WR_SLOTS]) {
@@ -428,7 +428,7 @@ void wr_ledger_give(struct wr_ledger *l, uint32_t d)
     settle_near(l, d);
 }
 
-/* Whether anybody but d waits for a unit of the default domain's. */
+/* Whether another domain than d waits for a unit of the default domain's. */
 static bool others_want_to_borrow(const struct wr_ledger *l, uint32_t d)
 {
     uint64_t others = (l->slot_borrowers | wr_domain_bit(WR_DEFAULT)) & ~wr_domain_bit(d);

@@ -1,9 +1,9 @@
-/* The ledger of domains: who may use how many slots and queue places. Pure arithmetic: no threads, no
+/* The ledger of domains: how many slots and queue places each may use. Pure arithmetic: no threads, no
  * clock, no memory of its own; the caller serialises. docs/internals/domains.md says why it is as it is.
  *
  * A slot is one task in flight. Domain 0 is the default one. Slots are granted to a domain, not to a
- * group or task: `promised` ones wait for a worker to take the next task of the domain. So who may start
- * is decided at the submit or the release that makes it possible, and by whom it is carried, later.
+ * group or task: `promised` ones wait for a worker to take the next task of the domain. So
+ * that a task may start is decided by the submit or the release that makes it possible; which worker takes it, later.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_LEDGER_H
 #define WR_EXECUTOR_LEDGER_H
@@ -35,7 +35,7 @@ enum wr_resource { WR_SLOTS, WR_PLACES, WR_RESOURCES };
  * (wr_ledger_is_valid), unless places are not counted:
  *     sum of limit over all domains == total                               nothing is made or lost
  *     limit == amount - lent + taken - forced + (what others were forced to give)
- *     limit >= taken                  what is taken is there: who waits for it waits for tasks to end
+ *     limit >= taken                  what is taken is there: its lender waits for tasks to end
  *     due > 0  =>  nothing of ours is idle                                 what is recalled goes back at once
  *     lent, owed, taken and due are the sums of our row and our column of loans                     */
 struct wr_stock {
@@ -54,7 +54,7 @@ struct wr_stock {
  *     own + charged <= limit            own: our tasks on our units; charged: others' tasks on our units
  *     charged == strays of those whose receiver we are (+ all that is borrowed, for the default one)
  *     borrowed + strays > 0   =>  own + charged == limit                  our own units come first
- *     promised <= want, and promised < want  =>  no unit can be had       nobody waits beside a free one  */
+ *     promised <= want, and promised < want  =>  no unit can be had       no task waits beside a free one  */
 struct wr_share {            /* what each settling looks at comes first */
     uint32_t want, promised; /* tasks that wait only for a slot; slots that wait for their worker */
     uint32_t own, borrowed, strays; /* units granted, by whose they are: ours, the default domain's,
@@ -98,9 +98,9 @@ struct wr_ledger {
     uint64_t hungry;                                 /* they have tasks without a slot */
     uint64_t promising;                              /* they have slots without a worker */
 
-    uint32_t turn, turn_left; /* who borrows next */
+    uint32_t turn, turn_left; /* the domain that borrows next */
     bool moved[WR_RESOURCES]; /* loans or forced units exist: settling must look at them */
-    bool room;    /* a domain has got places; the caller clears it when it has told who waits */
+    bool room;    /* a domain has got places; the caller clears it when it has told submits */
     bool shifted; /* slots changed hands or were recalled; the caller clears it */
 };
 
@@ -134,8 +134,8 @@ void wr_ledger_withdraw(struct wr_ledger *l, uint32_t d);
 /* A slot comes back. */
 void wr_ledger_give(struct wr_ledger *l, uint32_t d);
 
-/* A slot would come back and another task of the domain would get it: keep it. False: somebody else's claim
- * comes first. */
+/* A slot would come back and another task of the domain would get it: keep it. False: the claim of
+ * another comes first. */
 bool wr_ledger_hand_over(struct wr_ledger *l, uint32_t d);
 
 /* Whether that could be the answer in any domain. */

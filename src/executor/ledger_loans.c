@@ -68,7 +68,7 @@ uint32_t wr_loan_headroom(const struct wr_ledger *l, enum wr_resource what, uint
     return (uint32_t)((amount * l->lending.headroom + 99) / 100);
 }
 
-/* Whether somebody in d goes without. */
+/* Whether a task of d goes without. */
 static bool is_short(const struct wr_ledger *l, enum wr_resource what, uint32_t d)
 {
     return what == WR_SLOTS ? wr_ledger_unmet(&l->share[d]) > 0
@@ -104,7 +104,7 @@ static uint64_t per_cent_used(const struct wr_ledger *l, enum wr_resource what, 
     return limit ? wr_ledger_used(l, what, d) * 100 / limit : 100;
 }
 
-/* How much more d could use. Nobody knows how many places, since who finds none is turned away; so as many as are
+/* How much more d could use. How many places is not known, since tasks that find none are turned away; so as many as are
  * taken, and if that was too little, again in the next sample. */
 static uint32_t wanted(const struct wr_ledger *l, enum wr_resource what, uint32_t d)
 {
@@ -117,12 +117,12 @@ static uint32_t wanted(const struct wr_ledger *l, enum wr_resource what, uint32_
 
 static bool uses_little(const struct wr_ledger *l, enum wr_resource what, uint32_t d)
 {
-    bool nobody_waits = !wr_ledger_unmet(&l->share[d]) && !wr_ledger_waiting(&l->share[d]);
+    bool none_waits = !wr_ledger_unmet(&l->share[d]) && !wr_ledger_waiting(&l->share[d]);
 
-    return per_cent_used(l, what, d) < l->lending.low && (nobody_waits || what == WR_PLACES);
+    return per_cent_used(l, what, d) < l->lending.low && (none_waits || what == WR_PLACES);
 }
 
-/* Who lends does not borrow, unless all it lent is on its way back. */
+/* A lender does not borrow, unless all it lent is on its way back. */
 static bool may_take(const struct wr_ledger *l, enum wr_resource what, uint32_t d)
 {
     const struct wr_stock *stock = wr_stock_of(l, what, d);
@@ -157,7 +157,7 @@ static uint32_t lendable(const struct wr_ledger *l, enum wr_resource what, uint3
     return can_spare(l, what, lender, borrower);
 }
 
-/* One loan per sample, from whoever can spare most, of no more than can be used. */
+/* One loan per sample, from the domain that can spare most, of no more than can be used. */
 static void lend_to(struct wr_ledger *l, enum wr_resource what, uint32_t borrower)
 {
     uint32_t best = 0, from = 0, units;
@@ -211,6 +211,6 @@ static void sample(struct wr_ledger *l, enum wr_resource what)
 void wr_ledger_sample(struct wr_ledger *l)
 {
     sample(l, WR_SLOTS);
-    if (wr_is_counted(l, WR_PLACES)) /* after that: who has a slot now needs no place */
+    if (wr_is_counted(l, WR_PLACES)) /* after that: a task with a slot needs no place */
         sample(l, WR_PLACES);
 }

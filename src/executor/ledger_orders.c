@@ -57,7 +57,7 @@ static void release_stock(struct wr_ledger *l, enum wr_resource what, uint32_t d
     if (wr_is_counted(l, what))
         wr_ledger_move(l, what, d, r, units);
     else
-        stock->limit = 0; /* nobody has less than it wants */
+        stock->limit = 0; /* no domain has less than it wants */
     l->moved[what] = true;
 }
 
@@ -137,7 +137,7 @@ static uint32_t end_loan(struct wr_ledger *l, enum wr_resource what, uint32_t le
 
 /* So many units of `from` are those of `to` from now on. No unit moves yet: what `to` has on loan it keeps, what is
  * with `from` is a loan that is recalled, and comes as such. What is with others, lent by `from`, they owe to
- * `to`, but only if need be: nobody can give back more than it has. */
+ * `to`, but only if need be: no domain can give back more than it has. */
 static void reassign(struct wr_ledger *l, enum wr_resource what, uint32_t from, uint32_t to,
                      uint32_t units)
 {

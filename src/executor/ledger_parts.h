@@ -1,4 +1,4 @@
-/* What the files of the ledger share with each other, and with nobody else.
+/* What the files of the ledger share with each other, and with no other file.
  *
  *     ledger.c          events, and settling after each of them
  *     ledger_loans.c    lending by utilisation, recall and return, of slots and places alike
@@ -56,7 +56,7 @@ uint32_t wr_ledger_borrowed(const struct wr_share *s, enum wr_resource what);
 void wr_ledger_stray(struct wr_ledger *l, uint32_t d, int64_t strays);
 void wr_ledger_book_home(struct wr_ledger *l, uint32_t d, uint32_t borrowed);
 
-/* Promises that nobody needs any more go. */
+/* Promises that no task needs any more go. */
 bool wr_ledger_shrink_promises(struct wr_ledger *l, uint32_t d);
 
 /* After a change: grants, recalls and returns until nothing moves any more. */

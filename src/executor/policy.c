@@ -117,7 +117,7 @@ static int load_entry_sizes(weir_policy *given, weir_message *message)
     return rc ? rc : load_entry_size(&given->domain_size, domain_first, "domain", message);
 }
 
-/* Entries and names in one allocation, the default domain's first, which is made if nobody named it. Entries
+/* Entries and names in one allocation, the default domain's first, which is made if the caller has none. Entries
  * without a name are found when all is checked. */
 static int copy_domains(struct wr_policy *policy)
 {

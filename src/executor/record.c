@@ -20,7 +20,7 @@ struct weir_task *wr_task_alloc(struct weir_group *group, uint32_t references)
     __atomic_store_n(&task->group, group, __ATOMIC_RELEASE); /* the monitor may look; see run.c */
     atomic_init(&task->error, 0);
     atomic_init(&task->watchers, NULL);
-    /* Release: whoever finds the record in use finds its group; see tasks.c. */
+    /* Release: a thread that finds the record in use finds its group; see tasks.c. */
     wr_store(&task->word, WR_PHASE_NEW | references * WR_REF, release);
     return task;
 }

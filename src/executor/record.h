@@ -54,7 +54,7 @@ static inline void *wr_task_arg(const struct weir_task *task)
     return side ? side->arg : task->u.arg;
 }
 
-/* What its end has left, whoever owns it. */
+/* What its end has left, even if it has another owner by now. */
 static inline void *wr_task_value(const struct weir_task *task)
 {
     const struct wr_side *side = wr_task_side(task);

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/os.h"
+#include "executor/executor.h"
 #include "executor/group_check.h"
 #include "executor/tell.h"
 
@@ -120,7 +121,7 @@ void wr_task_pend(struct weir_task *task, uint32_t phase)
     struct wr_side *side = wr_task_side(task);
 
     if (side)
-        side->arg_holds++; /* the last reference's: whoever settles it may use the argument */
+        side->arg_holds++; /* the last reference's: the code that settles it may use the argument */
     wr_task_set_phase(task, phase);
     task->prev = NULL;
     task->next = group->pending_first;
@@ -288,7 +289,7 @@ bool wr_task_end(struct weir_task *task, const struct wr_end *end)
     return decided;
 }
 
-/* Who has asked a body to end; GAVE_UP: its end was its own idea. */
+/* What has asked a body to end; GAVE_UP: nothing, its end was its own idea. */
 static weir_reason asked_by(const struct weir_task *task)
 {
     const struct weir_group *group = task->group;

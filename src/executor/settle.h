@@ -8,7 +8,7 @@
 #ifndef WR_EXECUTOR_SETTLE_H
 #define WR_EXECUTOR_SETTLE_H
 
-#include "executor/executor.h"
+#include "executor/queue.h"
 #include "executor/record.h"
 #include "executor/watch.h"
 
@@ -89,7 +89,7 @@ int wr_task_call(struct weir_task *task, weir_fn *fn, void *arg, void **value);
 weir_outcome wr_outcome_of(int error);
 void wr_count_outcome(struct weir_group *group, weir_outcome outcome);
 
-/* Somebody left: those whom WEIR_BLOCK keeps waiting may try again. */
+/* A task left: submits that WEIR_BLOCK keeps waiting may try again. */
 void wr_room_made(struct weir_executor *ex);
 
 /* The group has a task, or may have none left. Under the group's lock. */

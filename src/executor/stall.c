@@ -1,4 +1,4 @@
-/* Stalls joined to groups: who it is that blocks a worker, and what becomes of that group.
+/* Stalls joined to groups: which group blocks a worker, and what becomes of it.
  * SPDX-License-Identifier: MIT */
 #include "executor/stall.h"
 
@@ -25,7 +25,7 @@ static void count_stall(struct weir_group *group)
 }
 
 /* The monitor asks about an item that may be over by now. Records are never unmapped while the runtime lives,
- * but its group may be gone. A group is freed only after whoever does has held the lock of its shard, by which
+ * but its group may be gone. A group is freed only after the thread that does has held the lock of its shard, by which
  * time its last task's worker has moved on; so while we hold them all and that worker has not, the group is
  * there (and is the right one, since the record still is that task's). */
 uint64_t wr_stall_describe(struct wr_source *source, void *item, char *name,

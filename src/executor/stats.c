@@ -27,9 +27,6 @@ static void group_snapshot(weir_group_stats *s, const struct weir_group *group)
 
     wr_totals_add_group(&t, group);
     *s = (weir_group_stats){ .size = sizeof(*s),
-                             .running = group->bodies,
-                             .inflight = (uint64_t)group->bodies + group->pending,
-                             .waiting = group->sums.queued,
                              .limit = wr_limit_to(group->sums.limit),
                              .inflight_max = wr_limit_to(group->sums.inflight_max),
                              .queue_max = wr_queue_to(group->sums.queue_max),
@@ -38,7 +35,7 @@ static void group_snapshot(weir_group_stats *s, const struct weir_group *group)
                              .generation = group->generation,
                              .run_on = (weir_carrier)group->carrier,
                              .domain = weir_group_domain(group),
-                             WR_COUNTERS(FROM_TOTALS) };
+                             WR_FIGURES(FROM_TOTALS) };
     if (group->rare) {
         s->overdue = group->rare->overdue;
         s->stalls = group->rare->stalls;
@@ -136,23 +133,19 @@ int weir_group_totals_get(weir_group_totals *out, weir_executor *ex, const char 
     return key && !t.generations ? WEIR_ENOGROUP : wr_options_store(out, &totals, sizeof(totals));
 }
 
-/* Adds what a shard's groups have now, and what they have counted. */
-static void add_shard(weir_executor_stats *s, struct wr_totals *totals, struct wr_shard *shard)
+/* Adds the figures of a shard's groups. Answers how many are not evicted. */
+static uint64_t add_shard(struct wr_totals *totals, struct wr_shard *shard)
 {
     struct weir_group *group = NULL;
+    uint64_t count;
 
     wr_lock(&shard->lock);
-    s->groups += shard->count;
+    count = shard->count;
     wr_totals_add(totals, &shard->gone);
-    while ((group = wr_shard_next_or_retired(shard, group))) {
-        wr_group_lock(group);
-        s->running += group->bodies;
-        s->inflight += (uint64_t)group->bodies + group->pending;
-        s->waiting += group->sums.queued;
-        wr_totals_add_group(totals, group);
-        wr_unlock(&group->lock);
-    }
+    while ((group = wr_shard_next_or_retired(shard, group)))
+        add_living(totals, group);
     wr_unlock(&shard->lock);
+    return count;
 }
 
 static uint64_t threads_of(struct weir_executor *ex)
@@ -177,8 +170,9 @@ int weir_executor_stats_get(weir_executor_stats *out, weir_executor *ex)
     if (!out || !ex)
         return WEIR_EINVAL;
     for (int i = 0; i < WR_SHARDS; i++)
-        add_shard(&s, &t, &ex->table.shard[i]);
+        s.groups += add_shard(&t, &ex->table.shard[i]);
 #define SET(type, name, ...) s.name = t.name;
+    WR_TASK_GAUGES(SET)
     WR_TASK_COUNTERS(SET)
 #undef SET
     s.evicted = wr_load(&ex->evicted, relaxed);

@@ -4,11 +4,12 @@
 
 #include "base/assert.h"
 #include "base/os.h"
+#include "executor/executor.h"
 #include "executor/settle.h"
 
 #include <weir/error.h>
 
-/* ---- who is told ----------------------------------------------------------------------------- */
+/* ---- watchers -------------------------------------------------------------------------------- */
 
 void wr_task_publish(struct weir_task *task)
 {

@@ -14,7 +14,7 @@
 #include "executor/task.h"
 #include "runtime/runtime.h"
 
-/* On the stack of whoever tells; frame->notes of the innermost frame leads to the one that has the queues. */
+/* On the stack of the thread that tells; frame->notes of the innermost frame leads to the one that has the queues. */
 struct wr_telling {
     struct wr_frame frame;
     bool inside; /* of another, which has them: nothing else is in use here                    */
@@ -32,7 +32,7 @@ void wr_tell(struct weir_task *task);
 /* The same under the group's lock, inside of a telling. */
 void wr_tell_locked(struct weir_task *task);
 
-/* Makes a decided task known to those who wait for it, who are woken. Under the lock. */
+/* Makes a decided task known to its waiters, which are woken. Under the lock. */
 void wr_task_publish(struct weir_task *task);
 
 /* The same, and answers the callbacks, oldest first, to be called without the lock. From here on none joins. */

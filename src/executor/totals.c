@@ -22,7 +22,7 @@ void wr_totals_add(struct wr_totals *to, const struct wr_totals *from)
 {
 #define ADD(type, name, ...) to->name += from->name;
     to->generations += from->generations;
-    WR_COUNTERS(ADD)
+    WR_FIGURES(ADD)
 #undef ADD
 }
 
@@ -30,7 +30,7 @@ void wr_totals_add_group(struct wr_totals *to, const struct weir_group *group)
 {
 #define ADD(type, name, where, ...) to->name += (where);
     to->generations++;
-    WR_COUNTERS(ADD)
+    WR_FIGURES(ADD)
 #undef ADD
 }
 

@@ -12,7 +12,12 @@
 struct weir_group;
 
 /* What a group counts: type, name in every snapshot, where `group` has it, unit, and what it is. Sums and snapshots are
- * made from these two lists. */
+ * made from these lists: what there is now, which is nothing once a group is gone, and what there ever was. */
+#define WR_TASK_GAUGES(X)                                                                     \
+    X(uint64_t, running, group->bodies, "tasks", "Bodies that have started and not returned") \
+    X(uint64_t, inflight, (uint64_t)group->bodies + group->pending, "tasks",                  \
+      "Tasks that are running or pending")                                                    \
+    X(uint64_t, waiting, group->sums.queued, "tasks", "Tasks that wait in the queue")
 #define WR_TASK_COUNTERS(X)                                                              \
     X(uint64_t, submitted, wr_group_submitted(group), "tasks", "Tasks submitted")        \
     X(uint64_t, started, group->started, "tasks", "Tasks whose body began under limits") \
@@ -27,11 +32,12 @@ struct weir_group;
     X(int64_t, waited_ns, group->waited_ns, "ns", "Time from submit to start, of all tasks") \
     X(int64_t, ran_ns, group->ran_ns, "ns", "Time from start to return, of all bodies")
 #define WR_COUNTERS(X) WR_TASK_COUNTERS(X) WR_TIME_COUNTERS(X)
+#define WR_FIGURES(X)  WR_TASK_GAUGES(X) WR_COUNTERS(X)
 
 struct wr_totals {
     uint64_t generations; /* that the sum is over */
 #define DECLARE(type, name, ...) type name;
-    WR_COUNTERS(DECLARE)
+    WR_FIGURES(DECLARE)
 #undef DECLARE
 };
 

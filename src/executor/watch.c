@@ -1,9 +1,9 @@
 /* The watchdog: what happens when a task's time is up. It runs on the clock's thread, never on the workers it
- * polices, and calls none of the user's code there: who wants to be told of the end is told by a thread of
+ * polices, and calls none of the user's code there: listener and callbacks are told of the end by a thread of
  * the pool's, or, if there is none to be had, by a worker.
  *
- * Arming takes a reference, which whoever disarms gives back; if the alarm is about to fire, the firing
- * does. So nobody waits for anybody.
+ * Arming takes a reference, which the thread that disarms gives back; if the alarm is about to fire, the firing
+ * does. So no thread waits for another.
  * SPDX-License-Identifier: MIT */
 #include "executor/watch.h"
 
@@ -215,9 +215,8 @@ static bool expire(struct wr_watch *watch, weir_time now)
         .outcome = WEIR_TIMED_OUT, .error = WEIR_ETIMEDOUT, .reason = watch->reason, .at = now
     };
 
-    if (wr_phase_has_body(
-            wr_task_phase(task))) /* first: who is told finds the permits back, if they come back */
-        overdue(watch);
+    if (wr_phase_has_body(wr_task_phase(task)))
+        overdue(watch); /* first: a waiter that is told finds the permits back, if they come back */
     return wr_task_end_locked(task, &end);
 }
 
@@ -304,7 +303,7 @@ static void fired(struct wr_alarm *alarm, weir_time now)
     if (won) { /* the telling has a reference, so the alarm's is not the last */
         wr_sub(&task->word, WR_REF, relaxed);
         users = users_are_told(task);
-    } else { /* who waits for quiet waits for our reference, too: it may keep a value */
+    } else { /* a drain waits for our reference, too: it may keep a value */
         wr_group_entered(group);
         group->telling++;
     }

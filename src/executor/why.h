@@ -1,4 +1,4 @@
-/* Why a task waits, for those who hold its group's lock.
+/* Why a task waits, under its group's lock.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_WHY_H
 #define WR_EXECUTOR_WHY_H
