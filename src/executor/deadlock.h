@@ -7,6 +7,7 @@
 #ifndef WR_EXECUTOR_DEADLOCK_H
 #define WR_EXECUTOR_DEADLOCK_H
 
+#include "base/assert.h"
 #include "base/lock.h"
 #include "executor/circle.h"
 #include "executor/task.h"
@@ -43,6 +44,11 @@ struct wr_nested_wait {
     _Atomic bool refused; /* WEIR_EDEADLK is the answer                                        */
     struct wr_outlook outlook;
 };
+
+static inline struct wr_nested_wait *wr_nested_wait_of(struct wr_wait *wait)
+{
+    return WR_CONTAINER(wait, struct wr_nested_wait, wait);
+}
 
 /* Fills in a wait for one task, or for room; for several, `outlook` has an entry for each. */
 void wr_nested_wait_init(struct wr_nested_wait *wait, struct weir_task *const *awaited,
