@@ -41,15 +41,7 @@ static void clock_main(void *ex_arg)
         uint32_t bell = wr_load(&clock->bell, seq_cst);
         weir_time now = wr_os_now();
         fire_due(ex, now);
-        if (now >= clock->sweep_at) {
-            wr_unlock(&clock->lock);
-            weir_time next = wr_group_sweep_idle(ex, now);
-            wr_lock(&clock->lock);
-            clock->sweep_at = next;
-        }
-        weir_time until = wr_wheel_next(clock->wheel);
-        clock->sleeps_until = until < clock->sweep_at ? until : clock->sweep_at;
-        until = clock->sleeps_until;
+        weir_time until = clock->sleeps_until = wr_wheel_next(clock->wheel);
         wr_unlock(&clock->lock);
         wr_os_futex_wait(&clock->bell, bell, until);
         wr_lock(&clock->lock);
@@ -57,10 +49,18 @@ static void clock_main(void *ex_arg)
     wr_unlock(&clock->lock);
 }
 
+static void sweep(struct wr_alarm *alarm, weir_time now)
+{
+    struct weir_executor *ex = WR_CONTAINER(alarm, struct weir_executor, clock.sweeping);
+
+    wr_clock_set(ex, alarm, wr_group_sweep_idle(ex, now));
+}
+
 /* Under the lock. */
 static int start(struct weir_executor *ex)
 {
     struct wr_clock *clock = &ex->clock;
+    weir_time now = wr_os_now();
     int rc;
 
     if (clock->wheel)
@@ -68,8 +68,10 @@ static int start(struct weir_executor *ex)
     clock->wheel = wr_os_alloc(sizeof(*clock->wheel));
     if (!clock->wheel)
         return WEIR_ENOMEM;
-    wr_wheel_init(clock->wheel, wr_os_now());
-    clock->sweep_at = WEIR_FOREVER;
+    wr_wheel_init(clock->wheel, now);
+    wr_alarm_init(&clock->sweeping, sweep);
+    if (ex->policy.given.idle_evict_ms)
+        wr_timer_arm(clock->wheel, &clock->sweeping.timer, now);
     rc = wr_os_thread_start(&clock->thread, clock_main, ex, "weir-clock");
     if (rc) {
         wr_os_free(clock->wheel);
@@ -131,21 +133,6 @@ void wr_clock_forget(struct weir_executor *ex, struct wr_alarm *alarm)
         wr_lock(&clock->lock);
     }
     wr_unlock(&clock->lock);
-}
-
-int wr_clock_start_sweeping(struct weir_executor *ex)
-{
-    struct wr_clock *clock = &ex->clock;
-    int rc;
-
-    wr_lock(&clock->lock);
-    rc = start(ex);
-    if (!rc) {
-        clock->sweep_at = wr_os_now();
-        ring(clock);
-    }
-    wr_unlock(&clock->lock);
-    return rc;
 }
 
 void wr_clock_stop(struct weir_executor *ex)

@@ -30,9 +30,9 @@ struct wr_clock {
     struct wr_wheel *wheel; /* NULL: not started                                  */
     weir_time sleeps_until;
     bool stopping;
-    _Atomic uint32_t bell;   /* counts rings; a futex                              */
-    struct wr_alarm *firing; /* whose time has come just now                      */
-    weir_time sweep_at;      /* when to look for idle groups; WEIR_FOREVER: never  */
+    _Atomic uint32_t bell;    /* counts rings; a futex                              */
+    struct wr_alarm *firing;  /* whose time has come just now                      */
+    struct wr_alarm sweeping; /* the next look for idle groups, if they are evicted */
     struct wr_os_thread thread;
 };
 
@@ -48,9 +48,6 @@ bool wr_clock_cancel(struct weir_executor *ex, struct wr_alarm *alarm);
 
 /* Forgets the alarm: when this returns it does not fire, and will not. Not under a lock that it takes. */
 void wr_clock_forget(struct weir_executor *ex, struct wr_alarm *alarm);
-
-/* Starts looking for idle groups. */
-int wr_clock_start_sweeping(struct weir_executor *ex);
 
 void wr_clock_stop(struct weir_executor *ex);
 

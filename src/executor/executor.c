@@ -40,8 +40,6 @@ static int start(struct weir_executor *ex)
         rc = wr_hall_start(ex);
     if (!rc && ex->policy.timed)
         rc = wr_clock_start(ex);
-    if (!rc && ex->policy.given.idle_evict_ms)
-        rc = wr_clock_start_sweeping(ex);
     if (rc)
         stop(ex);
     return rc;

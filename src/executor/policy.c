@@ -193,7 +193,7 @@ static bool is_watched(const struct wr_policy *policy)
 
 static bool is_timed(const struct wr_policy *policy, bool watched)
 {
-    bool timed = watched || policy->given.group_for;
+    bool timed = watched || policy->given.group_for || policy->given.idle_evict_ms;
 
     for (size_t i = 0; policy->group && i < policy->given.group_count; i++)
         timed |= policy->group[i].pace.starts != 0;

@@ -18,7 +18,7 @@ struct wr_policy {
     weir_domain_policy *domain; /* the default one first; NULL: there are none */
     uint32_t domain_count;
     _Atomic bool watched; /* tasks that say nothing may have a deadline; group_for may add some */
-    bool timed;           /* some group may need the clock */
+    bool timed;           /* the clock is needed, or some group may need it */
 };
 
 /* A pace as gates count it: starts are `interval` apart, and may run ahead of that by `slack`. */

@@ -164,28 +164,33 @@ static bool may_free(struct weir_executor *ex)
     return true;
 }
 
+/* The permits of a task go back before its body is over. */
+static void free_permits(struct wr_watch *watch)
+{
+    struct weir_group *group = watch->task->group;
+
+    watch->freed = true;
+    group->bodies--;
+    wr_group_finish(group, wr_task_cost(watch->task));
+}
+
 /* The body runs on; what becomes of its permits is the policy's to say. */
 static void overdue(struct wr_watch *watch)
 {
     struct weir_task *task = watch->task;
-    struct weir_group *group = task->group;
-    struct weir_executor *ex = group->executor;
+    struct weir_executor *ex = task->group->executor;
 
     if (watch->late || watch->freed)
         return;
     if (watch->on_way) { /* no body runs on, and none will */
-        watch->freed = true;
-        group->bodies--;
-        wr_group_finish(group, wr_task_cost(task));
+        free_permits(watch);
         return;
     }
     watch->late = true;
-    count_overdue(group, 1);
+    count_overdue(task->group, 1);
     if (wr_task_phase(task) == WR_PHASE_GUEST || !may_free(ex))
         return; /* a guest has none */
-    watch->freed = true;
-    group->bodies--;
-    wr_group_finish(group, wr_task_cost(task));
+    free_permits(watch);
     watch->lost = ex->policy.given.overdue == WEIR_REPLACE && watch->on_thread;
     if (watch->lost)
         wr_berths_lost(ex, true);
