@@ -98,8 +98,15 @@ static void test_a_master_that_has_become_a_replica_is_left(void)
     struct server *master = &formation.replica, *other = &formation.master;
     struct wr_redis *redis;
     weir_message message;
+    char settled[80];
     int rc;
 
+    snprintf(settled, sizeof(settled), "status=ok,address=127.0.0.1:%d,slaves=1,sentinels=3",
+             master->port);
+    for (int i = 0; i < SENTINELS; i++) /* the fail-over of the test before is over */
+        AWAIT(server_says(&formation.sentinels[i], "INFO sentinel", settled));
+    server_freeze(&formation.sentinels[1]); /* one alone answers, and changes nothing */
+    server_freeze(&formation.sentinels[2]);
     server_do(other, "REPLICAOF 127.0.0.1 %d",
               master->port); /* the sentinels would do it, after a while */
     AWAIT(server_says(other, "INFO replication", "master_link_status:up"));

@@ -136,11 +136,25 @@ void server_start(struct server *server, const char *const *extra)
 
     server_prepare(server);
     snprintf(text, sizeof(text), "%d", server->port);
-    const char *const words[] = {
-        "redis-server", "--port",       text,          "--bind",    "127.0.0.1", "-::1",
-        "--unixsocket", server->socket, "--dir",       server->dir, "--save",    "",
-        "--appendonly", "no",           "--daemonize", "no",        NULL
-    };
+    const char *const words[] = { "redis-server",
+                                  "--port",
+                                  text,
+                                  "--bind",
+                                  "127.0.0.1",
+                                  "-::1",
+                                  "--unixsocket",
+                                  server->socket,
+                                  "--dir",
+                                  server->dir,
+                                  "--save",
+                                  "",
+                                  "--appendonly",
+                                  "no",
+                                  "--repl-diskless-sync-delay",
+                                  "0",
+                                  "--daemonize",
+                                  "no",
+                                  NULL };
     for (int i = 0; words[i]; i++)
         server_word(server, words[i]);
     for (int i = 0; extra && extra[i]; i++)
