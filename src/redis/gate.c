@@ -44,6 +44,8 @@ static uint32_t lease_ask(void *arg, uint32_t count, weir_time now, weir_time *a
         some = count;
     if (count == 0)
         some = capacity(pool, now) > pool->in_use;
+    if (count)
+        pool->fresh = 0; /* they have been offered */
     pool->in_use += count ? some : 0;
     gate->in_use += count ? some : 0;
     if (pool->in_use > pool->peak)

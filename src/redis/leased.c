@@ -74,6 +74,7 @@ static bool add_units(struct wr_leased *pool, int64_t number, int64_t count, wei
         pool->until = until;
     for (int64_t i = 0; i < count; i++)
         pool->unit[pool->units++] = number + i;
+    pool->fresh += count;
     return true;
 }
 
@@ -107,7 +108,7 @@ static void give_back(struct wr_leased *pool, int64_t count)
 /* What may go: above the share; all that is idle if somebody else goes short. Under the lock. */
 static int64_t surplus(const struct wr_leased *pool)
 {
-    int64_t idle = pool->units - pool->in_use, above = pool->units - pool->target;
+    int64_t idle = pool->units - pool->in_use - pool->fresh, above = pool->units - pool->target;
 
     if (pool->target < 0 || idle <= 0 || above <= 0)
         return 0;
@@ -286,6 +287,7 @@ static void send_renewal(struct wr_leased *pool, weir_time now)
         wr_words_number(&words, pool->waiter.number);
     pool->known = pool->units || want(pool);
     pool->peak = pool->in_use;
+    pool->fresh = 0;
     pool->renewing = true;
     pool->again = false;
     pool->renewed_at = now;
@@ -385,7 +387,7 @@ static void lapse(struct wr_leased *pool)
     struct wr_fleet_gate *gate = NULL;
     struct wr_list *at;
 
-    pool->units = 0;
+    pool->units = pool->fresh = 0;
     wr_lock(&cell->lock);
     cell->lost += (uint64_t)lost.permits;
     wr_unlock(&cell->lock);
@@ -493,7 +495,7 @@ void wr_gates_target(struct wr_fleet_cell *cell, int64_t target)
     }
     pool->target = target;
     if (!pool->asked) { /* nothing is short here: what is idle helps others */
-        give_back(pool, pool->units - pool->in_use);
+        give_back(pool, pool->units - pool->in_use - pool->fresh);
         pool->peak = pool->in_use;
     } else {
         give_back(pool, surplus(pool));
