@@ -5,7 +5,7 @@
  *     RESULT <workload> <system> <metric>=<value> ...
  *
  * Whoever prints such lines can be measured: a forked child of ours, or another program. Of every
- * metric, less is better.
+ * metric less is better, but of those with "_per_s" in their name.
  * SPDX-License-Identifier: MIT */
 #ifndef WEIR_BENCH_H
 #define WEIR_BENCH_H
@@ -46,6 +46,7 @@ struct bench_target {
     const char *workload;
     const char *metric;
     double at_most;
+    double at_least;   /* or that it should not be below */
     const char *whose; /* at_most is a factor: of this system's; NULL: it is the limit itself */
     const char *of;    /* ... median of this metric; NULL: of the same                        */
 };
@@ -67,6 +68,7 @@ void bench_w3(struct bench_out *out);
 void bench_w3b(struct bench_out *out);
 void bench_w4(struct bench_out *out);
 void bench_w5(struct bench_out *out);
+void bench_w6(struct bench_out *out); /* only with libweir-redis */
 void bench_w7(struct bench_out *out);
 void bench_w7_long(struct bench_out *out);
 void bench_w8(struct bench_out *out);

@@ -16,10 +16,11 @@ static double figure_median(const struct bench_figure *figure)
 
 static double figure_best(const struct bench_figure *figure)
 {
+    bool more = strstr(figure->metric, "_per_s") != NULL;
     double best = figure->value[0];
 
     for (size_t i = 1; i < figure->runs; i++)
-        if (figure->value[i] < best)
+        if (more ? figure->value[i] > best : figure->value[i] < best)
             best = figure->value[i];
     return best;
 }
@@ -71,17 +72,17 @@ static void factor_print(char *out, size_t size, const struct bench_target *targ
     bool ours = target->of && strcmp(target->whose, BENCH_BEST_PEER) != 0;
     const char *name = ours ? rival->metric : rival->system;
 
-    if (target->at_most == 1)
+    if (target->at_most + target->at_least == 1)
         snprintf(out, size, "  (%s)", name);
     else
-        snprintf(out, size, "  (%g x %s)", target->at_most, name);
+        snprintf(out, size, "  (%g x %s)", target->at_most + target->at_least, name);
 }
 
 /* The limit that a target sets; false if nobody measured what it compares with. */
 static bool limit_find(double *limit, const struct bench_figure **rival,
                        const struct bench_results *results, const struct bench_target *target)
 {
-    *limit = target->at_most;
+    *limit = target->at_most + target->at_least; /* one of them is set */
     *rival = target->whose ? rival_find(results, target) : NULL;
     if (*rival)
         *limit *= figure_median(*rival);
@@ -100,7 +101,7 @@ static void verdict_print(char *out, size_t size, const struct bench_results *re
     out[0] = '\0';
     for (const struct bench_target *t = bench_targets; t->workload; t++)
         if (is_for(t, figure) && limit_find(&another, &other, results, t) &&
-            (!target || another < limit)) {
+            (!target || (t->at_least ? another > limit : another < limit))) {
             target = t;
             rival = other;
             limit = another;
@@ -110,8 +111,12 @@ static void verdict_print(char *out, size_t size, const struct bench_results *re
     if (rival)
         factor_print(factor, sizeof(factor), target, rival);
     number_print(number, sizeof(number), limit);
-    snprintf(out, size, "<= %-6s  %s%s", number, figure_median(figure) <= limit ? "ok" : "MISSED",
-             factor);
+    if (target->at_least)
+        snprintf(out, size, ">= %-6s  %s%s", number,
+                 figure_median(figure) >= limit ? "ok" : "MISSED", factor);
+    else
+        snprintf(out, size, "<= %-6s  %s%s", number,
+                 figure_median(figure) <= limit ? "ok" : "MISSED", factor);
 }
 
 static void row_print(const char *const column[7])

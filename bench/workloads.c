@@ -15,6 +15,9 @@ const struct bench_workload bench_workloads[] = {
     { "w3b", "the same, but the flood blocks in the kernel", .run = bench_w3b },
     { "w4", "flows of 100,000 nodes, as a chain and in layers", .run = bench_w4 },
     { "w5", "guards that admit: enter and leave", .run = bench_w5 },
+#ifdef WEIR_HAS_REDIS
+    { "w6", "permits of a fleet, from a server on a socket", .run = bench_w6 },
+#endif
     { "w7", "commands, four at a time", .run = bench_w7 },
     { "w7_long", "100,000 commands, and streams of 1,000,000 lines", .run = bench_w7_long },
     { "w8", "a million groups", .run = bench_w8 },
@@ -81,6 +84,13 @@ const struct bench_target bench_targets[] = {
     { "w7", "us_per_job", .at_most = 1, .whose = "xargs" },
     { "w7", "us_per_job", .at_most = 1, .whose = "ninja" },
     { "w7", "us_per_job", .at_most = 1, .whose = "parallel" },
+    { "w6", "acquires_per_s_1", .at_least = 0.95, .whose = BENCH_REFERENCE,
+      .of = "evalsha_per_s_1" },
+    { "w6", "acquires_per_s_50", .at_least = 0.95, .whose = BENCH_REFERENCE,
+      .of = "evalsha_per_s_50" },
+    { "w6", "leased_per_s", .at_least = 10, .whose = BENCH_REFERENCE, .of = "evalsha_per_s_50" },
+    { "w6", "leased_work_per_s", .at_least = 0.95, .whose = BENCH_REFERENCE,
+      .of = "plain_work_per_s" },
     { "w8", "ns_per_task_1m", .at_most = 2, .whose = BENCH_WEIR, .of = "ns_per_task_1" },
     { "w8", "bytes_per_idle_group", .at_most = 256 },
     { "w8", "bytes_per_group_one_waiting", .at_most = 350 },
