@@ -175,7 +175,7 @@ void wr_reply_free(struct wr_reply *reply)
     if (!reply)
         return;
     for (size_t i = 0; i < reply->count; i++)
-        wr_reply_free(reply->items[i]); /* the parser nests no deeper than its own stack */
+        wr_reply_free(reply->items[i]); /* no deeper than WR_REPLY_DEPTH */
     wr_os_free(reply);
 }
 
@@ -224,9 +224,12 @@ static void *make_array(const redisReadTask *task, int count)
 {
     size_t items = (size_t)count;
     struct wr_reply *reply;
+    int depth = 0;
 
-    if (items > WR_REPLY_ITEMS) /* the parser then says that it has no memory */
-        return NULL;
+    for (const redisReadTask *outer = task->parent; outer; outer = outer->parent)
+        depth++; /* 1.x sets no bound of its own that would suit a recursive function */
+    if (items > WR_REPLY_ITEMS || depth >= WR_REPLY_DEPTH)
+        return NULL; /* the parser then says that it has no memory */
     reply = make(task, WR_REPLY_ARRAY, items * sizeof(reply->items[0]));
     if (!reply)
         return NULL;

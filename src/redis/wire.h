@@ -16,6 +16,7 @@ struct wr_bytes {
 enum {
     WR_BYTES_MAX = 64 << 20,   /* most bytes that wait to be written, or that one reply may have */
     WR_REPLY_ITEMS = 1 << 20,  /* most items of one array                                        */
+    WR_REPLY_DEPTH = 7,        /* most arrays inside each other, as in hiredis 0.14              */
     WR_COMMAND_WORDS = 1 << 16 /* most words of a command                                        */
 };
 
