@@ -119,8 +119,8 @@ void wr_link_complete(struct wr_link *link, struct wr_request *request, int erro
 void wr_link_flush(struct wr_link *link);
 void wr_link_poke(struct wr_link *link); /* has the writer do it */
 
-/* Reads what there is, `self` being the reader's own request, whom nobody need wake. Takes the role, and the lock off, for
- * that; with a `deadline`, waits for something to read first. 0, or why nothing was read. */
+/* Takes the role, and the lock off, and reads what there is. A thread waits for that first, until the deadline; `self` is its
+ * own request, whom nobody need wake. NULL: the body, which knows that there is something. 0, or why nothing was read. */
 int wr_link_read(struct wr_link *link, const struct wr_request *self,
                  weir_time deadline) WEIR_PARKS;
 

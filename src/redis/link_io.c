@@ -191,7 +191,7 @@ int wr_link_read(struct wr_link *link, const struct wr_request *self, weir_time 
     WR_ASSERT(!link->reading);
     link->reading = true;
     wr_unlock(&link->lock);
-    rc = deadline ? weir_fd_wait(link->conn.fd, WEIR_READ, deadline) : 1;
+    rc = self ? weir_fd_wait(link->conn.fd, WEIR_READ, deadline) : 1;
     if (rc > 0)
         broken = read_some(link, self, &why);
     wr_lock(&link->lock);

@@ -38,8 +38,12 @@ static int ask_one(struct wr_redis *redis, const struct wr_endpoint *sentinel,
          reply->items[0]->size >= sizeof(out->host)))
         rc = wr_redis_fail(WEIR_EAWAY, message, "sentinel %s knows no master '%s'", where, master);
     if (!rc) {
+        unsigned long port = strtoul(reply->items[1]->text, NULL, 10);
+        if (port < 1 || port > 65535)
+            rc = wr_redis_fail(WEIR_EPROTO, message, "sentinel %s names port '%s'", where,
+                               reply->items[1]->text);
         memcpy(out->host, reply->items[0]->text, reply->items[0]->size + 1);
-        out->port = (uint16_t)strtoul(reply->items[1]->text, NULL, 10);
+        out->port = (uint16_t)port;
     }
     wr_reply_free(reply);
     return rc;

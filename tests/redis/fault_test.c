@@ -206,6 +206,8 @@ static void test_who_gives_up_at_the_deadline_leaves_the_stream_in_step(void)
         assert_int_equal(call_fails(redis, WR_COMMAND("ECHO", "old"), deadline, &message),
                          WEIR_ETIMEDOUT);
         check_in_time(deadline);
+        assert_int_equal(call_fails(redis, WR_COMMAND("ECHO", "now"), WEIR_NOW_OR_NEVER, &message),
+                         WEIR_ETIMEDOUT);
         for (int i = 0; i < 20; i++) {
             callers[i] = (struct background){ .redis = redis,
                                               .deadline = i % 2 ? weir_in_ms(20) : patience(),
@@ -229,7 +231,7 @@ static void test_who_gives_up_at_the_deadline_leaves_the_stream_in_step(void)
         }
     }
     wr_redis_stats_get(&stats, redis);
-    assert_int_equal(stats.abandoned, 33);
+    assert_int_equal(stats.abandoned, 36);
     assert_int_equal(stats.losses, 0);
     weir_runtime_free(rt);
     wr_redis_close(redis);
