@@ -11,7 +11,6 @@
 #include "cli/opt/refuse.h"
 
 #include <ctype.h>
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -443,76 +442,7 @@ static void set_defaults(struct map_options *p)
     };
 }
 
-/* ---- what goes together -------------------------------------------------------------------------- */
-
-/* Without groups all tasks have the key "": a rule for others would be ignored in silence. */
-static int check_rules(const struct rules *rules, weir_message *message)
-{
-    for (size_t i = 0; i < rules->count; i++)
-        if (fnmatch(rules->rule[i].pattern, "", 0) != 0)
-            return refuse(message, "a rule for \"%.80s\" needs groups: set them with --group-by",
-                          rules->rule[i].pattern);
-    return 0;
-}
-
-/* Settings that have no meaning together. */
-static int check_pairs(const struct map_options *p, weir_message *message)
-{
-    const struct engine_options *opt = &p->engine;
-    bool columns = p->syntax.form == FORM_CSV || p->syntax.form == FORM_TSV;
-    const struct {
-        bool both;
-        const char *sentence;
-    } wrong[] = {
-        { opt->keep_order && opt->output == OUTPUT_LINES,
-          "use only one of --keep-order and --line-buffer" },
-        { p->no_header && !columns, "--no-header has a meaning only with --csv or --tsv" },
-        { p->feed.tagged && opt->output == OUTPUT_FILES,
-          "--tag has no meaning with --files: nothing is printed" },
-        { p->feed.lists && p->feed.input_count, "use only one of ::: and --input" },
-        { p->feed.lists && p->syntax.form != FORM_LINES,
-          "::: gives values, not rows or objects: leave out --csv, --tsv, --jsonl" },
-        { p->feed.record_end && p->syntax.form != FORM_LINES,
-          "--record-end is for plain lines: leave out --csv, --tsv, --jsonl" },
-        { p->syntax.delimiter_text && p->syntax.form != FORM_LINES,
-          "--delimiter of several bytes is for plain lines" },
-        { opt->resume && !opt->journal_path,
-          "--resume and --retry-failed need a journal: --journal FILE" },
-        { p->block && !p->pipe, "--block has a meaning only with --pipe" },
-        { p->pipe && p->feed.batch_fit, "use only one of --pipe and -X" },
-        { feed_batches(&p->feed) && p->feed.shell && !p->pipe,
-          "-n and -X do not go with --shell: write sh -c 'for x; do ...; done' sh" },
-        { opt->tty && p->jobs_given && opt->jobs > 1,
-          "--tty runs one command at a time: leave out -j" },
-        { opt->tty && (opt->output != OUTPUT_GROUPED || p->feed.to_stdin || p->feed.tagged),
-          "--tty gives commands the terminal: leave out --files, --line-buffer, --tag, --stdin, "
-          "--pipe" },
-        { opt->if_exists != EXISTS_REFUSE && !opt->results_path && !opt->files_directory,
-          "--if-exists has a meaning only with --results or --files" },
-        { opt->if_exists == EXISTS_APPEND && opt->files_directory,
-          "--if-exists append is for --results; with --files use new" },
-    };
-
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
-        if (wrong[i].both)
-            return refuse(message, "%s", wrong[i].sentence);
-    return 0;
-}
-
-static int check(const struct map_options *p, weir_message *message)
-{
-    int rc = 0;
-
-    if (!p->words[0])
-        return refuse(message, "map: which command? Write it after the options: "
-                               "weir map [OPTION]... -- COMMAND [ARGUMENT]...");
-    rc = check_pairs(p, message);
-    if (!rc)
-        rc = gate_check(&p->engine.gate, message);
-    if (!rc && !p->engine.grouped)
-        rc = check_rules(&p->engine.rules, message);
-    return rc;
-}
+/* ---- the whole ------------------------------------------------------------------------------------- */
 
 /* What options say together. */
 static void combine(struct map_options *p)
@@ -572,13 +502,15 @@ int map_options_read(struct map_options *p, char **argv, weir_message *message)
             return 0;
         }
         rc = id == OPT_WRONG ? WEIR_EINVAL : set_option(p, id, &reader);
+        if (!rc)
+            p->given[id] = true;
     }
     p->words = reader.argv;
     if (rc)
         return rc;
     cut_lists(p);
     combine(p);
-    return check(p, message);
+    return map_options_check(p, message);
 }
 
 void map_options_fini(struct map_options *p)

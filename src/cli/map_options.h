@@ -60,6 +60,7 @@ enum map_option {
     MAP_HALT,
     MAP_DRY_RUN,
     MAP_HELP,
+    MAP_OPTIONS,
 };
 
 struct map_options {
@@ -67,6 +68,7 @@ struct map_options {
     struct feed_options feed;
     struct record_syntax syntax;
     bool dry_run, help;
+    bool given[MAP_OPTIONS]; /* by enum map_option */
     bool no_header, jobs_given;
     bool pipe;
     int64_t records, block;       /* -n, --block; 0: not given */
@@ -81,5 +83,8 @@ struct map_options {
 /* Reads what follows `weir map`. WEIR_EINVAL with a sentence. To be given back in any case. */
 int map_options_read(struct map_options *out, char **argv, weir_message *message);
 void map_options_fini(struct map_options *options);
+
+/* Refuses what has no meaning together, or not on this machine; for map_options_read. */
+int map_options_check(const struct map_options *options, weir_message *message);
 
 #endif

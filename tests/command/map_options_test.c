@@ -220,6 +220,33 @@ static void test_output_modes_exclude_each_other(void)
                "weir: use only one of --keep-order and --line-buffer\nTry 'weir map --help'.\n");
 }
 
+static void test_settings_without_a_meaning_are_refused(void)
+{
+    static const struct {
+        const char *words[4], *said;
+    } refused[] = {
+        { { "--no-header" }, "--no-header has a meaning only with --csv or --tsv" },
+        { { "--tag", "--files", "d" }, "--tag has no meaning with --files: nothing is printed" },
+        { { "--stdin", "--pipe" }, "use only one of --stdin and --pipe" },
+        { { "--block", "1k" }, "--block has a meaning only with --pipe" },
+        { { "-n2", "-X" }, "use only one of -n and -X" },
+        { { "--backoff", "1s" }, "--backoff has a meaning only with --retries" },
+        { { "--backoff-max", "1s" }, "--backoff has a meaning only with --retries" },
+        { { "--cool-down", "1s" }, "--cool-down has a meaning only with --cool-code" },
+        { { "--show-retries" }, "--show-retries has a meaning only with --retries or --cool-code" },
+        { { "--if-exists", "new" }, "--if-exists has a meaning only with --results or --files" },
+        { { "--resume" }, "--resume and --retry-failed need a journal: --journal FILE" },
+    };
+
+    for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+        const char *const *w = refused[i].words;
+        char said[200];
+        snprintf(said, sizeof(said), "weir: %s\nTry 'weir map --help'.\n", refused[i].said);
+        assert_ran(MAP("", w[0], w[1] ? w[1] : "-t", w[2] ? w[2] : "-t", "--", "echo"), 255, "",
+                   said);
+    }
+}
+
 static void test_help_names_every_option(void)
 {
     static const char *const options[] = {
@@ -287,6 +314,7 @@ int main(void)
         TEST(test_options_end_at_the_command),
         TEST(test_without_a_command_it_is_asked_for),
         TEST(test_output_modes_exclude_each_other),
+        TEST(test_settings_without_a_meaning_are_refused),
         TEST(test_help_names_every_option),
         TEST(test_help_that_cannot_be_written_is_an_error),
         TEST(test_group_by_has_to_be_possible),
