@@ -21,41 +21,45 @@ double pace_read(struct pace *pace, uint64_t ended, int64_t ns)
     return pace_get(pace);
 }
 
-/* Reckoned from the last end, not from now: or the rate would seem to fall until the next one. */
-int64_t forecast_by_rate(const struct progress *progress, uint64_t left, weir_time now)
+/* A command may take longer than others did: then it is as good as done, no more. */
+double forecast_parts(const struct work *work)
 {
-    double took = (double)(progress->last_end - progress->first_start), rest;
+    double parts;
 
-    if (!progress->ended)
-        return -1;
-    rest = took / (double)progress->ended * (double)left - (double)(now - progress->last_end);
-    return rest > 0 ? (int64_t)rest : 0;
+    if (!work->ended || work->busy_ns <= 0)
+        return 0;
+    parts = (double)work->running_ns * (double)work->ended / (double)work->busy_ns;
+    return parts < (double)work->running ? parts : (double)work->running;
 }
 
-/* By how long its commands take, and how many may run at once. Those that run have a part of it behind them. */
-static int64_t by_limit(const struct own_limits *group)
+/* With the parts, since else the rate would seem to fall until the next task ends. */
+int64_t forecast_by_rate(uint64_t left, double parts, uint64_t ended, int64_t took_ns)
 {
-    double each, behind, rest;
+    double rest = (double)left - parts;
 
-    if (!group->limit || !group->ended)
+    if (!ended)
+        return -1;
+    return rest > 0 ? (int64_t)(rest * (double)took_ns / ((double)ended + parts)) : 0;
+}
+
+/* By how long its commands take, and how many may run at once. */
+static int64_t by_limit(const struct work *work)
+{
+    if (!work->limit || !work->ended)
         return 0;
-    each = (double)group->busy_ns / (double)group->ended;
-    behind = (double)group->running_ns;
-    if (behind > each * (double)group->running)
-        behind = each * (double)group->running;
-    rest = (each * (double)group->left - behind) / (double)group->limit;
-    return (int64_t)rest;
+    return (int64_t)(((double)work->left - forecast_parts(work)) * (double)work->busy_ns /
+                     (double)work->ended / (double)work->limit);
 }
 
 /* By what its pace lets start. */
-static int64_t by_pace(const struct own_limits *group)
+static int64_t by_pace(const struct work *work)
 {
-    return (int64_t)((double)group->per_start_ns * (double)(group->left - group->running));
+    return (int64_t)((double)work->per_start_ns * (double)(work->left - work->running));
 }
 
-int64_t forecast_at_least(const struct own_limits *group)
+int64_t forecast_at_least(const struct work *work)
 {
-    int64_t limit = by_limit(group), pace = by_pace(group);
+    int64_t limit = by_limit(work), pace = by_pace(work);
 
     return limit > pace ? limit : pace;
 }

@@ -21,28 +21,26 @@ struct pace {
 double pace_read(struct pace *pace, uint64_t ended, int64_t ns);
 double pace_get(const struct pace *pace);
 
-/* What has been done so far. */
-struct progress {
-    uint64_t ended;
-    weir_time first_start, last_end;
+/* A group's commands: what is left, and what those took that have ended. */
+struct work {
+    uint64_t left;        /* tasks that have not ended                  */
+    uint64_t running;     /* of these                                   */
+    int64_t running_ns;   /* for how long those have run, together      */
+    uint64_t ended;       /* attempts of commands that have ended       */
+    int64_t busy_ns;      /* how long those ran, together               */
+    int64_t limit;        /* commands at once; 0: none of its own       */
+    int64_t per_start_ns; /* its pace: time between two starts; 0: none */
 };
 
-/* How long `left` more tasks take if they end as those have that ended so far; -1: no telling. */
-int64_t forecast_by_rate(const struct progress *progress, uint64_t left, weir_time now);
+/* How many tasks those make that run, as far as they have come: two of four seconds are half a task. */
+double forecast_parts(const struct work *work);
 
-/* A group with a limit or a pace of its own. */
-struct own_limits {
-    uint64_t left;        /* tasks that have not ended                       */
-    uint64_t running;     /* of these                                        */
-    int64_t running_ns;   /* for how long those have run, together           */
-    uint64_t ended;       /* attempts of commands that have ended            */
-    int64_t busy_ns;      /* how long those ran, together                    */
-    int64_t limit;        /* commands at once; 0: none of its own            */
-    int64_t per_start_ns; /* its pace: time between two starts; 0: none      */
-};
+/* How long `left` more tasks take, of which `parts` are done, if all goes on as it went for took_ns, in which `ended`
+ * and the parts were done; -1: no telling. */
+int64_t forecast_by_rate(uint64_t left, double parts, uint64_t ended, int64_t took_ns);
 
-/* How long such a group takes at least; 0: no telling. */
-int64_t forecast_at_least(const struct own_limits *group);
+/* How long the group takes at least, because of its own limit and pace; 0: no telling. */
+int64_t forecast_at_least(const struct work *work);
 
 /* For people: whole seconds, rounded up, and never none. */
 int64_t forecast_seconds(int64_t ns);

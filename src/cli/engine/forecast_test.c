@@ -56,32 +56,40 @@ static void test_two_readings_at_once_are_one(void)
 
 static void test_the_rest_takes_as_long_as_what_was_done(void)
 {
-    struct progress p = { .ended = 40, .first_start = 5 * S, .last_end = 15 * S };
-
-    assert_int_equal(forecast_by_rate(&p, 40, 15 * S), 10 * S);
-    assert_int_equal(forecast_by_rate(&p, 4, 15 * S), 1 * S);
-    assert_int_equal(forecast_by_rate(&p, 0, 15 * S), 0);
+    assert_int_equal(forecast_by_rate(40, 0, 40, 10 * S), 10 * S);
+    assert_int_equal(forecast_by_rate(4, 0, 40, 10 * S), 1 * S);
+    assert_int_equal(forecast_by_rate(0, 0, 40, 10 * S), 0);
 }
 
 static void test_the_rest_is_not_known_before_one_has_ended(void)
 {
-    assert_int_equal(forecast_by_rate(&(struct progress){ .first_start = 1 }, 4, 15 * S), -1);
+    assert_int_equal(forecast_by_rate(4, 0, 0, 10 * S), -1);
 }
 
 /* Four at a time, ten seconds each: at 19 s one more second is left, though 4 of 8 have ended. */
-static void test_time_since_the_last_end_is_behind_us(void)
+static void test_what_runs_counts_as_far_as_it_has_come(void)
 {
-    struct progress p = { .ended = 4, .first_start = 0, .last_end = 10 * S };
+    struct work w = {
+        .left = 4, .running = 4, .running_ns = 36 * S, .ended = 4, .busy_ns = 40 * S
+    };
+    double parts = forecast_parts(&w);
 
-    assert_int_equal(forecast_by_rate(&p, 4, 19 * S), 1 * S);
-    assert_int_equal(forecast_by_rate(&p, 4, 25 * S), 0); /* they are late */
+    assert_true(parts > 3.5999 && parts < 3.6001);
+    assert_in_range(forecast_by_rate(4, parts, 4, 19 * S), S - 10, S + 10);
+    w.running_ns = 100 * S; /* they are late */
+    assert_int_equal(forecast_by_rate(4, forecast_parts(&w), 4, 40 * S), 0);
+}
+
+static void test_nothing_is_known_of_what_runs_before_one_has_ended(void)
+{
+    assert_true(forecast_parts(&(struct work){ .running = 4, .running_ns = 9 * S }) == 0);
 }
 
 /* ---- the rest of a group -------------------------------------------------------------------------- */
 
 static void test_a_group_is_no_faster_than_its_limit(void)
 {
-    struct own_limits g = { .left = 30, .ended = 10, .busy_ns = 20 * S, .limit = 2 };
+    struct work g = { .left = 30, .ended = 10, .busy_ns = 20 * S, .limit = 2 };
 
     assert_int_equal(forecast_at_least(&g), 30 * S); /* 2 s each, two at a time */
     g.running = 2;
@@ -93,7 +101,7 @@ static void test_a_group_is_no_faster_than_its_limit(void)
 
 static void test_a_group_is_no_faster_than_its_pace(void)
 {
-    struct own_limits g = { .left = 10, .running = 1, .per_start_ns = 500 * MS };
+    struct work g = { .left = 10, .running = 1, .per_start_ns = 500 * MS };
 
     assert_int_equal(forecast_at_least(&g), 4500 * MS);
     g.limit = 1;
@@ -104,9 +112,9 @@ static void test_a_group_is_no_faster_than_its_pace(void)
 
 static void test_a_group_without_limits_says_nothing(void)
 {
-    assert_int_equal(
-        forecast_at_least(&(struct own_limits){ .left = 10, .ended = 1, .busy_ns = 1 * S }), 0);
-    assert_int_equal(forecast_at_least(&(struct own_limits){ .left = 10, .limit = 1 }), 0);
+    assert_int_equal(forecast_at_least(&(struct work){ .left = 10, .ended = 1, .busy_ns = 1 * S }),
+                     0);
+    assert_int_equal(forecast_at_least(&(struct work){ .left = 10, .limit = 1 }), 0);
 }
 
 static void test_people_read_whole_seconds(void)
@@ -156,21 +164,20 @@ static void one_second(struct run *run)
 
 static int64_t forecast(const struct run *run, weir_time now)
 {
-    struct progress all = { .last_end = now };
     int64_t eta, least = 0;
-    uint64_t left = 0;
+    uint64_t left = 0, ended = 0;
 
     for (int i = 0; i < run->groups; i++) {
-        struct own_limits group = { .left = (uint64_t)run->left[i],
-                                    .ended = (uint64_t)run->ended[i],
-                                    .busy_ns = run->ended[i] * S,
-                                    .limit = run->limit };
-        int64_t at_least = forecast_at_least(&group);
+        struct work work = { .left = (uint64_t)run->left[i],
+                             .ended = (uint64_t)run->ended[i],
+                             .busy_ns = run->ended[i] * S,
+                             .limit = run->limit };
+        int64_t at_least = forecast_at_least(&work);
         least = at_least > least ? at_least : least;
-        left += group.left;
-        all.ended += group.ended;
+        left += work.left;
+        ended += work.ended;
     }
-    eta = forecast_by_rate(&all, left, now);
+    eta = forecast_by_rate(left, 0, ended, now);
     return eta > least ? eta : least;
 }
 
@@ -230,7 +237,8 @@ int main(void)
         TEST(test_two_readings_at_once_are_one),
         TEST(test_the_rest_takes_as_long_as_what_was_done),
         TEST(test_the_rest_is_not_known_before_one_has_ended),
-        TEST(test_time_since_the_last_end_is_behind_us),
+        TEST(test_what_runs_counts_as_far_as_it_has_come),
+        TEST(test_nothing_is_known_of_what_runs_before_one_has_ended),
         TEST(test_a_group_is_no_faster_than_its_limit),
         TEST(test_a_group_is_no_faster_than_its_pace),
         TEST(test_a_group_without_limits_says_nothing),

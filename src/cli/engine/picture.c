@@ -17,8 +17,9 @@ struct picture {
     weir_time now;
     size_t running, active; /* groups with commands that run; with tasks under way     */
     size_t running_rows, active_rows, idle_rows; /* rows left for these, and for others   */
-    struct progress progress; /* of all groups                                           */
-    int64_t at_least_ns;      /* what the slowest group takes by its own limits          */
+    weir_time first_start; /* of any group                                            */
+    double parts;          /* of tasks that run                                       */
+    int64_t at_least_ns;   /* what the slowest group takes by its own limits          */
     bool input_over;
     uint64_t skipped; /* done by an earlier run: they count, but took no time    */
     struct view_group group[PICTURE_ROWS_MAX];
@@ -54,19 +55,17 @@ static void read_pace(struct picture *p, struct tally *tally)
         pace_read(&tally->pace, tally->in[TASK_ENDED], p->now - since);
 }
 
-static int64_t at_least(const struct picture *p, const struct tally *tally)
+static struct work work_of(const struct picture *p, const struct tally *tally)
 {
     uint64_t running = tally->in[TASK_RUNS];
 
-    return forecast_at_least(&(struct own_limits){
-        .left = tasks_left(tally),
-        .running = running,
-        .running_ns = (int64_t)running * p->now - tally->started_sum_ns,
-        .ended = tally->attempts,
-        .busy_ns = tally->busy_ns,
-        .limit = tally->limit,
-        .per_start_ns = tally->per_start_ns,
-    });
+    return (struct work){ .left = tasks_left(tally),
+                          .running = running,
+                          .running_ns = (int64_t)running * p->now - tally->started_sum_ns,
+                          .ended = tally->attempts,
+                          .busy_ns = tally->busy_ns,
+                          .limit = tally->limit,
+                          .per_start_ns = tally->per_start_ns };
 }
 
 /* First look: totals, rates, and how many groups are active. */
@@ -74,19 +73,18 @@ static void count(struct tally *tally, void *arg)
 {
     struct picture *p = arg;
     struct view_group *total = &p->view.total;
-    struct progress *all = &p->progress;
     uint64_t ended = tally->in[TASK_ENDED];
-    int64_t least = at_least(p, tally);
+    struct work work = work_of(p, tally);
+    int64_t least = forecast_at_least(&work);
 
     read_pace(p, tally);
     p->running += tally->in[TASK_RUNS] > 0;
     p->active += is_active(tally);
     if (least > p->at_least_ns)
         p->at_least_ns = least;
-    if (tally->first_start && (!all->first_start || tally->first_start < all->first_start))
-        all->first_start = tally->first_start;
-    if (tally->last_end > all->last_end)
-        all->last_end = tally->last_end;
+    p->parts += forecast_parts(&work);
+    if (tally->first_start && (!p->first_start || tally->first_start < p->first_start))
+        p->first_start = tally->first_start;
     total->done += ended;
     total->failed += tally->failed;
     total->not_run += tally->in[TASK_NOT_RUN];
@@ -118,12 +116,10 @@ static void estimate(struct picture *p, const struct tally_sums *others)
     view->eta_ns = -1;
     if (!view->expected || over > view->expected || p->wish->last)
         return;
-    p->progress.ended = done - p->skipped;
-    if (others->ended || !p->progress.first_start)
-        p->progress.first_start = p->film->began;
-    if (!p->progress.last_end)
-        p->progress.last_end = p->now;
-    eta = forecast_by_rate(&p->progress, view->expected - over, p->now);
+    if (others->ended || !p->first_start)
+        p->first_start = p->film->began;
+    eta = forecast_by_rate(view->expected - over, p->parts, done - p->skipped,
+                           p->now - p->first_start);
     if (eta >= 0)
         view->eta_ns = forecast_seconds(eta > p->at_least_ns ? eta : p->at_least_ns);
 }
@@ -147,16 +143,17 @@ static int special_state(const struct picture *p, const struct tally *tally, cha
     return 0;
 }
 
-/* How long the group takes for what is known of it, if it goes on as it did; but not longer than the run, since it
- * gets more of -j when others have ended. -1: no telling. */
+/* How long the group takes for what is known of it, if it goes on as it did since its first start; but not longer than
+ * the run, since it gets more of -j when others have ended. -1: no telling. */
 static int64_t group_eta(const struct picture *p, const struct tally *tally)
 {
-    const struct progress progress = { tally->in[TASK_ENDED], tally->first_start, tally->last_end };
-    int64_t eta, least = at_least(p, tally);
+    struct work work = work_of(p, tally);
+    int64_t eta, least = forecast_at_least(&work);
 
     if (!is_active(tally) || p->wish->last)
         return -1;
-    eta = forecast_by_rate(&progress, tasks_left(tally), p->now);
+    eta = forecast_by_rate(work.left, forecast_parts(&work), tally->in[TASK_ENDED],
+                           p->now - tally->first_start);
     if (eta < 0)
         return -1;
     eta = forecast_seconds(eta > least ? eta : least);

@@ -149,8 +149,6 @@ static void keep_time(struct tally *tally, struct task *task, enum task_state to
         if (!tally->first_start)
             tally->first_start = now;
     }
-    if (to == TASK_ENDED)
-        tally->last_end = now;
 }
 
 void tally_moves(struct task *task, enum task_state to)

@@ -18,9 +18,8 @@ struct tally {
     int64_t limit;         /* 0: none of its own                                                  */
     int64_t per_start_ns;  /* of its pace: between two starts; 0: none                            */
     weir_time first_start; /* of a command of its; 0: none so far                              */
-    weir_time last_end;
-    uint64_t attempts;      /* that have ended                                                  */
-    int64_t busy_ns;        /* how long those took, together                                    */
+    uint64_t attempts;     /* that have ended                                                  */
+    int64_t busy_ns;       /* how long those took, together                                    */
     int64_t started_sum_ns; /* of those that run: the sum of when they started                  */
     weir_time cools_until;
     struct pace pace;    /* the loop's                                                            */
