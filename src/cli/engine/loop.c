@@ -9,6 +9,7 @@
 #include "cli/engine/results.h"
 #include "cli/engine/strays.h"
 #include "cli/engine/tally.h"
+#include "cli/engine/verdict.h"
 #include "cli/screen/say.h"
 
 #include <errno.h>
@@ -535,57 +536,6 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* As GNU parallel's: how many failed, up to 100; 101 for more; 255 if something else went wrong. What we ended
- * because others failed has not failed. */
-static int exit_status(const struct engine *engine)
-{
-    uint64_t failed =
-        atomic_load(&engine->totals.failed) + atomic_load(&engine->totals.failed_before);
-    bool incomplete = atomic_load(&engine->totals.not_run) || atomic_load(&engine->totals.halted) ||
-                      !atomic_load(&engine->totals.all_read);
-
-    if (atomic_load(&engine->wrong) || (atomic_load(&engine->interrupted) && incomplete))
-        return 255;
-    return failed > 100 ? 101 : (int)failed;
-}
-
-/* What stopping early has cost: ": 1 command was ended, 3 tasks were not run". */
-static const char *what_is_missing(char *text, size_t size, uint64_t halted, uint64_t not_run)
-{
-    int n = 0;
-
-    text[0] = 0;
-    if (halted)
-        n = snprintf(text, size, ": %llu %s ended", (unsigned long long)halted,
-                     halted == 1 ? "command was" : "commands were");
-    if (not_run)
-        snprintf(text + n, size - (size_t)n, "%s %llu %s not run", n ? "," : ":",
-                 (unsigned long long)not_run, not_run == 1 ? "task was" : "tasks were");
-    return text;
-}
-
-static void last_words(struct loop *loop)
-{
-    char text[120];
-    struct engine *engine = loop->engine;
-    uint64_t failed = atomic_load(&engine->totals.failed),
-             not_run = atomic_load(&engine->totals.not_run),
-             before = atomic_load(&engine->totals.failed_before);
-
-    if (loop->quiet_end)
-        return;
-    if (failed)
-        say("%llu of %llu failed; the first: %s", (unsigned long long)failed,
-            (unsigned long long)atomic_load(&engine->totals.ended), engine->totals.first_failure);
-    if (before)
-        say("%llu %s failed in an earlier run, and %s not run again; --retry-failed runs %s",
-            (unsigned long long)before, before == 1 ? "task" : "tasks",
-            before == 1 ? "was" : "were", before == 1 ? "it" : "them");
-    if (atomic_load(&engine->phase) != PHASE_RUNNING)
-        say("stopped early%s",
-            what_is_missing(text, sizeof(text), atomic_load(&engine->totals.halted), not_run));
-}
-
 /* Nothing runs any more: signals do again what they usually do, so that a reader of our last words who does
  * not read cannot keep us. Those that came so far were meant for the run. */
 static void release_signals(struct loop *loop)
@@ -626,6 +576,7 @@ int loop_run(struct engine *engine)
         atomic_store(&engine->wrong, true);
         say("%s: %s", engine->opt->results_path, strerror(-rc));
     }
-    last_words(&loop);
-    return exit_status(engine);
+    if (!loop.quiet_end)
+        verdict_say(engine);
+    return verdict_status(engine);
 }
