@@ -120,10 +120,10 @@ static void test_the_log_says_why_something_ran_again(void)
 static void test_the_log_is_read_without_write_access(void)
 {
     const struct ran *r = SCRIPT(
-        "a\n",
-        "mkdir -m 755 ro && weir map --journal ro/j -- true && chmod 444 ro/j && chmod 555 ro && "
-        "if [ $(id -u) = 0 ]; then exec setpriv --reuid 65534 --clear-groups weir log ro/j; "
-        "else exec weir log ro/j; fi");
+        "a\n", "chmod 755 . && mkdir -m 755 ro && weir map --journal ro/j -- true && chmod 444 "
+               "ro/j && chmod 555 ro && "
+               "if [ $(id -u) = 0 ]; then exec setpriv --reuid 65534 --clear-groups weir log ro/j; "
+               "else exec weir log ro/j; fi");
 
     if (r->status == 127 || strstr(r->err, "Permission denied"))
         skip(); /* the scratch directory is not for others */
@@ -168,6 +168,31 @@ static void test_a_damaged_journal_is_moved_aside_and_named(void)
     assert_contains(r->err, "weir: hurt is damaged: it was moved to hurt.damaged-2");
     assert_contains(r->out, "a\n");
     assert_status(LOG("hurt"), 0);
+}
+
+/* Two within a second have two names. */
+static void test_damaged_journals_are_all_kept(void)
+{
+    const struct ran *r =
+        SCRIPT(NULL, "for i in 1 2 3; do seq 50 | weir map -j2 --journal twice -- true; "
+                     "printf 'SQLite format 3\\0%0200d' $i >twice; rm -f twice-*; "
+                     "echo a | weir map --journal twice --resume -- true; rm twice; done 2>&1 | "
+                     "grep -c 'is damaged'; cat twice.damaged-*[0-9] | tr -d '\\0' | tail -c 700");
+
+    assert_contains(r->out, "3\n");
+    for (int i = 1; i <= 3; i++) {
+        char end[8];
+        snprintf(end, sizeof(end), "000%d", i);
+        assert_contains(r->out, end);
+    }
+}
+
+static void test_what_is_no_file_is_no_journal(void)
+{
+    assert_ran(SCRIPT("a\n", "mkfifo pipe; weir map --journal pipe -- echo"), 255, "",
+               "weir: --journal pipe: this is no regular file; name another\n");
+    assert_ran(LOG("pipe"), 255, "", "weir: pipe: this is no regular file\n");
+    assert_ran(LOG("/dev/null"), 255, "", "weir: /dev/null: this is no regular file\n");
 }
 
 static void test_resume_needs_a_journal(void)
@@ -333,6 +358,8 @@ int main(void)
         TEST(test_a_second_weir_is_told_which_one_uses_the_journal),
         TEST(test_a_file_of_another_kind_is_not_touched),
         TEST(test_a_damaged_journal_is_moved_aside_and_named),
+        TEST(test_damaged_journals_are_all_kept),
+        TEST(test_what_is_no_file_is_no_journal),
         TEST(test_resume_needs_a_journal),
         TEST(test_what_was_told_as_done_does_not_run_again_after_kill_9),
         TEST(test_a_full_disk_loses_nothing_that_was_told),

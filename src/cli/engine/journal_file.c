@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "cli/engine/journal_file.h"
 
+#include "cli/engine/fresh.h"
 #include "cli/engine/journal_schema.h"
 #include "cli/screen/say.h"
 
@@ -105,6 +106,13 @@ bool journal_is_remote(unsigned long type)
     return false;
 }
 
+static bool is_regular(const struct journal_file *file)
+{
+    struct stat st;
+
+    return fstat(file->lock_fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 static bool is_empty(const struct journal_file *file)
 {
     struct stat st;
@@ -200,30 +208,53 @@ static int check_or_create(struct journal_file *file, bool is_new)
                : SQLITE_MISMATCH;
 }
 
+static bool is_not_there(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) < 0;
+}
+
+/* A name that says when it was found damaged, and is not taken; NULL without memory. */
+static char *name_aside(const char *path)
+{
+    char stamp[32], *dated, *name;
+    time_t now = time(NULL);
+    struct tm tm;
+
+    strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
+    if (asprintf(&dated, "%s.damaged-%s", path, stamp) < 0)
+        return NULL;
+    name = fresh_name(dated, true, is_not_there);
+    free(dated);
+    return name;
+}
+
+static int move_one(const char *path, const char *aside, const char *ending)
+{
+    char *from = NULL, *to = NULL;
+    int rc = -1;
+
+    if (asprintf(&from, "%s%s", path, ending) >= 0 && asprintf(&to, "%s%s", aside, ending) >= 0)
+        rc = rename(from, to) < 0 && errno != ENOENT ? -1 : 0;
+    free(from);
+    free(to);
+    return rc;
+}
+
 /* What is damaged is kept under another name, with what belongs to it. */
 static int move_aside(const char *path)
 {
     static const char *const endings[] = { "", "-wal", "-shm", "-journal" };
-    char stamp[32], *from, *to;
-    time_t now = time(NULL);
-    struct tm tm;
-    int rc = 0;
+    char *aside = name_aside(path);
+    int rc = aside ? 0 : -1;
 
-    strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
-    for (size_t i = 0; i < sizeof(endings) / sizeof(*endings) && !rc; i++) {
-        if (asprintf(&from, "%s%s", path, endings[i]) < 0)
-            return -1;
-        if (asprintf(&to, "%s.damaged-%s%s", path, stamp, endings[i]) < 0) {
-            free(from);
-            return -1;
-        }
-        rc = rename(from, to) < 0 && errno != ENOENT ? -1 : 0;
-        if (!rc && i == 0)
-            say("%s is damaged: it was moved to %s, and a new journal begins: all tasks run", path,
-                to);
-        free(from);
-        free(to);
-    }
+    for (size_t i = 0; i < sizeof(endings) / sizeof(*endings) && !rc; i++)
+        rc = move_one(path, aside, endings[i]);
+    if (!rc)
+        say("%s is damaged: it was moved to %s, and a new journal begins: all tasks run", path,
+            aside);
+    free(aside);
     return rc;
 }
 
@@ -243,6 +274,8 @@ static int try_open(struct journal_file *file, const char *path)
     rc = lock_file(file, path);
     if (rc)
         return rc;
+    if (!is_regular(file))
+        return refuse_file(path, "this is no regular file; name another");
     is_new = is_empty(file);
     if (!is_new && !has_header(file))
         return refuse_file(path, "this is no journal of weir's; name another file");

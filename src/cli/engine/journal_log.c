@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <sqlite3.h>
@@ -46,10 +47,15 @@ static bool is_journal(sqlite3 *database)
 static sqlite3 *open_to_read(const char *path)
 {
     sqlite3 *database = NULL;
+    struct stat st;
     char *uri;
 
-    if (access(path, R_OK) < 0) {
+    if (access(path, R_OK) < 0 || stat(path, &st) < 0) {
         say("%s: %m", path);
+        return NULL;
+    }
+    if (!S_ISREG(st.st_mode)) { /* opening a pipe would wait for ever */
+        say("%s: this is no regular file", path);
         return NULL;
     }
     if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL) == 0 && is_journal(database))
