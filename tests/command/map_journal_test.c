@@ -181,7 +181,7 @@ static void test_damaged_journals_are_all_kept(void)
 
     assert_contains(r->out, "3\n");
     for (int i = 1; i <= 3; i++) {
-        char end[8];
+        char end[20];
         snprintf(end, sizeof(end), "000%d", i);
         assert_contains(r->out, end);
     }
