@@ -41,7 +41,6 @@ static int check_pairs(const struct map_options *p, weir_message *message)
           "--resume and --retry-failed need a journal: --journal FILE" },
         { p->block && !p->pipe, "--block has a meaning only with --pipe" },
         { p->pipe && given[MAP_STDIN], "use only one of --stdin and --pipe" },
-        { given[MAP_RECORDS] && given[MAP_FIT], "use only one of -n and -X" },
         { (given[MAP_BACKOFF] || given[MAP_BACKOFF_MAX]) && !given[MAP_RETRIES],
           "--backoff has a meaning only with --retries" },
         { given[MAP_COOL_DOWN] && !given[MAP_COOL_CODE],

@@ -229,7 +229,6 @@ static void test_settings_without_a_meaning_are_refused(void)
         { { "--tag", "--files", "d" }, "--tag has no meaning with --files: nothing is printed" },
         { { "--stdin", "--pipe" }, "use only one of --stdin and --pipe" },
         { { "--block", "1k" }, "--block has a meaning only with --pipe" },
-        { { "-n2", "-X" }, "use only one of -n and -X" },
         { { "--backoff", "1s" }, "--backoff has a meaning only with --retries" },
         { { "--backoff-max", "1s" }, "--backoff has a meaning only with --retries" },
         { { "--cool-down", "1s" }, "--cool-down has a meaning only with --cool-code" },
