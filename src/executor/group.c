@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/os.h"
 #include "executor/executor.h"
+#include "executor/group_check.h"
 #include "executor/settle.h"
 
 #include <stdlib.h>
@@ -488,6 +489,7 @@ void wr_group_changed(struct weir_group *group)
 {
     bool wake = wr_group_refresh(group);
 
+    WR_ASSERT_SLOW(wr_group_is_valid(group));
     wr_unlock(&group->lock);
     if (wake)
         wr_executor_wake(group->executor);

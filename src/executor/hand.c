@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "executor/executor.h"
+#include "executor/group_check.h"
 
 #include <string.h>
 
@@ -96,4 +97,5 @@ void wr_hand_fold(struct weir_group *group)
         wr_gates_went_on(group, task, count, hand->at[count - 1]);
     if ((group->in_ring || group->executor->hall) && wr_group_refresh(group))
         wr_executor_wake(group->executor);
+    WR_ASSERT_SLOW(wr_group_is_valid(group));
 }

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/os.h"
+#include "executor/group_check.h"
 #include "executor/settle.h"
 #include "executor/stall.h"
 #include "executor/turn.h"
@@ -83,6 +84,7 @@ static struct weir_task *take_turn(struct weir_group *group, struct wr_group_tur
         wr_watch_on_way(task, true);
     }
     wr_group_refresh(group);
+    WR_ASSERT_SLOW(wr_group_is_valid(group));
     wr_unlock(&group->lock);
     wr_room_made(ex);
     return task;

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/os.h"
+#include "executor/group_check.h"
 #include "executor/local.h"
 #include "executor/settle.h"
 #include "executor/turn.h"
@@ -209,6 +210,7 @@ static struct weir_task *finish(struct weir_task *task, int error, void *value,
         end = wr_end_of_body(task, error, value, turn->clock);
         decided = wr_task_end_locked(task, &end);
     }
+    WR_ASSERT_SLOW(wr_group_is_valid(group));
     wr_group_unlock_and_reap(group);
     if (!silent)
         wr_task_tell_end(task, &end, decided);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "base/os.h"
 #include "executor/executor.h"
+#include "executor/group_check.h"
 #include "executor/local.h"
 #include "executor/settle.h"
 #include "executor/submission.h"
@@ -94,6 +95,7 @@ int wr_submission_enter(struct weir_group *group, struct weir_task *task, struct
     if (side && (side->cost > 1 || side->level < WR_LEVEL_NORMAL))
         wr_waits_suspect(ex); /* it goes before others, or needs more than they do */
     *wake = wr_group_refresh(group);
+    WR_ASSERT_SLOW(wr_group_is_valid(group));
     return 0;
 }
 
@@ -129,6 +131,7 @@ static int enter_plain(struct weir_group *group, weir_fn *fn, void *arg, weir_ti
         wr_group_entered(group);
     if (may_be_first(group) || ex->hall)
         *wake = wr_group_refresh(group);
+    WR_ASSERT_SLOW(wr_group_is_valid(group));
     return 0;
 }
 

@@ -57,6 +57,7 @@ static struct {
     uint64_t moments;
     int asked; /* for limits */
     int computing;
+    int evicting[KEYS]; /* evictions under way that cancel what runs */
     uint32_t costs, workers;
 
     /* Bounds of what runs: see look(). */
@@ -243,6 +244,7 @@ static int body(void **value, void *arg)
         CHECK(w.generation[me->generation].running <= self->group->sums.running);
         w.flying += me->cost;
         me->inside = me->flying = true;
+        me->ending |= w.evicting[me->key] > 0; /* it came too late for expect_end */
         if (me->ending) /* it still holds its permits, but this counts what is sure */
             land(me);
         check_order(me, self->group);
@@ -664,7 +666,9 @@ static void evict(void)
     for (int i = 0; flag == WEIR_CANCEL_RUNNING && i < w.items; i++)
         if (w.item[i].key == key)
             expect_end(&w.item[i]);
+    w.evicting[key] += flag == WEIR_CANCEL_RUNNING;
     rc = weir_group_evict(w.ex, keys[key], flag);
+    w.evicting[key] -= flag == WEIR_CANCEL_RUNNING;
     CHECK(rc == 0 || w.faults);
 }
 
