@@ -93,7 +93,8 @@ typedef struct weir_node_options { /* zero in any field asks for its default; al
     void *judge_arg;
     /* `begin` is called right before the body, in the same thread; if it answers an error, the node fails with that and
      * the body does not run. `result` is called exactly once for each run, when the node has ended, whatever the
-     * outcome, and before any node after it starts. Both are called with no lock held. */
+     * outcome, and before any node after it starts. Both are called with no lock held. Neither may wait for its run, which
+     * ends after them. */
     int (*begin)(weir_step *step, void *arg);
     void (*result)(const weir_node_result *result, void *arg);
     void *callback_arg;
@@ -206,7 +207,7 @@ const char *weir_step_id(const weir_step *step);
 /* The input that the run was started with. */
 void *weir_step_input(const weir_step *step);
 
-/* The run. No reference is taken. */
+/* The run; also after it has settled, as long as the step is valid. No reference is taken. */
 weir_task *weir_step_run(const weir_step *step);
 
 /* How another node of the same run stands. WEIR_EINVAL: NULL, no size, or no such node. */

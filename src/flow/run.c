@@ -13,9 +13,21 @@
 
 /* ---- references -------------------------------------------------------------------------------------- */
 
+/* Parts keep the run's task, not only its memory: a body that runs on after the end may still ask for it. One reference is
+ * enough for all of them, since a task has few to give. Whoever adds the first part knows that the task is still there: the
+ * end was not told of. */
 void wr_run_ref(struct wr_run *run)
 {
-    wr_add(&run->references, 1, relaxed);
+    if (wr_add(&run->parts, 1, acq_rel) == 0)
+        weir_task_ref(wr_load(&run->task, acquire));
+}
+
+void wr_run_unref(struct wr_run *run)
+{
+    weir_task *task = wr_load(&run->task, acquire);
+
+    if (wr_sub(&run->parts, 1, acq_rel) == 1)
+        weir_task_unref(task);
 }
 
 static void drop_values(struct wr_run *run)
@@ -42,10 +54,8 @@ static void fini_owns(struct wr_run *run)
     }
 }
 
-void wr_run_unref(struct wr_run *run)
+static void run_free(struct wr_run *run)
 {
-    if (wr_sub(&run->references, 1, acq_rel) > 1)
-        return;
     if (run->flow->has_drops)
         drop_values(run);
     fini_owns(run);
@@ -171,7 +181,7 @@ static void run_ended(struct wr_whole *whole, weir_task *task, weir_outcome outc
 
 static void run_gone(struct wr_whole *whole)
 {
-    wr_run_unref(WR_CONTAINER(whole, struct wr_run, whole));
+    run_free(WR_CONTAINER(whole, struct wr_run, whole));
 }
 
 /* Whether a task's body is one of the run's, or of a sub-run's. */
@@ -325,7 +335,6 @@ static struct wr_run *run_new(struct weir_flow *flow, weir_group *group, const w
     wr_store(&run->plan.calm, flow->is_large && !run->odd ? WR_CALM : WR_STIRRED, relaxed);
     run->plan.stir = wr_run_stir;
     run->input = o->input;
-    wr_store(&run->references, 1, relaxed);
     wr_store(&run->left, (uint64_t)flow->count + 1, relaxed);
     wr_list_init(&run->turns);
     run->ready = (struct wr_line){ WR_NODE_NONE, WR_NODE_NONE };
@@ -390,7 +399,7 @@ int wr_run_start(weir_task **out, struct weir_flow *flow, weir_group *group,
                         WEIR_TASK(.id = o->id, .on_done = o->on_done, .on_done_arg = o->on_done_arg,
                                   .deadlines = deadlines_of(group, o)));
     if (rc) {
-        wr_run_unref(run);
+        run_free(run);
         return rc;
     }
     run->drop_input = o->drop_input; /* not before: after an error the input is the caller's */

@@ -7,7 +7,7 @@
  *
  *     left == nodes that were not told of + 1 until the run has heard of its end     told: `result` has returned
  *     left == 0: the end is published
- *     references == 1 while the run's task has one + turns + tasks of nodes + naps
+ *     parts == turns + tasks of nodes + naps + sub-runs;  parts > 0 implies that the run has a reference to its task
  *     coming == turns that were submitted and have not begun <= 1
  *
  * Note: calm runs. Two locked instructions, one for the end of a node and one for the counter of the next, are most of what a
@@ -94,7 +94,7 @@ struct wr_run {
     struct weir_flow *flow;
     struct weir_group *group;
     _Atomic(weir_task *) task;
-    _Atomic uint32_t references;
+    _Atomic uint32_t parts;
     _Atomic uint64_t left;
     _Atomic uint64_t closed; /* 0; else a word with outcome and reason: no node begins any more */
     _Atomic bool settling;   /* all nodes were told of: it is settled from inside */
@@ -139,6 +139,7 @@ static inline const weir_node_options *wr_run_options(const struct wr_run *run, 
 
 /* ---- run.c ---------------------------------------------------------------------------------------- */
 
+/* One part more, or less. */
 void wr_run_ref(struct wr_run *run);
 void wr_run_unref(struct wr_run *run);
 

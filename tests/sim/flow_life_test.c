@@ -582,6 +582,51 @@ SIM_TEST(test_a_start_that_is_refused, 5)
     weir_flow_free(wrong);
 }
 
+/* A body that runs on after its run is over, and after the last reference to it is gone. */
+static int late_looks;
+
+static int looks_late(void **value, void *arg, weir_step *step)
+{
+    weir_node_result result = WEIR_NODE_RESULT;
+
+    (void)arg;
+    *value = NULL;
+    CHECK_EQ(weir_sleep(weir_now() + 20 * MS), 0);
+    CHECK_EQ(weir_step_result(&result, step, "late"), 0);
+    CHECK_EQ(result.outcome, WEIR_TIMED_OUT);
+    weir_task_cancel(weir_step_run(step)); /* it is over, so nothing happens */
+    late_looks++;
+    return 0;
+}
+
+static void check_late_look(bool task)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 100));
+    weir_flow *flow = new_flow("late");
+    struct body body[20] = { { .until_ms = 0 } };
+    weir_task *other[20];
+
+    late_looks = 0;
+    CHECK_EQ(weir_flow_node(NULL, flow, "late", looks_late, NULL, WEIR_NODE(.task = task)), 0);
+    CHECK_EQ(weir_flow_start(NULL, flow, group_of(ex, "g"), WEIR_RUN(.deadline_ms = 10), NULL), 0);
+    CHECK_EQ(weir_sleep(weir_now() + 12 * MS), 0);
+    for (int i = 0; i < 20; i++) { /* others, in what was its record */
+        body[i].until_ms = (weir_now() - at(0)) / MS + 20;
+        other[i] = submit(ex, "g", &body[i]);
+    }
+    for (int i = 0; i < 20; i++)
+        check_done(other[i]);
+    CHECK_EQ(late_looks, 1);
+    weir_executor_free(ex);
+    weir_flow_free(flow);
+}
+
+SIM_TEST(test_a_body_may_look_at_its_run_after_the_run_is_gone, 20)
+{
+    check_late_look(false);
+    check_late_look(true);
+}
+
 /* ---- when memory is short -------------------------------------------------------------------------------- */
 
 static int results_counted;
@@ -849,6 +894,7 @@ int main(void)
         cmocka_unit_test(test_drain_waits_for_runs),
         cmocka_unit_test(test_values_and_the_input_live_to_the_last_unref),
         cmocka_unit_test(test_a_start_that_is_refused),
+        cmocka_unit_test(test_a_body_may_look_at_its_run_after_the_run_is_gone),
         cmocka_unit_test(test_every_allocation_failing_once),
         cmocka_unit_test(test_lives_by_chance),
     };
