@@ -12,47 +12,84 @@
 
 #include "base/assert.h"
 
-void wr_wait_hold(struct wr_wait *wait, struct wr_node *node, uint32_t permits)
+static void hold_node(struct wr_hold *hold)
 {
-    struct wr_hold *hold = &wait->hold[wait->holds++];
+    struct wr_node *node = *hold->node;
 
-    WR_ASSERT(wait->holds <= WR_HOLDS_MAX);
-    *hold = (struct wr_hold){ .wait = wait, .node = node, .permits = permits };
     hold->next = node->holders;
     hold->at = &node->holders;
     if (hold->next)
         hold->next->at = &hold->next;
     node->holders = hold;
-    node->stuck += permits;
+    node->stuck += hold->permits;
+}
+
+static void let_go_of_node(struct wr_hold *hold)
+{
+    *hold->at = hold->next;
+    if (hold->next)
+        hold->next->at = hold->at;
+    (*hold->node)->stuck -= hold->permits;
+}
+
+static struct wr_hold *hold_new(struct wr_wait *wait, uint32_t permits)
+{
+    struct wr_hold *hold = &wait->hold[wait->holds++];
+
+    WR_ASSERT(wait->holds <= WR_HOLDS_MAX);
+    *hold = (struct wr_hold){ .wait = wait, .permits = permits };
+    return hold;
+}
+
+void wr_wait_hold(struct wr_wait *wait, struct wr_node *node, uint32_t permits)
+{
+    struct wr_hold *hold = hold_new(wait, permits);
+
+    hold->fixed = node;
+    hold->node = &hold->fixed;
+    hold_node(hold);
+}
+
+void wr_wait_hold_at(struct wr_wait *wait, struct wr_node **node, uint32_t permits)
+{
+    struct wr_hold *hold = hold_new(wait, permits);
+
+    hold->node = node;
+    hold_node(hold);
 }
 
 void wr_wait_let_go(struct wr_wait *wait)
 {
-    for (uint32_t i = 0; i < wait->holds; i++) {
-        struct wr_hold *hold = &wait->hold[i];
-        *hold->at = hold->next;
-        if (hold->next)
-            hold->next->at = hold->at;
-        hold->node->stuck -= hold->permits;
-    }
+    for (uint32_t i = 0; i < wait->holds; i++)
+        let_go_of_node(&wait->hold[i]);
     wait->holds = 0;
 }
 
-void wr_node_move(struct wr_node *from, struct wr_node *to)
+void wr_node_put(struct wr_node **node, struct wr_node *elsewhere)
+{
+    *elsewhere = **node;
+    if (elsewhere->holders)
+        elsewhere->holders->at = &elsewhere->holders;
+    **node = (struct wr_node){ 0 };
+    *node = elsewhere;
+}
+
+void wr_node_move(struct wr_node **from, struct wr_node **to)
 {
     struct wr_hold *hold;
 
-    while ((hold = from->holders)) {
-        from->holders = hold->next;
-        hold->next = to->holders;
-        hold->at = &to->holders;
-        if (hold->next)
-            hold->next->at = &hold->next;
-        to->holders = hold;
-        hold->node = to;
+    if (!*to) {
+        *to = *from;
+        for (hold = (*to)->holders; hold; hold = hold->next)
+            hold->node = to;
+    } else {
+        while ((hold = (*from)->holders)) {
+            let_go_of_node(hold);
+            hold->node = to;
+            hold_node(hold);
+        }
     }
-    to->stuck += from->stuck;
-    from->stuck = 0;
+    *from = NULL;
 }
 
 /* ---- the component --------------------------------------------------------------------------- */
@@ -100,7 +137,7 @@ static void set_ends(struct wr_wait *wait)
 {
     wait->ends = true;
     for (uint32_t i = 0; i < wait->holds; i++)
-        wait->hold[i].node->stuck -= wait->hold[i].permits;
+        (*wait->hold[i].node)->stuck -= wait->hold[i].permits;
 }
 
 static void collect(struct wr_list *walk, struct wr_wait *wait)
@@ -187,8 +224,8 @@ static void end_walk(struct wr_list *walk)
     wr_list_each(node, walk) {
         struct wr_wait *wait = wait_at(node);
         for (uint32_t i = 0; i < wait->holds; i++) {
-            wait->hold[i].node->stuck += wait->ends ? wait->hold[i].permits : 0;
-            wait->hold[i].node->collected = 0;
+            (*wait->hold[i].node)->stuck += wait->ends ? wait->hold[i].permits : 0;
+            (*wait->hold[i].node)->collected = 0;
         }
         for (size_t i = 0; i < wait->outlooks; i++)
             for (uint32_t n = 0; n < wait->outlook[i].count; n++)
@@ -234,7 +271,7 @@ static void mark(struct wr_wait *wait, bool wanted)
 static bool is_wanted(const struct wr_wait *wait)
 {
     for (uint32_t i = 0; i < wait->holds; i++)
-        if (wait->hold[i].node->wanted && wait->hold[i].permits)
+        if ((*wait->hold[i].node)->wanted && wait->hold[i].permits)
             return true;
     return wait->wanted;
 }

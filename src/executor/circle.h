@@ -21,11 +21,11 @@
 
 struct wr_wait;
 
-/* One wait's permits of one node. */
+/* One wait's permits of one node. A node may be put elsewhere while it is held: `node` is where to find it. */
 struct wr_hold {
     struct wr_hold *next, **at; /* among the node's holders */
     struct wr_wait *wait;
-    struct wr_node *node;
+    struct wr_node **node, *fixed; /* `node` points to `fixed` if it stays where it is */
     uint32_t permits;
 };
 
@@ -97,8 +97,12 @@ static inline void wr_outlook_ask(struct wr_outlook *outlook, struct wr_node *no
 void wr_wait_hold(struct wr_wait *wait, struct wr_node *node, uint32_t permits);
 void wr_wait_let_go(struct wr_wait *wait);
 
-/* All that is held of one node is of another from now on. */
-void wr_node_move(struct wr_node *from, struct wr_node *to);
+/* The same of a node that may be put elsewhere, with all that is held of it: *node says where it is. */
+void wr_wait_hold_at(struct wr_wait *wait, struct wr_node **node, uint32_t permits);
+void wr_node_put(struct wr_node **node, struct wr_node *elsewhere);
+
+/* All that is held of one such node is of another from now on. There may be no other yet: *to is NULL. */
+void wr_node_move(struct wr_node **from, struct wr_node **to);
 
 /* Asks for all outlooks of a wait to be filled in. Asked once per wait in a walk. */
 typedef void wr_look_fn(struct wr_wait *wait);

@@ -22,7 +22,7 @@ struct subject {
     bool in, stuck;
 };
 
-static struct wr_node node[NODES];
+static struct wr_node storage[2 * NODES], *node[NODES];
 static uint64_t limit[NODES];
 static struct subject subject[WAITS];
 static uint64_t numbers;
@@ -42,7 +42,7 @@ static void look(struct wr_wait *wait)
         s->outlook.other = &s->other->wait;
     for (int i = 0; i < s->needs && !s->other; i++)
         if (s->permits[i] <= limit[s->node[i]]) /* else it waits for the limit, not for others */
-            wr_outlook_need(&s->outlook, &node[s->node[i]], s->permits[i], limit[s->node[i]], "it");
+            wr_outlook_need(&s->outlook, node[s->node[i]], s->permits[i], limit[s->node[i]], "it");
 }
 
 static void refuse(struct wr_wait *wait)
@@ -60,7 +60,7 @@ static uint64_t held_by_stuck(int n)
 
     for (int i = 0; i < WAITS; i++)
         for (uint32_t h = 0; subject[i].in && subject[i].stuck && h < subject[i].wait.holds; h++)
-            if (subject[i].wait.hold[h].node == &node[n])
+            if (*subject[i].wait.hold[h].node == node[n])
                 sum += subject[i].wait.hold[h].permits;
     return sum;
 }
@@ -100,8 +100,8 @@ static void check_rest(void)
     for (int i = 0; i < WAITS; i++)
         subject[i].stuck = subject[i].in;
     for (int n = 0; n < NODES; n++) {
-        assert_int_equal(node[n].stuck, held_by_stuck(n));
-        assert_false(node[n].collected || node[n].wanted);
+        assert_int_equal(node[n]->stuck, held_by_stuck(n));
+        assert_false(node[n]->collected || node[n]->wanted);
     }
     for (int i = 0; i < WAITS; i++)
         assert_false(subject[i].wait.collected || subject[i].wait.ends || subject[i].wait.wanted);
@@ -130,7 +130,8 @@ static void enter(struct luck *luck, struct subject *s)
         s->permits[i] = 1 + pick(luck, 2);
     }
     for (uint32_t n = pick(luck, 3); n > 0; n--)
-        wr_wait_hold(&s->wait, &node[(pick(luck, NODES / 2) * 2 + n) % NODES], 1 + pick(luck, 2));
+        wr_wait_hold_at(&s->wait, &node[(pick(luck, NODES / 2) * 2 + n) % NODES],
+                        1 + pick(luck, 2));
     model_find_stuck();
     stuck = s->stuck;
     found = wr_wait_is_stuck(&s->wait, look, refuse);
@@ -149,16 +150,44 @@ static void lower(struct luck *luck)
 
     limit[n] = limit[n] > 1 ? limit[n] - 1 : 1;
     for (int i = 0; i < NODES; i++)
-        wr_node_break_circles(&node[i], look, refuse);
+        wr_node_break_circles(node[i], look, refuse);
     model_find_stuck();
     for (int i = 0; i < WAITS; i++)
         if (subject[i].stuck && subject[i].wait.holds)
             fail_msg("a stuck wait was not found");
 }
 
+static struct wr_node *unused_storage(void)
+{
+    for (int i = 0, n;; i++) {
+        for (n = 0; n < NODES && node[n] != &storage[i]; n++)
+            ;
+        if (n == NODES)
+            return &storage[i];
+    }
+}
+
+/* `from` gives all to `to`, which is not there before if nothing is held of it. */
+static void join_nodes(struct wr_node **from, struct wr_node **to)
+{
+    if (!(*to)->holders)
+        *to = NULL;
+    wr_node_move(from, to);
+    assert_null(*from);
+    *from = unused_storage();
+    **from = (struct wr_node){ 0 };
+}
+
+static void nodes_init(void)
+{
+    memset(storage, 0, sizeof(storage));
+    for (int n = 0; n < NODES; n++)
+        node[n] = &storage[n];
+}
+
 static void one_life(struct luck *luck)
 {
-    memset(node, 0, sizeof(node));
+    nodes_init();
     memset(subject, 0, sizeof(subject));
     for (int n = 0; n < NODES; n++)
         limit[n] = 1 + pick(luck, 4);
@@ -173,7 +202,9 @@ static void one_life(struct luck *luck)
             s->in = false;
         }
         if (pick(luck, 8) == 0)
-            wr_node_move(&node[0], &node[1 + pick(luck, NODES - 1)]);
+            join_nodes(&node[0], &node[1 + pick(luck, NODES - 1)]);
+        if (pick(luck, 4) == 0)
+            wr_node_put(&node[pick(luck, NODES)], unused_storage());
         check_rest();
     }
 }
@@ -199,13 +230,13 @@ static void make_wait(int i, int holds, int needs)
     s->needs = 1;
     s->node[0] = needs;
     s->permits[0] = 1;
-    wr_wait_hold(&s->wait, &node[holds], 1);
+    wr_wait_hold(&s->wait, node[holds], 1);
 }
 
 static void test_an_event_refuses_the_youngest_of_the_circle_and_no_bystander(void **state)
 {
     (void)state;
-    memset(node, 0, sizeof(node));
+    nodes_init();
     memset(subject, 0, sizeof(subject));
     for (int n = 0; n < NODES; n++)
         limit[n] = 1;
@@ -213,9 +244,9 @@ static void test_an_event_refuses_the_youngest_of_the_circle_and_no_bystander(vo
     make_wait(1, 1, 0);
     make_wait(2, 2, 1); /* and two younger ones wait for them */
     make_wait(3, 3, 2);
-    wr_wait_hold(&subject[3].wait, &node[4], 0);
+    wr_wait_hold(&subject[3].wait, node[4], 0);
     refusals = 0;
-    wr_node_break_circles(&node[3], look, refuse);
+    wr_node_break_circles(node[3], look, refuse);
     assert_int_equal(refusals, 1);
     assert_ptr_equal(last_refused, &subject[1].wait);
     check_rest();
@@ -234,14 +265,14 @@ static bool served_for_a_moment(const struct wr_need *need)
 static void look_at_moments(struct wr_wait *wait)
 {
     if (subject_of(wait)->needs)
-        wr_outlook_ask(&subject_of(wait)->outlook, &node[0], 1, 1, "it", served_for_a_moment, NULL);
+        wr_outlook_ask(&subject_of(wait)->outlook, node[0], 1, 1, "it", served_for_a_moment, NULL);
 }
 
 /* 0 can end, and has what 1 needs. */
 static void test_what_a_need_depends_on_is_known_before_a_wait_counts_as_stuck(void **state)
 {
     (void)state;
-    memset(node, 0, sizeof(node));
+    nodes_init();
     memset(subject, 0, sizeof(subject));
     make_wait(0, 0, 1);
     make_wait(1, 1, 0);
@@ -266,14 +297,14 @@ static void test_a_wait_is_refused_only_if_a_second_walk_finds_it_stuck(void **s
 {
     (void)state;
     for (int event = 0; event < 2; event++) {
-        memset(node, 0, sizeof(node));
+        nodes_init();
         memset(subject, 0, sizeof(subject));
         limit[0] = limit[1] = 1;
         make_wait(0, 0, 1);
         make_wait(1, 1, 0);
         looks = refusals = 0;
         if (event)
-            wr_node_break_circles(&node[0], look_until_it_can_move, refuse);
+            wr_node_break_circles(node[0], look_until_it_can_move, refuse);
         else
             assert_false(wr_wait_is_stuck(&subject[1].wait, look_until_it_can_move, refuse));
         assert_true(looks > 2);

@@ -118,12 +118,34 @@ static void hold_executor(struct wr_nested_wait *nested, struct weir_executor *e
     struct wr_wait *wait = &nested->wait;
 
     for (uint32_t i = nested->executors; i < wait->holds; i++)
-        if (wait->hold[i].node == &ex->nested.node)
+        if (wait->hold[i].fixed == &ex->nested.node)
             return;
     if (wait->holds == WR_HOLDS_MAX)
         return; /* a wait for tasks of many executors: events of some go unnoticed */
     wr_wait_hold(wait, &ex->nested.node, permits);
     count_wait(ex, 1, permits);
+}
+
+/* The node of a group lies in one of the waits that hold something of it: so a group without waits pays nothing for it,
+ * and a wait needs no memory. */
+static void hold_group(struct wr_nested_wait *nested, struct weir_group *group, uint32_t permits)
+{
+    if (!group->waits)
+        group->waits = &nested->node;
+    wr_wait_hold_at(&nested->wait, &group->waits, permits);
+}
+
+/* A wait has let go: if the node of its group lies in it, that is put into another, or there is none any more. */
+static void pass_node_on(struct wr_nested_wait *nested, struct wr_node **node)
+{
+    struct wr_hold *other = nested->node.holders;
+
+    if (*node != &nested->node)
+        return;
+    if (other)
+        wr_node_put(node, &WR_CONTAINER(other->wait, struct wr_nested_wait, wait)->node);
+    else
+        *node = NULL;
 }
 
 /* All that the waiter keeps; and the executors whose events may concern it. */
@@ -133,7 +155,7 @@ static void hold_all(struct wr_nested_wait *nested)
     struct weir_executor *ex = waiter->group->executor;
     uint32_t cost = nested->keeps ? wr_task_cost(waiter) : 0;
 
-    wr_wait_hold(&nested->wait, &charged_group(waiter->group)->waits, cost);
+    hold_group(nested, charged_group(waiter->group), cost); /* first: see let_go_of_all */
     if (ex->hall && nested->keeps)
         wr_wait_hold(&nested->wait, &ex->hall->domain[waiter->group->domain].node, 1);
     if (wr_on_pool_thread() && nested->keeps)
@@ -149,12 +171,15 @@ static void hold_all(struct wr_nested_wait *nested)
 
 static void let_go_of_all(struct wr_nested_wait *nested)
 {
+    struct wr_node **of_group = nested->wait.hold[0].node;
+
     for (uint32_t i = nested->executors; i < nested->wait.holds; i++) {
         const struct wr_hold *hold = &nested->wait.hold[i];
-        count_wait(executor_at(hold->node), -1, -(int64_t)hold->permits);
+        count_wait(executor_at(hold->fixed), -1, -(int64_t)hold->permits);
     }
     count_in_domain(nested->waiter->group, -1);
     wr_wait_let_go(&nested->wait);
+    pass_node_on(nested, of_group);
     nested->parker->wait = NULL;
 }
 
@@ -280,7 +305,8 @@ void wr_waits_lock(void)
 
 void wr_waits_carry_over(struct weir_group *group, struct weir_group *heir)
 {
-    wr_node_move(&group->waits, &heir->waits);
+    if (group->waits)
+        wr_node_move(&group->waits, &heir->waits);
 }
 
 void wr_waits_unlock(void)

@@ -29,6 +29,7 @@ struct wr_nested_waits {
 /* One wait; lives on the waiter's stack. It is for any one of `count` tasks, or for room in a group. */
 struct wr_nested_wait {
     struct wr_wait wait;
+    struct wr_node node;      /* of the waiter's group, if its `waits` points here              */
     struct weir_task *waiter; /* the outermost of the stack, whose permits are kept            */
     bool keeps;               /* it has some: no caller runs it                                */
     const struct wr_frame *frame; /* where guests stand that wait along with it, if there are any */

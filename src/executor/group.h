@@ -72,9 +72,10 @@ struct weir_group {
     uint32_t failed, cancelled, peak, generation;
     uint32_t idle_since; /* when its last task left, in ms; 0: it has some          */
     uint32_t hash;
-    struct wr_node waits; /* of its tasks, and those of generations that it is charged for; under
-                             the lock of all waits, see deadlock.h                              */
-    struct weir_task *pending_first; /* tasks that are PENDING or ASIDE, newest first. If its lowest bit is
+    struct wr_node *waits; /* of its tasks, and those of generations that it is charged for;
+                                        NULL: none waits; see deadlock.h                        */
+    struct weir_task
+        *pending_first; /* tasks that are PENDING or ASIDE, newest first. If its lowest bit is
                                         set there are none, and it is the hand that is out        */
     struct weir_group *table_next;
     char key[];

@@ -112,8 +112,8 @@ static void look_at_path(struct wr_outlook *outlook, struct weir_group *group, u
         return; /* what waits there is being refused */
     if (limit < cost || wr_load(&ex->root.inflight_max, relaxed) < cost)
         return; /* a limit was lowered: that is no circle, it waits until the limit is raised */
-    if (limit != WR_INF && group->waits.holders)
-        wr_outlook_need(outlook, &group->waits, cost, limit, "a permit");
+    if (limit != WR_INF && group->waits)
+        wr_outlook_need(outlook, group->waits, cost, limit, "a permit");
     limit = wr_load(&ex->root.inflight_max, relaxed);
     if (limit != WR_INF)
         wr_outlook_need(outlook, node, cost, limit, "a permit");
@@ -148,7 +148,7 @@ static bool keeps_in_vain(struct weir_group *group)
         return false;
     look_at_first(&outlook, group);
     for (uint32_t i = 0; i < outlook.count; i++)
-        if (outlook.need[i].node != &group->waits && outlook.need[i].served != slot_may_come &&
+        if (outlook.need[i].node != group->waits && outlook.need[i].served != slot_may_come &&
             !wr_need_is_served(&outlook.need[i]))
             return true;
     return false;
