@@ -37,7 +37,7 @@ static int make_room(struct wr_link *link, uint32_t places)
     larger = wr_os_alloc(room * sizeof(*larger));
     if (!larger)
         return WEIR_ENOMEM;
-    for (uint64_t i = link->head; i < link->tail; i++)
+    for (uint64_t i = link->head; link->ring_room && i < link->tail; i++)
         larger[i % room] = link->ring[i % link->ring_room];
     wr_os_free(link->ring);
     link->ring = larger;

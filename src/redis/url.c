@@ -238,7 +238,7 @@ static int read_path(struct wr_redis_config *config, struct part rest, weir_mess
         return wr_redis_fail(WEIR_EINVAL, message,
                              "the URL's path begins with /: unix:///run/redis.sock");
     rc = decode(&text, path, "path", message);
-    if (rc)
+    if (rc || !text)
         return rc;
     if (strlen(text) >= 108) { /* sun_path */
         wr_os_free(text);

@@ -60,11 +60,11 @@ void wr_script_init(struct wr_script *script, const char *text)
     unsigned size = 0;
 
     script->text = text;
-    /* Should OpenSSL refuse (a policy may forbid it), an empty hash makes the server ask for the text. */
+    /* Should OpenSSL refuse (a policy may forbid it), there is no hash, and the text is sent each time. */
     if (!EVP_Digest(text, strlen(text), hash, &size, EVP_sha1(), NULL))
         size = 0;
     script->sha[0] = '\0';
-    for (unsigned i = 0; i < size && i < 20; i++)
+    for (size_t i = 0; i < size && i < 20; i++)
         snprintf(script->sha + i * 2, 3, "%02x", hash[i]);
 }
 
