@@ -7,6 +7,7 @@
 #include "redis/config.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -212,8 +213,6 @@ weir_time weir_permit_until(const weir_permit *permit)
 /* ---- in words ------------------------------------------------------------------------------------ */
 
 static void say(weir_message *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#include <stdarg.h>
 
 static void say(weir_message *out, const char *format, ...)
 {
