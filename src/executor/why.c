@@ -37,6 +37,7 @@ static void why_gated(weir_why *why, struct weir_group *group)
         return;
     why->node = "gate";
     why->key = name;
+    memcpy(why->holders, state.holders, sizeof(why->holders));
 }
 
 /* Under the lock. */
@@ -129,6 +130,9 @@ int weir_why_text(char *text, size_t size, const weir_why *why)
                       " (%s%s%s%s: %lld of %lld in use)", why->node, named ? " \"" : "",
                       named ? why->key : "", named ? "\"" : "", (long long)why->held,
                       (long long)why->limit);
+    if (why->holders[0])
+        n += snprintf(n < (int)size ? text + n : NULL, n < (int)size ? size - (size_t)n : 0,
+                      ", held by %s", why->holders);
     if (why->ahead)
         n += snprintf(n < (int)size ? text + n : NULL, n < (int)size ? size - (size_t)n : 0,
                       ", %llu before it", (unsigned long long)why->ahead);

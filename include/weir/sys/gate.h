@@ -27,6 +27,7 @@ typedef struct weir_gate_state {
     weir_reason reason;  /* why it is closed; WEIR_REASON_GATED if nothing else fits       */
     int64_t limit, held; /* as in weir_why; limit 0: there are no figures                  */
     weir_time earliest;  /* when it opens by itself; 0: not known                          */
+    char holders[WEIR_HOLDERS_MAX]; /* as in weir_why                                      */
 } weir_gate_state;
 
 /* `arg` is the gate's own. All but `ask` may be NULL. */
