@@ -321,8 +321,11 @@ struct weir_gate;
 
 /* Puts the guard before the group's tasks: they start only as it allows, and wait in the queue meanwhile, without a stack or
  * a thread. Outcomes are recorded by themselves: the task's error counts as the call's, a cancelled task is ignored. `judge`,
- * drain_on and on_event are not called for tasks of groups. A guard may stand before several groups, and be used by others
- * besides; callers that wait in its line go first, groups share what is left by their turns. weir_task_why names the guard.
+ * drain_on, open_for and on_event are called for tasks, too: in order, with no lock held, on a thread of weir's own, so soon
+ * after; with NULL as result. While a breaker's judge has not decided about a task of the group, no other one of it
+ * starts. They may remove the gate, but not free the executor. A guard may stand before several groups, and be used by others
+ * besides; callers that wait in its line go first, groups share what is left by their turns. weir_task_why names the guard, its figures
+ * and those who hold it.
  * `out` (may be NULL) gets what weir_gate_remove of weir/sys/gate.h takes away again; else it stays as long as the
  * group, which keeps a reference to the guard.
  * WEIR_EINVAL: NULL, unknown flags, or a budget. Others as weir_group_gate_add. */
@@ -474,7 +477,8 @@ typedef struct weir_host_options { /* zero in any field asks for its default */
 
 /* A store that all processes of this user on this machine share, without any server. A process that ends, in whatever
  * way, gives its permits back. What rates, windows and breakers have counted outlives processes until it is whole again,
- * but no reboot. At most 64 processes and 1024 waiters per guard. After fork(2) the child opens a store of its own.
+ * but no reboot. At most 1024 processes (WEIR_EAGAIN beyond) and
+ * 4096 waiters (beyond, callers are refused) per guard. After fork(2) the child opens a store of its own.
  * WEIR_EINVAL, WEIR_EVERSION: bad options, or the directory is not private. -errno of the file system; `message` (may be NULL) says what
  * is wrong; -ENOSYS in the simulator, which has one process. */
 int weir_store_host(weir_store **out, const weir_host_options *opt, weir_message *message);

@@ -4,25 +4,15 @@
  * with a place that has the gate opened when it is told. It keeps no turn there: the executor looks at the gate then, and that
  * look leaves the line and tells the next, so that a group that has no task any more keeps nobody waiting.
  * SPDX-License-Identifier: MIT */
+#include "guard/group.h"
+#include "base/lock.h"
 #include "base/os.h"
-#include "guard/guard.h"
 #include "guard/math.h"
+#include "guard/quick.h"
 #include "guard/remote.h"
 
-#include <weir/sys/gate.h>
-
-/* Under the group's lock; `place` also under the cell's.
- *     granted permits of the latest ask are not started yet; they were taken as permit, since, `granted + started`  */
-struct wr_group_guard {
-    weir_place place; /* first */
-    weir_gate *gate;
-    struct weir_guard *guard;
-    weir_gate_calls calls;
-    bool in_line, watches;
-    int flags;
-    weir_permit permit; /* what the latest ask took, as a permit remembers it                     */
-    int64_t taken;      /* so many with it                                                        */
-};
+#include <stdio.h>
+#include <weir/group.h>
 
 static void told(weir_place *place)
 {
@@ -97,51 +87,67 @@ static void part(struct wr_group_guard *g)
 }
 
 /* Under the lock. */
-static uint32_t ask_locked(struct wr_group_guard *g, uint32_t count, weir_time now,
+static uint32_t ask_locked(struct wr_group_guard *g, struct wr_call *call, uint32_t count,
                            weir_time *again)
 {
     struct weir_guard *guard = g->guard;
-    struct wr_call call = { .guard = guard, .permit = &g->permit, .n = 1, .now = now };
     uint32_t some;
 
     if (guard->kind == &wr_kind_breaker)
-        wr_guard_refresh(&call);
+        wr_guard_refresh(call);
     *again = WEIR_FOREVER;
     if (guard->kind == &wr_kind_rate ||
         guard->ops->is_first(guard->cell, g->in_line ? &g->place : NULL))
-        *again = guard->kind->when(wr_guard_read(guard), &call);
-    if (*again > now) {
+        *again = guard->kind->when(wr_guard_read(guard), call);
+    if (*again > call->now) {
         join(g);
         return 0;
     }
     part(g);
-    some = count ? take_some(g, &call, count) : 1;
+    some = count ? take_some(g, call, count) : 1;
     guard->ops->tell(guard->cell); /* the next may find something, too */
     return some;
+}
+
+/* What time has made of a breaker, while somebody looked at it. */
+static void note_news(struct wr_group_guard *g, const struct wr_call *call)
+{
+    if (g->tells && call->news.breaker.count)
+        wr_group_note(
+            g, &(struct wr_note){ .type = WR_NOTE_NEWS, .now = call->now, .news = call->news });
+}
+
+static void hold(struct wr_group_guard *g, int64_t more)
+{
+    if (g->guard->kind->holds)
+        wr_add(&g->held, more, relaxed);
 }
 
 static uint32_t guard_ask(void *arg, uint32_t count, weir_time now, weir_time *again)
 {
     struct wr_group_guard *g = arg;
     struct weir_guard *guard = g->guard;
+    struct wr_call call = { .guard = guard, .permit = &g->permit, .n = 1, .now = now };
     uint32_t some = 0;
 
-    if (guard->fast && !g->in_line) {
+    *again = WEIR_FOREVER;
+    if (wr_load(&g->unjudged, acquire))
+        return 0; /* the gate is opened once they are judged */
+    if (guard->fast && !g->in_line)
         some = count ? (uint32_t)wr_fast_enter_some(guard, count) : wr_fast_has_some(guard);
-        if (some)
-            return some;
-    }
     /* Twice if it has to depend on others from now on: who was told before they were watched looks once more. */
     for (int i = 0; i < 2 && !some; i++) {
         if (wr_guard_lock(guard))
             return 0;
-        some = ask_locked(g, count, now, again);
+        some = ask_locked(g, &call, count, again);
         wr_guard_unlock(guard);
         if (some || g->watches || !guard->ops->watch || !g->in_line)
             break;
         guard->ops->watch(guard->cell);
         g->watches = true;
     }
+    note_news(g, &call);
+    hold(g, count ? some : 0);
     return some;
 }
 
@@ -152,6 +158,7 @@ static void guard_take_back(void *arg, uint32_t count, weir_time now)
     struct wr_call call = { .guard = guard, .permit = &g->permit, .n = count, .now = now };
     weir_permit last = g->permit;
 
+    hold(g, -(int64_t)count);
     if (guard->fast) { /* they count as calls that left */
         if (wr_sub(guard->fast, count, release) & WEIR_WORD_SLOW)
             wr_guard_tell_first(guard);
@@ -179,9 +186,12 @@ static void guard_take_back(void *arg, uint32_t count, weir_time now)
 static uint64_t guard_started(void *arg, weir_task *task, weir_time now)
 {
     struct wr_group_guard *g = arg;
+    bool breaker = g->guard->kind == &wr_kind_breaker;
 
-    (void)task, (void)now;
-    return g->guard->kind == &wr_kind_breaker ? g->permit.token : 0;
+    (void)task;
+    if (g->tells && g->guard->on_event && !breaker)
+        wr_group_note(g, &(struct wr_note){ .type = WR_NOTE_STARTED, .now = now });
+    return breaker ? g->permit.token : 0;
 }
 
 /* They went in and out while the first one's permit was kept for them. Only for guards with a word of permits. */
@@ -193,27 +203,16 @@ static void guard_went_on(void *arg, uint64_t word, uint32_t count, weir_time no
     wr_add(g->guard->fast, count * WEIR_WORD_ENTERED, relaxed);
 }
 
-static bool is_failure(const struct weir_guard *guard, int error)
+/* The user is to say what the end means. False: it cannot be asked. */
+static bool ask_user(struct wr_group_guard *g, const struct wr_note *end)
 {
-    for (int i = 0; i < guard->ignored_count; i++)
-        if (guard->ignored[i] == error)
-            return false;
-    for (int i = 0; i < guard->failure_count; i++)
-        if (guard->failures[i] == error)
-            return true;
-    return guard->failure_count == 0;
-}
-
-static void count_end(struct weir_guard *guard, const struct wr_call *call)
-{
-    struct wr_counts *c = &guard->counts;
-
-    if (!guard->fast)
-        wr_guard_count(&c->left);
-    if (guard->kind == &wr_kind_breaker)
-        wr_guard_count(&c->entered);
-    if (guard->kind->timed)
-        wr_guard_count(!call->counted ? &c->ignored : call->failed ? &c->failed : &c->succeeded);
+    if (!g->tells || !g->guard->judge || !g->guard->kind->timed || end->error == WEIR_ECANCELED)
+        return false;
+    wr_add(&g->unjudged, 1, relaxed);
+    if (wr_group_note(g, end))
+        return true;
+    wr_sub(&g->unjudged, 1, relaxed);
+    return false;
 }
 
 static void guard_ended(void *arg, uint64_t word, int error, int64_t ran_ns, weir_time now)
@@ -222,22 +221,31 @@ static void guard_ended(void *arg, uint64_t word, int error, int64_t ran_ns, wei
     struct weir_guard *guard = g->guard;
     weir_permit permit = { .token = word };
     struct wr_call call = { .guard = guard, .permit = &permit, .n = 1, .now = now, .ns = ran_ns };
+    struct wr_note end = {
+        .type = WR_NOTE_ENDED, .error = error, .word = word, .ns = ran_ns, .now = now
+    };
 
+    hold(g, -1);
     if (guard->fast) {
         if (wr_sub(guard->fast, 1, release) & WEIR_WORD_SLOW)
             wr_guard_tell_first(guard);
         return;
     }
-    call.failed = error < 0 && is_failure(guard, error);
-    call.counted = error != WEIR_ECANCELED &&
-                   (call.failed || error >= 0 || guard->other_errors == WEIR_SUCCESS);
+    if (error == 0 && guard->kind == &wr_kind_breaker && guard->quick &&
+        wr_quick_ended(guard, word, ran_ns, now))
+        return;
+    if (ask_user(g, &end))
+        return;
+    end.judged = true;
+    end.verdict = error == WEIR_ECANCELED ? WEIR_IGNORE : wr_guard_verdict(guard, error);
     if (wr_guard_lock(guard))
         return;
-    if (guard->kind->end)
-        guard->kind->end(guard->kind->fast ? NULL : wr_guard_write(guard), &call);
-    count_end(guard, &call);
+    end.silent = wr_guard_end(&call, end.verdict);
     guard->ops->tell(guard->cell);
     wr_guard_unlock(guard);
+    end.news = call.news;
+    if (g->tells)
+        wr_group_note(g, &end);
 }
 
 /* ---- what it says -------------------------------------------------------------------------------- */
@@ -246,17 +254,26 @@ static weir_reason guard_accept(void *arg, uint32_t cost, weir_time now)
 {
     struct wr_group_guard *g = arg;
     struct wr_call call = { .guard = g->guard, .n = 1, .now = now };
-    const struct wr_breaker *b;
-    bool open;
+    struct wr_note refused = { .type = WR_NOTE_REFUSED, .error = WEIR_EBROKEN, .now = now };
+    struct wr_breaker *b;
+    bool open, silent;
 
     (void)cost;
-    if (!(g->flags & WEIR_REJECT_WHEN_OPEN) || g->guard->kind != &wr_kind_breaker ||
-        wr_guard_lock(g->guard))
+    if (g->guard->kind != &wr_kind_breaker || wr_guard_lock(g->guard))
         return WEIR_REASON_NONE;
     wr_guard_refresh(&call);
-    b = wr_state_breaker(wr_guard_read(g->guard));
-    open = b->state == WEIR_FORCED_OPEN || (b->state == WEIR_OPEN && now <= b->until);
+    b = wr_state_breaker(wr_guard_write(g->guard));
+    silent = b->state == WEIR_FORCED_OPEN;
+    open = silent || (b->state == WEIR_OPEN && now <= b->until);
+    refused.ns = silent ? 0 : b->until - now + 1;
+    if (open) {
+        b->not_permitted++;
+        wr_guard_count(&g->guard->counts.refused);
+    }
     wr_guard_unlock(g->guard);
+    note_news(g, &call);
+    if (open && !silent && g->tells)
+        wr_group_note(g, &refused);
     return open ? WEIR_REASON_BREAKER_OPEN : WEIR_REASON_NONE;
 }
 
@@ -276,6 +293,7 @@ static void guard_describe(void *arg, weir_gate_state *out, weir_time now)
     kind->stats(&s, wr_guard_write(g->guard), now);
     when = kind->when(wr_guard_read(g->guard), &call);
     wr_guard_unlock(g->guard);
+    wr_guard_holders(out->holders, sizeof(out->holders), g->guard);
     out->limit = kind == &wr_kind_breaker ? 0 : s.limit;
     out->held = kind->holds ? s.used : s.limit - s.available;
     out->earliest = when == WEIR_FOREVER ? 0 : when;
@@ -287,6 +305,49 @@ static bool guard_at_rest(void *arg, weir_time now)
     return false; /* a group that is made anew would have no guard */
 }
 
+/* ---- who holds ------------------------------------------------------------------------------------ */
+
+static struct wr_lock groups_lock; /* of guard->groups; no other is taken with it */
+
+void wr_group_holders(char *text, size_t size, struct weir_guard *guard, int64_t used)
+{
+    size_t at = 0;
+
+    wr_lock(&groups_lock);
+    for (struct wr_group_guard *g = guard->groups; g && at < size; g = g->next) {
+        int64_t held = wr_load(&g->held, relaxed);
+        if (held <= 0)
+            continue;
+        at += (size_t)snprintf(text + at, size - at, "%sgroup \"%.60s\" (%lld)", at ? ", " : "",
+                               g->key, (long long)held);
+        used -= held;
+    }
+    wr_unlock(&groups_lock);
+    if (used > 0 && at < size)
+        snprintf(text + at, size - at, "%scallers (%lld)", at ? ", " : "", (long long)used);
+}
+
+static void enlist(struct wr_group_guard *g)
+{
+    wr_lock(&groups_lock);
+    g->next = g->guard->groups;
+    g->guard->groups = g;
+    wr_unlock(&groups_lock);
+}
+
+static void delist(struct wr_group_guard *g)
+{
+    struct wr_group_guard **at = &g->guard->groups;
+
+    wr_lock(&groups_lock);
+    while (*at != g)
+        at = &(*at)->next;
+    *at = g->next;
+    wr_unlock(&groups_lock);
+}
+
+/* ---- life ---------------------------------------------------------------------------------------- */
+
 static void guard_drop(void *arg)
 {
     struct wr_group_guard *g = arg;
@@ -296,8 +357,16 @@ static void guard_drop(void *arg)
         g->guard->ops->tell(g->guard->cell);
         wr_guard_unlock(g->guard);
     }
+    delist(g);
+    wr_group_tell_fini(g);
     weir_guard_unref(g->guard);
     wr_os_free(g);
+}
+
+/* Rates and frequencies need to hear of tasks only if their user does: what was spent is spent. */
+static bool needs_ends(const struct wr_group_guard *g)
+{
+    return g->tells || g->guard->kind->end;
 }
 
 int weir_group_guard_add(weir_gate **out, weir_group *group, weir_guard *guard, int flags)
@@ -314,24 +383,30 @@ int weir_group_guard_add(weir_gate **out, weir_group *group, weir_guard *guard, 
         return WEIR_ENOMEM;
     g->place.told = told;
     g->guard = weir_guard_ref(guard);
+    g->key = weir_group_key(group);
     g->flags = flags;
+    rc = wr_group_tell_init(g);
+    if (rc) {
+        weir_guard_unref(guard);
+        wr_os_free(g);
+        return rc;
+    }
     g->calls = (weir_gate_calls){ .size = sizeof(g->calls),
                                   .name = guard->name,
                                   .accept = flags & WEIR_REJECT_WHEN_OPEN ? guard_accept : NULL,
                                   .ask = guard_ask,
                                   .take_back = guard_take_back,
-                                  .started = guard_started,
-                                  .ended = guard_ended,
+                                  .started = needs_ends(g) ? guard_started : NULL,
+                                  .ended = needs_ends(g) ? guard_ended : NULL,
                                   .describe = guard_describe,
                                   .at_rest = guard_at_rest,
                                   .drop = guard_drop,
                                   .went_on = guard->fast ? guard_went_on : NULL };
+    enlist(g);
     rc = weir_group_gate_add(&g->gate, group, &g->calls, g);
-    if (rc) {
-        weir_guard_unref(guard);
-        wr_os_free(g);
-    } else if (out) {
+    if (rc)
+        guard_drop(g);
+    else if (out)
         *out = g->gate;
-    }
     return rc;
 }

@@ -119,6 +119,7 @@ struct weir_guard {
     _Atomic int64_t sleeping; /* rate: callers that wait for what they have reserved              */
     struct wr_counts counts;
 
+    struct wr_group_guard *groups; /* the first one it stands before; under a lock of group.c     */
     struct weir_guard *next; /* in its bucket                                                    */
     weir_store *store;
     uint64_t hash;
@@ -160,6 +161,20 @@ void wr_guard_refresh(struct wr_call *call);
 void wr_guard_count(_Atomic uint64_t *count);
 void wr_guard_tell(struct weir_guard *guard, const weir_guard_event *event);
 void wr_guard_tell_news(struct weir_guard *guard, const struct wr_news *news, weir_time now);
+
+/* What a call that ended so counts as, without asking the user, and with. */
+weir_call_result wr_guard_verdict(const struct weir_guard *guard, int error);
+weir_call_result wr_guard_judge(struct weir_guard *guard, int error, const void *result);
+
+/* Under the lock: the call is over. True: nothing is told of it. What is told without the lock later. */
+bool wr_guard_end(struct wr_call *call, weir_call_result verdict);
+void wr_guard_tell_end(struct wr_call *call, weir_call_result verdict, int error, bool silent);
+
+/* Who holds its permits: "group \"a\" (2), callers (1)"; empty if that is not known. */
+void wr_guard_holders(char *text, size_t size, struct weir_guard *guard);
+
+/* Groups that it stands before, to say what they hold: group.c. */
+void wr_group_holders(char *text, size_t size, struct weir_guard *guard, int64_t used);
 
 /* Checks that are the same for all calls that enter. */
 int wr_permit_check(const weir_permit *permit, const struct weir_guard *guard, int64_t n);

@@ -61,12 +61,16 @@ static bool is_listed(const int *list, int count, int error)
     return false;
 }
 
-static weir_call_result verdict_of(struct weir_guard *guard, int error, const void *result)
+weir_call_result wr_guard_judge(struct weir_guard *guard, int error, const void *result)
 {
     weir_call_result verdict = guard->judge ? guard->judge(error, result, guard->judge_arg) : 0;
 
-    if (verdict >= WEIR_SUCCESS && verdict <= WEIR_IGNORE)
-        return verdict;
+    return verdict >= WEIR_SUCCESS && verdict <= WEIR_IGNORE ? verdict
+                                                             : wr_guard_verdict(guard, error);
+}
+
+weir_call_result wr_guard_verdict(const struct weir_guard *guard, int error)
+{
     if (error >= 0)
         return WEIR_SUCCESS;
     if (is_listed(guard->ignored, guard->ignored_count, error))
@@ -96,7 +100,7 @@ static void count_end(struct weir_guard *guard, const struct wr_call *call,
                                              : &c->ignored);
 }
 
-static void tell_end(struct wr_call *call, weir_call_result verdict, int error, bool silent)
+void wr_guard_tell_end(struct wr_call *call, weir_call_result verdict, int error, bool silent)
 {
     struct weir_guard *guard = call->guard;
     weir_guard_event event = { .type = WEIR_EVENT_LEFT, .at = call->now, .permits = call->n };
@@ -124,14 +128,11 @@ static void note_opening(struct wr_call *call)
     call->news.epoch = b->epoch;
 }
 
-static int leave_locked(struct wr_call *call, weir_call_result verdict, int error)
+bool wr_guard_end(struct wr_call *call, weir_call_result verdict)
 {
     struct weir_guard *guard = call->guard;
     bool silent = false;
-    int rc = wr_guard_lock(guard);
 
-    if (rc)
-        return rc;
     call->failed = verdict == WEIR_FAILURE;
     call->counted = verdict != WEIR_IGNORE;
     if (guard->kind->end)
@@ -144,8 +145,20 @@ static int leave_locked(struct wr_call *call, weir_call_result verdict, int erro
     count_end(guard, call, verdict);
     if (guard->ops->waiting(guard->cell))
         guard->ops->tell(guard->cell);
+    return silent;
+}
+
+static int leave_locked(struct wr_call *call, weir_call_result verdict, int error)
+{
+    struct weir_guard *guard = call->guard;
+    bool silent;
+    int rc = wr_guard_lock(guard);
+
+    if (rc)
+        return rc;
+    silent = wr_guard_end(call, verdict);
     wr_guard_unlock(guard);
-    tell_end(call, verdict, error, silent);
+    wr_guard_tell_end(call, verdict, error, silent);
     wr_guard_tell_news(guard, &call->news, call->now);
     return 0;
 }
@@ -202,7 +215,7 @@ static __attribute__((noinline)) int leave_slow(weir_permit *permit, int error, 
         call.now = wr_os_now();
     if (guard->kind->timed) {
         call.ns = call.now - permit->since;
-        verdict = verdict_of(guard, error, result);
+        verdict = wr_guard_judge(guard, error, result);
     }
     return leave_locked(&call, verdict, error);
 }

@@ -96,13 +96,32 @@ static void say_span(weir_message *out, int64_t ns)
         say(out, "%" PRId64 " us", ns / 1000);
 }
 
+void wr_guard_holders(char *text, size_t size, struct weir_guard *guard)
+{
+    size_t at = 0;
+    int64_t pid, permits, ours = 0;
+
+    text[0] = '\0';
+    if (!guard->kind->holds || guard->remote || wr_guard_lock(guard))
+        return;
+    for (size_t i = 0; at < size && guard->ops->holder(guard->cell, i, &pid, &permits); i++)
+        if (pid)
+            at += (size_t)snprintf(text + at, size - at, "%sprocess %" PRId64 " (%" PRId64 ")",
+                                   i ? ", " : "", pid, permits);
+        else
+            ours = permits;
+    wr_guard_unlock(guard);
+    if (ours)
+        wr_group_holders(text, size, guard, ours);
+}
+
 static void say_holders(weir_message *out, struct weir_guard *guard)
 {
-    int64_t pid, permits;
+    char text[sizeof(out->text)];
 
-    for (size_t i = 0; i < 8 && guard->ops->holder(guard->cell, i, &pid, &permits); i++)
-        if (pid)
-            say(out, "%s process %" PRId64 " (%" PRId64 ")", i ? "," : ", held by", pid, permits);
+    wr_guard_holders(text, sizeof(text), guard);
+    if (*text && strncmp(text, "callers", 7) != 0) /* that goes without saying */
+        say(out, ", held by %s", text);
 }
 
 static void say_breaker(weir_message *out, const weir_guard_stats *s)
@@ -130,10 +149,7 @@ static void say_kind(weir_message *out, const weir_guard_stats *s, struct weir_g
         break;
     default:
         say(out, "%" PRId64 " of %" PRId64 " permits in use", s->used, s->limit);
-        if (!guard->remote && !wr_guard_lock(guard)) {
-            say_holders(out, guard);
-            wr_guard_unlock(guard);
-        }
+        say_holders(out, guard);
     }
 }
 

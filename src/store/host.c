@@ -217,21 +217,23 @@ static void remove_bell(struct wr_host_store *store, uint64_t process)
 bool wr_host_sweep(weir_cell *handle)
 {
     struct wr_host_cell *cell = wr_host_cell_of(handle);
-    uint64_t dead[WR_SEATS], process;
     bool any = false;
 
-    for (int i = 0; i < WR_SEATS; i++) {
-        process = wr_load(&cell->file->seat[i].process, acquire);
-        dead[i] = process && process != cell->store->self && is_dead(process) ? process : 0;
-        any = any || dead[i];
+    for (uint32_t i = 0; i < WR_SEATS; i++) {
+        uint64_t process = wr_load(&cell->file->seat[i].process, acquire);
+        if (!process || process == cell->store->self || !is_dead(process))
+            continue;
+        if (wr_host_lock(handle))
+            return any;
+        if (wr_load(&cell->file->seat[i].process, relaxed) == process) {
+            clear_seat(cell, i);
+            remove_bell(cell->store, process);
+            any = true;
+        }
+        wr_host_unlock(handle);
     }
     if (wr_host_lock(handle))
-        return false;
-    for (uint32_t i = 0; i < WR_SEATS; i++)
-        if (dead[i] && wr_load(&cell->file->seat[i].process, relaxed) == dead[i]) {
-            clear_seat(cell, i);
-            remove_bell(cell->store, dead[i]);
-        }
+        return any;
     wr_host_tell(handle);
     wr_host_unlock(handle);
     return any;

@@ -18,7 +18,7 @@
 
 #include <weir/sys/store.h>
 
-enum { WR_SEATS = 64, WR_LINE = 1024, WR_HOST_LAYOUT = 2 };
+enum { WR_SEATS = 1024, WR_LINE = 4096, WR_HOST_LAYOUT = 2 };
 
 #define WR_HOST_MAGIC UINT64_C(0x3164726175477257) /* "WrGuard1" */
 
@@ -75,7 +75,7 @@ struct wr_host_store {
     struct {
         uint64_t process;
         int fd;
-    } watched[WR_SEATS * 4]; /* under `watching`                                                  */
+    } watched[WR_SEATS]; /* under `watching`                                                      */
     size_t watched_count;
 };
 

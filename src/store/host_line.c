@@ -130,9 +130,15 @@ void wr_host_line_forget(struct wr_host_cell *cell, uint32_t seat)
 
 void wr_host_line_mend(struct wr_host_cell *cell)
 {
-    for (uint32_t i = 0; i < WR_SEATS; i++)
-        if (wr_load(&cell->file->seat[i].process, relaxed) == 0)
-            wr_host_line_forget(cell, i);
+    struct wr_host_file *file = cell->file;
+    uint64_t tail = wr_load(&file->tail, relaxed);
+
+    for (uint64_t t = wr_load(&file->head, relaxed); t < tail; t++) {
+        uint32_t seat = wr_load(entry(file, t), relaxed);
+        if (seat && wr_load(&file->seat[seat - 1].process, relaxed) == 0)
+            wr_store(entry(file, t), 0, relaxed);
+    }
+    advance(file);
 }
 
 /* Before the first wait: who was told meanwhile, and had no bell, looks once more. */

@@ -97,8 +97,9 @@ static void test_jobs_may_be_a_share_of_the_cpus(void)
 {
     if (system("taskset -c 0 true 2>&1") != 0)
         skip();
-    assert_ran(SCRIPT("1\n2\n", "taskset -c 0 weir map -j 200% -- sh -c "
-                                "'touch cpu.$1; until [ -e cpu.1 ] && [ -e cpu.2 ]; do :; done' sh"),
+    assert_ran(SCRIPT("1\n2\n",
+                      "taskset -c 0 weir map -j 200% -- sh -c "
+                      "'touch cpu.$1; until [ -e cpu.1 ] && [ -e cpu.2 ]; do :; done' sh"),
                0, "", "");
 }
 

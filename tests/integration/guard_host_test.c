@@ -298,6 +298,42 @@ static void test_a_killed_holder_gives_its_permits_back(void)
     munmap((void *)in, sizeof(*in));
 }
 
+enum { MANY = 150 };
+
+static void one_of_many(void *arg)
+{
+    _Atomic int *count = arg;
+    weir_store *store = host();
+    weir_guard *g = open_guard(store, "many", WEIR_BULKHEAD(.limit = MANY));
+    weir_permit p = WEIR_PERMIT;
+
+    CHECK_EQUAL(weir_guard_enter(&p, g, 0), 0);
+    ++count[0];
+    AWAIT(count[0] == MANY); /* all of them are inside at once */
+    CHECK_EQUAL(weir_guard_leave(&p, 0), 0);
+    weir_guard_unref(g);
+    weir_store_free(store);
+    ++count[1];
+}
+
+static void test_a_hundred_and_fifty_processes_share_a_guard(void)
+{
+    _Atomic int *count = shared(2 * sizeof(*count));
+    weir_store *store = host();
+    weir_guard *g = open_guard(store, "many", WEIR_BULKHEAD(.limit = MANY));
+    pid_t pid[MANY];
+
+    for (int i = 0; i < MANY; i++)
+        pid[i] = fork_child(one_of_many, (void *)count);
+    for (int i = 0; i < MANY; i++)
+        waitpid(pid[i], NULL, 0);
+    CHECK_EQUAL(count[1], MANY);
+    CHECK_EQUAL(figures(g).used, 0);
+    weir_guard_unref(g);
+    weir_store_free(store);
+    munmap((void *)count, 2 * sizeof(*count));
+}
+
 static void test_a_child_of_fork_cannot_use_its_parents_guard(void)
 {
     weir_store *store = host();
@@ -818,6 +854,7 @@ int main(void)
         TEST(test_processes_are_served_in_the_order_they_came),
         TEST(test_tasks_that_wait_for_the_host_do_not_hold_their_worker),
         TEST(test_a_killed_holder_gives_its_permits_back),
+        TEST(test_a_hundred_and_fifty_processes_share_a_guard),
         TEST(test_a_child_of_fork_cannot_use_its_parents_guard),
         TEST(test_five_hundred_deaths_lose_no_permit_and_forget_no_waiter),
         TEST(test_a_lock_whose_owner_was_killed_is_taken_over_and_its_step_undone),

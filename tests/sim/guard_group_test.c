@@ -83,6 +83,7 @@ GUARD_TEST(test_groups_and_others_share_a_bulkhead)
     weir_permit p = WEIR_PERMIT;
     weir_task *task[TASKS];
     weir_why why = { .size = sizeof(why) };
+    char text[400];
 
     guard_add(ex, "a", g, 0);
     guard_add(ex, "b", g, 0);
@@ -95,7 +96,14 @@ GUARD_TEST(test_groups_and_others_share_a_bulkhead)
     CHECK_EQ(why.reason, WEIR_REASON_GUARDED);
     CHECK(strcmp(why.key, "db") == 0);
     CHECK_EQ(why.limit, 2);
+    CHECK(strcmp(why.holders, "callers (2)") == 0);
     CHECK(weir_guard_leave(&p, 0) == 0);
+    sleep_until(55); /* two run, of either group or of both */
+    CHECK(weir_task_why(&why, task[TASKS - 1]) == 0);
+    CHECK(strstr(why.holders, "group \"a\" (") || strstr(why.holders, "group \"b\" ("));
+    CHECK(!strstr(why.holders, "callers"));
+    CHECK(weir_why_text(text, sizeof(text), &why) > 0);
+    CHECK(strstr(text, "(gate \"db\": 2 of 2 in use), held by group"));
     for (int i = 0; i < TASKS; i++) {
         CHECK_EQ(seen(task[i]).outcome, WEIR_DONE);
         weir_task_unref(task[i]);
@@ -152,6 +160,116 @@ GUARD_TEST(test_an_open_breaker_holds_or_rejects)
     weir_executor_free(ex);
     weir_guard_unref(hold);
     weir_guard_unref(reject);
+}
+
+static weir_call_result teapots_fail(int error, const void *result, void *arg)
+{
+    CHECK(!result);
+    (*(int *)arg)++;
+    return error == -418 ? WEIR_FAILURE : error ? WEIR_IGNORE : (weir_call_result)0;
+}
+
+/* The judge decides about tasks, too, and before the next one starts: after two failures of four the rest waits. */
+GUARD_TEST(test_judges_decide_what_tasks_count_as)
+{
+    int judged = 0;
+    weir_guard *g = guard_of("b", WEIR_BREAKER(.window = 4, .failure_percent = 50, .probes = 2,
+                                               .open_ns = 100 * MS, .judge = teapots_fail,
+                                               .judge_arg = &judged));
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2));
+    struct body bad = { .error = -418 }, other = { .error = -EIO }, good = { .ms = 0 };
+    struct body *bodies[] = { &bad, &other, &good, &other, &bad, &good, &good, &good };
+    weir_task *task[8];
+
+    guard_add(ex, "k", g, WEIR_HOLD_WHEN_OPEN);
+    for (int i = 0; i < 8; i++)
+        task[i] = submit(ex, "k", bodies[i]);
+    for (int i = 0; i < 8; i++) {
+        CHECK_EQ(started_ms(task[i]), i < 6 ? 0 : 100); /* the sixth is the fourth that counts */
+        weir_task_unref(task[i]);
+    }
+    weir_executor_free(ex);
+    CHECK_EQ(judged, 8);
+    CHECK_EQ(figures(g).failed, 2);
+    CHECK_EQ(figures(g).ignored, 2);
+    CHECK_EQ(figures(g).succeeded, 4);
+    CHECK_EQ(figures(g).state, WEIR_CLOSED);
+    weir_guard_unref(g);
+}
+
+/* Names of the events that were kept, in order; forgets them. */
+static void expect_kept(const char *wanted)
+{
+    char names[400] = "";
+
+    for (int i = 0; i < kept.count; i++)
+        snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? " " : "",
+                 weir_guard_event_name(kept.event[i].type));
+    kept.count = 0;
+    if (strcmp(names, wanted) != 0)
+        weir_sim_fail("told: %s; wanted: %s", names, wanted);
+}
+
+/* Listeners hear of tasks as they do of calls, in order, with no lock held: they may ask the guard itself. */
+GUARD_TEST(test_events_tell_of_tasks)
+{
+    weir_guard *g = guard_of("b", WEIR_BREAKER(.window = 2, .failure_percent = 100, .probes = 1,
+                                               .open_ns = 100 * MS, .on_event = keep));
+    weir_guard *m = guard_of("m", WEIR_BULKHEAD(.limit = 1, .on_event = keep));
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .rejection = WEIR_DISCARD));
+    struct body bad = { .error = -EIO }, good = { .ms = 1 };
+    weir_task *task;
+
+    guard_add(ex, "k", g, WEIR_REJECT_WHEN_OPEN);
+    for (int i = 0; i < 2; i++) {
+        task = submit(ex, "k", &bad);
+        CHECK_EQ(seen(task).outcome, WEIR_FAILED);
+        weir_task_unref(task);
+    }
+    task = submit(ex, "k", &good);
+    CHECK_EQ(seen(task).outcome, WEIR_REJECTED);
+    weir_task_unref(task);
+    sleep_until(50);
+    expect_kept("failed failed too_many_failed transition refused");
+    sleep_until(150);
+    task = submit(ex, "k", &good);
+    CHECK_EQ(seen(task).outcome, WEIR_DONE);
+    weir_task_unref(task);
+    sleep_until(200);
+    expect_kept("transition succeeded transition");
+    guard_add(ex, "m", m, 0);
+    task = submit(ex, "m", &good);
+    CHECK_EQ(seen(task).outcome, WEIR_DONE);
+    weir_task_unref(task);
+    weir_executor_free(ex); /* tells what is left */
+    expect_kept("entered left");
+    weir_guard_unref(g);
+    weir_guard_unref(m);
+}
+
+static bool drains(int error, const void *result, void *arg)
+{
+    (void)result, (void)arg;
+    return error == -EBUSY;
+}
+
+/* A server that says "too many" costs the rest of the cycle, also if a task heard it. */
+GUARD_TEST(test_a_task_may_drain_its_rate)
+{
+    weir_guard *g =
+        guard_of("r", WEIR_RATE(.limit = 10, .period_ns = 100 * MS, .drain_on = drains));
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2));
+    struct body busy = { .error = -EBUSY };
+    weir_task *task;
+
+    guard_add(ex, "k", g, 0);
+    task = submit(ex, "k", &busy);
+    CHECK_EQ(seen(task).outcome, WEIR_FAILED);
+    weir_task_unref(task);
+    sleep_until(50);
+    CHECK_EQ(figures(g).available, 0);
+    weir_executor_free(ex);
+    weir_guard_unref(g);
 }
 
 /* A group whose tasks were all cancelled does not keep others from what it waited for. */
@@ -268,6 +386,9 @@ int main(void)
         cmocka_unit_test(test_smooth_rates_and_windows_pace_a_group),
         cmocka_unit_test(test_groups_and_others_share_a_bulkhead),
         cmocka_unit_test(test_an_open_breaker_holds_or_rejects),
+        cmocka_unit_test(test_judges_decide_what_tasks_count_as),
+        cmocka_unit_test(test_events_tell_of_tasks),
+        cmocka_unit_test(test_a_task_may_drain_its_rate),
         cmocka_unit_test(test_a_group_without_tasks_keeps_nobody_waiting),
         cmocka_unit_test(test_a_guard_can_be_taken_away_again),
         cmocka_unit_test(test_books_add_up_in_any_mixture),

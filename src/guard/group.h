@@ -1,0 +1,65 @@
+/* A guard before a group, inside: its gate, what it has to tell, what it holds.
+ *
+ *     group.c        the gate's calls
+ *     group_tell.c   user code: `judge`, `drain_on` and events, on the teller's thread
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_GUARD_GROUP_H
+#define WR_GUARD_GROUP_H
+
+#include "base/spin.h"
+#include "guard/guard.h"
+#include "guard/teller.h"
+
+#include <weir/sys/gate.h>
+
+/* Something to be told: that a task started or ended, or what became of the breaker besides. */
+struct wr_note {
+    enum { WR_NOTE_STARTED = 1, WR_NOTE_ENDED, WR_NOTE_REFUSED, WR_NOTE_NEWS } type;
+    int error;
+    bool judged, silent; /* ended: its verdict is in the books already                          */
+    weir_call_result verdict;
+    uint64_t word;
+    int64_t ns;
+    weir_time now;
+    struct wr_news news;
+};
+
+/* Under the group's lock; `place` also under the cell's; `held` is read by others; notes under their lock.
+ *     granted permits of the latest ask are not started yet; they were taken as permit, since, `granted + started`  */
+struct wr_group_guard {
+    weir_place place; /* first */
+    weir_gate *gate;
+    struct weir_guard *guard;
+    weir_gate_calls calls;
+    bool in_line, watches;
+    int flags;
+    weir_permit permit; /* what the latest ask took, as a permit remembers it                     */
+    int64_t taken;      /* so many with it                                                        */
+
+    _Atomic int64_t
+        held; /* permits of the cell's that its tasks have                             */
+    const char *key;
+    struct wr_group_guard
+        *next; /* of those before which the guard stands                         */
+
+    bool
+        tells; /* the guard has functions of the user's that tasks concern                        */
+    struct wr_errand errand;
+    struct wr_spin notes_lock;
+    struct wr_note *note;
+    uint32_t notes, room;
+    _Atomic uint32_t
+        unjudged;  /* ended tasks whose verdict is to come: none starts before that     */
+    bool gone;     /* no gate to open any more                                         */
+    bool *dropped; /* to be set if it is freed while it tells                           */
+};
+
+int wr_group_tell_init(struct wr_group_guard *g);
+
+/* Without any lock: tells what is left, on this thread. */
+void wr_group_tell_fini(struct wr_group_guard *g);
+
+/* Under the group's lock. False: there is no memory, and it will not be told. */
+bool wr_group_note(struct wr_group_guard *g, const struct wr_note *note);
+
+#endif

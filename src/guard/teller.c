@@ -1,0 +1,117 @@
+/* The teller's thread and its list.
+ * SPDX-License-Identifier: MIT */
+#include "guard/teller.h"
+
+#include "base/assert.h"
+#include "base/lock.h"
+#include "base/os.h"
+
+#include <limits.h>
+#include <weir/error.h>
+
+/* Under the lock, but for the words. A thread serves as long as its number is the present one. */
+static struct {
+    struct wr_lock lock;
+    struct wr_list list; /* valid while refs > 0 */
+    struct wr_errand *current;
+    struct wr_os_thread thread;
+    unsigned refs;
+    uintptr_t number;
+    uint32_t serves; /* number of the thread that does                                            */
+    _Atomic uint32_t calls; /* grows with each call: the thread sleeps on it                     */
+    _Atomic uint32_t runs;  /* grows with each run: those who part sleep on it                   */
+} teller;
+
+/* Whether this is its thread. Under the lock. */
+static bool is_teller(void)
+{
+    return teller.current && teller.serves == wr_os_thread_number();
+}
+
+static void serve(void *number)
+{
+    wr_lock(&teller.lock);
+    while (teller.number == (uintptr_t)number) {
+        uint32_t seen = wr_load(&teller.calls, acquire);
+        struct wr_errand *errand;
+
+        if (wr_list_empty(&teller.list)) {
+            wr_unlock(&teller.lock);
+            wr_os_futex_wait(&teller.calls, seen, WEIR_FOREVER);
+            wr_lock(&teller.lock);
+            continue;
+        }
+        errand = WR_CONTAINER(teller.list.next, struct wr_errand, link);
+        wr_list_remove(&errand->link);
+        errand->waiting = false;
+        teller.current = errand;
+        teller.serves = wr_os_thread_number();
+        wr_unlock(&teller.lock);
+        errand->run(errand);
+        wr_lock(&teller.lock);
+        teller.current = NULL;
+        wr_add(&teller.runs, 1, release);
+        wr_os_futex_wake(&teller.runs, INT_MAX);
+    }
+    wr_unlock(&teller.lock);
+}
+
+int wr_teller_join(struct wr_errand *errand, void (*run)(struct wr_errand *errand))
+{
+    int rc = 0;
+
+    errand->waiting = false;
+    errand->run = run;
+    wr_lock(&teller.lock);
+    if (teller.refs == 0) {
+        wr_list_init(&teller.list);
+        rc = wr_os_thread_start(&teller.thread, serve, (void *)teller.number, "weir-guards");
+    }
+    if (!rc)
+        teller.refs++;
+    wr_unlock(&teller.lock);
+    return rc ? WEIR_EAGAIN : 0;
+}
+
+static void wake(void)
+{
+    wr_add(&teller.calls, 1, release);
+    wr_os_futex_wake(&teller.calls, 1);
+}
+
+void wr_teller_call(struct wr_errand *errand)
+{
+    wr_lock(&teller.lock);
+    if (!errand->waiting) {
+        errand->waiting = true;
+        wr_list_append(&teller.list, &errand->link);
+    }
+    wr_unlock(&teller.lock);
+    wake();
+}
+
+void wr_teller_part(struct wr_errand *errand)
+{
+    struct wr_os_thread thread;
+    bool last, own;
+
+    wr_lock(&teller.lock);
+    own = is_teller();
+    while (teller.current == errand && !own) {
+        uint32_t seen = wr_load(&teller.runs, acquire);
+        wr_unlock(&teller.lock);
+        wr_os_futex_wait(&teller.runs, seen, WEIR_FOREVER);
+        wr_lock(&teller.lock);
+    }
+    if (errand->waiting)
+        wr_list_remove(&errand->link);
+    errand->waiting = false;
+    last = --teller.refs == 0;
+    teller.number += last;
+    thread = teller.thread;
+    wr_unlock(&teller.lock);
+    if (last && !own) { /* else this thread ends after the present run */
+        wake();
+        wr_os_thread_join(&thread);
+    }
+}
