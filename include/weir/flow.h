@@ -120,6 +120,8 @@ typedef struct weir_node_options { /* zero in any field asks for its default; al
 
 /* ---- building ----------------------------------------------------------------------------------- */
 
+/* Several threads may build one flow at the same time. Nodes and edges are added, never removed. */
+
 /* Makes an empty flow. The name is copied; it stands in messages and pictures. WEIR_EINVAL: NULL, or longer than
  * WEIR_ID_MAX. WEIR_ENOMEM. */
 int weir_flow_new(weir_flow **out, const char *name);

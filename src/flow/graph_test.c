@@ -4,6 +4,7 @@
 
 #include "support/check.h"
 
+#include <pthread.h>
 #include <string.h>
 
 static int body(void **value, void *arg, weir_step *step)
@@ -228,6 +229,53 @@ static void test_a_sub_flow_with_errors_is_refused(void)
     weir_flow_free(flow);
 }
 
+enum { BUILDERS = 4, LINKS = 500 };
+
+struct builder {
+    weir_flow *flow;
+    int number;
+};
+
+/* Adds a chain of its own, which ends in a node that all of them share. */
+static void *build_a_chain(void *arg)
+{
+    const struct builder *builder = arg;
+    char id[32], next[32];
+
+    for (int i = 0; i < LINKS; i++) {
+        snprintf(id, sizeof(id), "%d.%d", builder->number, i);
+        snprintf(next, sizeof(next), "%d.%d", builder->number, i + 1);
+        CHECK_EQUAL(weir_flow_node(NULL, builder->flow, id, body, NULL, NULL), 0);
+        CHECK_EQUAL(weir_flow_edge(builder->flow, id, i + 1 < LINKS ? next : "end", WEIR_MUST), 0);
+        if (i % 100 == 0)
+            CHECK_EQUAL(weir_flow_check(NULL, builder->flow), WEIR_EINVAL); /* no next one yet */
+    }
+    return NULL;
+}
+
+static void test_several_threads_build_one_flow(void)
+{
+    weir_flow *flow = new_flow();
+    struct builder builder[BUILDERS];
+    pthread_t thread[BUILDERS];
+    int arrows = 0;
+    char *text;
+
+    for (int i = 0; i < BUILDERS; i++) {
+        builder[i] = (struct builder){ flow, i };
+        assert_int_equal(pthread_create(&thread[i], NULL, build_a_chain, &builder[i]), 0);
+    }
+    for (int i = 0; i < BUILDERS; i++)
+        pthread_join(thread[i], NULL);
+    add(flow, "end");
+    assert_int_equal(weir_flow_picture(&text, flow, WEIR_PICTURE_DOT), 0);
+    for (const char *at = text; (at = strstr(at, " -> ")); at++)
+        arrows++;
+    assert_int_equal(arrows, BUILDERS * LINKS);
+    free(text);
+    check_errors(flow, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,7 +284,7 @@ int main(void)
         TEST(test_a_cycle_is_printed_as_a_path),       TEST(test_an_at_least_that_is_impossible),
         TEST(test_a_parameter_comes_from_before),      TEST(test_edges_declared_twice_are_one),
         TEST(test_a_frozen_flow_does_not_change),      TEST(test_a_flow_with_errors_is_not_frozen),
-        TEST(test_a_sub_flow_with_errors_is_refused),
+        TEST(test_a_sub_flow_with_errors_is_refused),  TEST(test_several_threads_build_one_flow),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
