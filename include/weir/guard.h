@@ -163,7 +163,7 @@ typedef struct weir_guard_options { /* zero in any field asks for its default */
         margin_ns; /* so long before that its holder is asked to stop; default a tenth of the lease */
     weir_when_away
         when_away;  /* default WEIR_AWAY_CLOSED                                             */
-    int64_t share;  /* WEIR_AWAY_SHARE: default the limit by the processes last seen, at least 1 */
+    int64_t share;  /* WEIR_AWAY_SHARE: so many in this process; default 1                  */
     bool keep_task; /* do not cancel the task whose permit is lost                          */
     void (*on_lost)(const weir_lost *lost,
                     void *arg); /* from a thread of the store's               */

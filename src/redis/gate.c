@@ -107,6 +107,12 @@ static void lease_ended(void *arg, uint64_t word, int error, int64_t ran_ns, wei
     lease_take_back(arg, 1, now);
 }
 
+/* The turn goes on with the permit that it has: a lease outlasts any turn by far, and there is nothing to count. */
+static void lease_went_on(void *arg, uint64_t word, uint32_t count, weir_time now)
+{
+    (void)arg, (void)word, (void)count, (void)now;
+}
+
 static void lease_describe(void *arg, weir_gate_state *out, weir_time now)
 {
     struct wr_fleet_cell *cell = ((struct wr_fleet_gate *)arg)->pool->cell;
@@ -156,6 +162,7 @@ static const weir_gate_calls lease_calls = {
     .describe = lease_describe,
     .at_rest = lease_at_rest,
     .drop = lease_drop,
+    .went_on = lease_went_on,
 };
 
 static struct wr_leased *pool_of(struct wr_fleet_cell *cell)
