@@ -15,7 +15,7 @@ static struct plain {
     int ran, dropped;
 } plain[NODES];
 static uint32_t nodes;
-static char plain_id[NODES][4];
+static char plain_id[NODES][12];
 
 static uint32_t chance(uint32_t below)
 {
