@@ -1,5 +1,5 @@
-/* Faults by chance, more than a thousand per run: holders are killed and stopped, connections cut, the server frozen, killed and
- * emptied. What the processes wrote down meanwhile is judged by tests/redis/history.py, which shares no code with us.
+/* Faults by chance, more than a thousand per run: holders, whose wall clocks jump all the time, are killed and stopped, connections
+ * cut, the server frozen, killed and emptied. What the processes wrote down meanwhile is judged by tests/redis/history.py, which shares no code with us.
  * SPDX-License-Identifier: MIT */
 #include "redis/member.h"
 
