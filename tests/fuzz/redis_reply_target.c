@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (rc >= 0 || rc == WEIR_EPROTO || rc == WEIR_ENOMEM) {
         wr_wire_fini(&wire);
         (void)sink; /* clang takes it for unused otherwise */
-    return 0;
+        return 0;
     }
     abort();
 }
