@@ -36,8 +36,7 @@ bool wr_hand_give(struct wr_hand *hand, struct weir_group *group, struct weir_ta
             break;
     if (!hand->end)
         return false;
-    memcpy(hand->entry, &queue->first->word[queue->head],
-           hand->end * WR_ENTRY_WORDS * sizeof(hand->entry[0]));
+    memcpy(hand->entry, &queue->first->word[queue->head], hand->end * sizeof(hand->entry[0]));
     hand->group = group;
     hand->task = task;
     wr_store(&hand->next, 0, relaxed);
@@ -85,13 +84,13 @@ void wr_hand_fold(struct weir_group *group)
     if (!count)
         return;
     for (uint32_t i = 0; i < count; i++)
-        group->waited_ns += waited(&hand->entry[i * WR_ENTRY_WORDS], hand->at[i]);
+        group->waited_ns += waited(hand->entry[i], hand->at[i]);
     if (hand->at[count - 1] > task->started_at) /* each ended when the next began */
         group->ran_ns += hand->at[count - 1] - task->started_at;
     group->submitted += count;
     group->started += count;
     group->succeeded += count;
-    set_record(task, &hand->entry[(count - 1) * WR_ENTRY_WORDS], hand->at[count - 1]);
+    set_record(task, hand->entry[count - 1], hand->at[count - 1]);
     advance(group, count);
     if (wr_group_gates(group))
         wr_gates_went_on(group, task, count, hand->at[count - 1]);

@@ -31,7 +31,7 @@ struct wr_hand {
     struct weir_group *group;
     struct weir_task *task;    /* the record that they run on                                  */
     weir_time at[WR_HAND_MAX]; /* when each began, and the one before ended                 */
-    uint64_t entry[WR_HAND_MAX * WR_ENTRY_WORDS];
+    uint64_t entry[WR_HAND_MAX][WR_ENTRY_WORDS];
 };
 
 static inline void wr_hand_init(struct wr_hand *hand)
@@ -58,7 +58,7 @@ static inline const uint64_t *wr_hand_step(struct wr_hand *hand, weir_time now)
     hand->at[next] = now;
     if (!wr_cas(&hand->next, &next, next + 1, acq_rel)) /* pairs with the swap of a fold */
         return NULL;
-    return &hand->entry[next * WR_ENTRY_WORDS];
+    return hand->entry[next];
 }
 
 /* Ends the hand that is out. Under the lock. */
