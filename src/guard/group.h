@@ -49,9 +49,8 @@ struct wr_group_guard {
     struct wr_note *note;
     uint32_t notes, room;
     _Atomic uint32_t
-        unjudged;  /* ended tasks whose verdict is to come: none starts before that     */
-    bool gone;     /* no gate to open any more                                         */
-    bool *dropped; /* to be set if it is freed while it tells                           */
+        unjudged; /* ended tasks whose verdict is to come: none starts before that     */
+    bool gone;    /* no gate to open any more                                         */
 };
 
 int wr_group_tell_init(struct wr_group_guard *g);

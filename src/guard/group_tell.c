@@ -87,26 +87,27 @@ static void tell_one(struct wr_group_guard *g, struct wr_note *note)
     wr_guard_tell_news(guard, &call.news, note->now);
 }
 
-/* Callbacks may remove the gate, which frees `g`. */
+/* Whose notes this thread reads. Callbacks may remove the gate, which frees it: then none. */
+static _Thread_local struct wr_group_guard *read_now;
+
 static void tell(struct wr_errand *errand)
 {
     struct wr_group_guard *g = WR_CONTAINER(errand, struct wr_group_guard, errand);
+    struct wr_group_guard *outer = read_now;
     struct wr_note *notes;
-    bool dropped = false;
     uint32_t count;
 
-    g->dropped = &dropped;
-    while (!dropped && (notes = take_notes(g, &count))) {
-        for (uint32_t i = 0; i < count && !dropped; i++) {
+    read_now = g;
+    while (read_now == g && (notes = take_notes(g, &count))) {
+        for (uint32_t i = 0; i < count && read_now == g; i++) {
             bool judged = notes[i].type != WR_NOTE_ENDED || notes[i].judged;
             tell_one(g, &notes[i]);
-            if (!dropped && !judged && wr_sub(&g->unjudged, 1, acq_rel) == 1 && !g->gone)
+            if (read_now == g && !judged && wr_sub(&g->unjudged, 1, acq_rel) == 1 && !g->gone)
                 weir_gate_open(g->gate);
         }
         wr_os_free(notes);
     }
-    if (!dropped)
-        g->dropped = NULL;
+    read_now = outer;
 }
 
 int wr_group_tell_init(struct wr_group_guard *g)
@@ -125,7 +126,7 @@ void wr_group_tell_fini(struct wr_group_guard *g)
         return;
     wr_teller_part(&g->errand);
     g->gone = true;
-    if (g->dropped)
-        *g->dropped = true; /* we are inside of it */
+    if (read_now == g)
+        read_now = NULL; /* we are inside of that, and it ends with us */
     tell(&g->errand);
 }
