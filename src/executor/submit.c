@@ -250,7 +250,7 @@ static bool needs_record(struct weir_executor *ex)
 /* Whether it may enter as nothing but a function and its argument, if its group has room. */
 static inline bool goes_freely(struct weir_executor *ex)
 {
-    return !ex->hall && !needs_record(ex);
+    return !needs_record(ex);
 }
 
 /* Not admitted as it is: it gets a record, and another try with that. Under the lock; unlocks. */
@@ -305,13 +305,14 @@ static inline bool submit_freely(struct weir_executor *ex, struct weir_group *gr
     fits = !group->evicted && !wr_load(&ex->closed, seq_cst) &&
            !(group->rare && group->rare->gates && group->rare->gates->accepts) &&
            !wr_load(&ex->policy.watched, relaxed) &&
+           (!ex->hall || (!group->rare->counted && !wr_domain_is_released(group))) &&
            wr_queue_make_room(group, &group->queue, WR_ENTRY_WORDS) &&
            wr_admit_freely(&group->sums);
     if (fits) {
         wr_queue_put_entry(&group->queue, now, fn, arg);
         if (group->sums.queued == 1)
             wr_group_entered(group);
-        if (may_be_first(group))
+        if (may_be_first(group) || ex->hall)
             wake = wr_group_refresh(group);
     }
     wr_unlock(&group->lock);
