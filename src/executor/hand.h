@@ -10,6 +10,8 @@
  * Only a submit that depends on none of these does not fold (submit.c): it looks at the end of the queue alone. To it more
  * tasks seem to wait than do, so it may find a group that has become empty not worth a look. That is right: such a group
  * is in its ring if its limits allow another task, and else the worker of the hand looks at the queue when its body ends.
+ * With domains it also tells the ledger what the group is ready for, which may be too much by as many: a worker that comes
+ * for it folds the hand and puts that right.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_HAND_H
 #define WR_EXECUTOR_HAND_H
