@@ -439,6 +439,8 @@ static inline bool refresh_in_ring(struct weir_group *group)
     if (!wr_group_note_first(group))
         return false;
     wr_ring_ask_again(ring);
+    if (group->executor->hall) /* also those that are about to sleep until there are more permits */
+        wr_domain_ask_again(group);
     return true;
 }
 

@@ -270,6 +270,26 @@ SIM_TEST(nobody_waits_for_one_that_is_owed_and_gone, 60)
     weir_executor_free(ex);
 }
 
+/* A worker that was refused three permits for the first task is about to sleep until there are as many. Just then an urgent
+ * task goes first that needs less, with as many slots wanted as before. */
+SIM_TEST(a_smaller_task_that_goes_first_does_not_wait_for_what_the_costly_one_needs, 2000)
+{
+    static weir_domain_policy domains[] = { { .name = "A", .slots = 2, .workers = 1 },
+                                            { .name = "B", .slots = 2 } };
+    weir_executor *ex = new_executor(AB_POLICY(domains, 8, 0, .inflight_max = 4));
+    struct body long_one = { .until_ms = 100 }, brief = { .ms = 1 };
+    weir_task *b = submit_with(ex, "B", &long_one, WEIR_TASK(.cost = 2)), *costly;
+
+    CHECK(weir_group_resize(group_of(ex, "A"), 3, 0, 0) == 0);
+    sleep_until(10);
+    costly = submit_with(ex, "A", &brief, WEIR_TASK(.cost = 3)); /* owed, until 100 */
+    check_done_at(submit_with(ex, "A", &brief, WEIR_TASK(.priority = WEIR_URGENT)), 10, 11);
+    check_done_at(b, 0, 100);
+    check_done_at(costly, 100, 101);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
 /* ---- other ------------------------------------------------------------------------------------ */
 
 /* Releases, restores and releases again, from two threads, while tasks come: nothing may be left waiting in a
@@ -552,6 +572,8 @@ int main(void)
         cmocka_unit_test(a_costly_task_is_owed_permits_across_workers),
         cmocka_unit_test(costly_tasks_on_different_workers_take_turns),
         cmocka_unit_test(nobody_waits_for_one_that_is_owed_and_gone),
+        cmocka_unit_test(
+            a_smaller_task_that_goes_first_does_not_wait_for_what_the_costly_one_needs),
         cmocka_unit_test(what_comes_after_a_restore_stays),
         cmocka_unit_test(a_second_release_leaves_nobody_waiting),
         cmocka_unit_test(a_release_asks_those_that_began_in_the_same_instant),

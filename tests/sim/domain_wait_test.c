@@ -1,24 +1,30 @@
 /* Random lives of executors whose bodies wait for tasks, while costs, limits, slots, threads and permits stand in each
- * other's way. A wait that is refused must be one that would never have ended: who is refused holds on to all it has,
- * and if what it wanted to wait for ends all the same, though nobody gave up or changed anything, the refusal was
+ * other's way. A refused wait must be one that would never have ended. So a body whose wait was refused keeps all that it
+ * has; if the awaited task ends all the same, though no call was made since and no other body gave up, the refusal was
  * wrong.
+ *
+ * "Since" is exact. Refusals are decided under the lock of all waits, so each comes before or after the moment at which a
+ * call holds that lock. In half of the lives calls keep it all the time: then no call overlaps a decision. In the others a
+ * call takes it once it has ended: a refusal that comes later has to know of the call, one that came before may have been
+ * decided beside it.
  * SPDX-License-Identifier: MIT */
+#include "executor/deadlock.h"
 #include "support/life_support.h"
 
 enum { TASKS = 24, HOLD_MS = 400, NESTED_MAX = 64, WAITS_MAX = 2 * NESTED_MAX };
 
-/* A body's wait. It is refused when the circle is put in words, perhaps a while before the body hears of it; or, if it has
- * only just begun, by what was seen before that. */
+/* A body's wait. The circle is put in words when the wait is refused, perhaps a while before the body hears of it. */
 struct wait {
     weir_message why;
-    weir_time began;
-    bool changed; /* since then a call was made, or a body gave up: that may have set it free */
+    bool
+        changed; /* since it was refused a call was made, or a body gave up: that may have set it free */
 };
 
 struct life {
     weir_executor *ex;
     uint32_t cost_max;
-    bool deadlines, domains;
+    bool deadlines, domains, ends;
+    bool apart;          /* no call overlaps a decision */
     _Atomic int changes; /* under way */
     _Atomic int refused, nested;
     struct wait *wait[WAITS_MAX]; /* of each body that may wait; NULL: none, or it is over */
@@ -28,15 +34,18 @@ static struct life life;
 static void begin_change(void)
 {
     life.changes++;
+    if (life.apart)
+        wr_waits_lock();
 }
 
 static void end_change(void)
 {
-    weir_time now = weir_now();
-
+    if (!life.apart)
+        wr_waits_lock();
     for (int i = 0; i < WAITS_MAX; i++)
-        if (life.wait[i] && (life.wait[i]->why.text[0] || life.wait[i]->began == now))
+        if (life.wait[i] && life.wait[i]->why.text[0])
             life.wait[i]->changed = true;
+    wr_waits_unlock();
     life.changes--;
 }
 
@@ -96,7 +105,6 @@ static int waits(void **value, void *ms_arg)
         return 0;
     if (pick(2))
         weir_sleep(weir_now() + (int64_t)(intptr_t)ms_arg * MS);
-    wait.began = weir_now();
     life.wait[number] = &wait;
     rc = weir_task_wait_or_say(&wait.why, NULL, task, WEIR_FOREVER);
     if (rc == WEIR_EDEADLK)
@@ -111,11 +119,13 @@ static void control(void)
     weir_group *group = NULL;
 
     CHECK(weir_group_get(&group, life.ex, group_name[pick(GROUPS)]) == 0);
-    begin_change(); /* a group that is paused keeps no other waiting, either */
+    begin_change();
     switch (pick(8)) {
     case 0:
-        weir_group_pause(group);
+        weir_group_pause(group); /* then it keeps no other waiting, either */
+        end_change();
         weir_sleep(weir_now() + pick(10) * MS);
+        begin_change();
         weir_group_resume(group);
         break;
     case 1:
@@ -161,6 +171,8 @@ static void new_life(void)
     life.domains = pick(4);
     life.cost_max = pick(2) ? 1 : 3;
     life.deadlines = pick(3) == 0;
+    life.apart = pick(2);
+    life.ends = pick(3);
     for (int i = 0; i < GROUPS; i++) {
         groups[i].key = group_name[i];
         groups[i].limit = 3 + pick(2);
@@ -170,8 +182,9 @@ static void new_life(void)
     life.ex = new_executor(
         WEIR_POLICY(.workers = 1 + pick(2), .group_limit = 3, .slots = life.domains ? 7 : 0,
                     .inflight_max = pick(2) ? 0 : 3 + pick(4),
-                    .default_floor = life.domains ? 1 : 0, .domains = life.domains ? domains : NULL,
-                    .domain_count = life.domains ? 3 : 0, .groups = groups, .group_count = GROUPS,
+                    .default_floor = life.domains && life.ends ? 1 : 0,
+                    .domains = life.domains ? domains : NULL, .domain_count = life.domains ? 3 : 0,
+                    .groups = groups, .group_count = GROUPS,
                     .domain_for = life.domains ? domain_for : NULL, .threads_max = 1 + pick(4),
                     .lending = { .period_ms = life.domains && pick(3) == 0 ? 10 : 0 },
                     .rejection = WEIR_DISCARD));
@@ -179,10 +192,11 @@ static void new_life(void)
 
 static void restore_all(void)
 {
-    begin_change();
-    for (int i = 1; life.domains && i < DOMAINS; i++)
+    for (int i = 1; life.domains && i < DOMAINS; i++) {
+        begin_change();
         weir_domain_restore(life.ex, domain_name[i], NULL);
-    end_change();
+        end_change();
+    }
 }
 
 static void wait_life(void *arg)
@@ -199,13 +213,13 @@ static void wait_life(void *arg)
         if (controls && pick(4) == 0)
             control();
     }
-    if (pick(3)) { /* whatever closed a circle, it was found: all ends by itself */
+    if (life.ends) { /* whatever closed a circle, it was found: all ends by itself */
         restore_all();
         CHECK(weir_executor_drain(life.ex, WEIR_FOREVER) == 0);
     } else { /* the end may come at any moment */
         weir_executor_drain(life.ex, weir_now() + pick(40) * MS);
     }
-    begin_change();
+    life.changes++; /* until all has ended */
     weir_executor_free(life.ex);
 }
 
