@@ -4,17 +4,29 @@
 
 #include "guard/math.h"
 
+int64_t wr_grown_ns(int64_t first, double growth, int64_t most, uint64_t attempt)
+{
+    double ns = (double)first;
+
+    if (attempt <= 1 || growth <= 1 || first >= most)
+        return wr_min(first, most); /* to the nanosecond, of whatever size */
+    for (uint64_t i = 1; i < attempt && ns < (double)most; i++)
+        ns *= growth;
+    return ns >= (double)most ? most : (int64_t)ns;
+}
+
+int64_t wr_scaled_ns(int64_t ns, double by)
+{
+    double scaled = (double)ns * by;
+
+    return by == 1 ? ns : scaled >= 9e18 ? INT64_MAX : (int64_t)scaled;
+}
+
 int64_t wr_backoff_ns(const struct wr_backoff *backoff, uint32_t attempt, uint64_t luck)
 {
-    double ns = (double)backoff->first_ns, most = (double)backoff->max_ns;
-    double chance = (double)(luck >> 11) / (double)(UINT64_C(1) << 53);
+    int64_t ns = wr_grown_ns(backoff->first_ns, backoff->growth, backoff->max_ns, attempt);
 
-    for (uint32_t i = 1; i < attempt && ns < most && backoff->growth > 1; i++)
-        ns *= backoff->growth;
-    if (ns > most)
-        ns = most;
-    ns -= ns * backoff->jitter * chance;
-    return ns >= 9e18 ? INT64_MAX : (int64_t)ns;
+    return wr_scaled_ns(ns, 1 - backoff->jitter * wr_chance(luck));
 }
 
 static void bound(struct wr_budget *budget)

@@ -11,6 +11,18 @@ struct wr_backoff {
     double growth, jitter;
 };
 
+/* first, first x growth, first x growth^2, ... for attempt 1, 2, 3, ...; not above `most`. */
+int64_t wr_grown_ns(int64_t first, double growth, int64_t most, uint64_t attempt);
+
+/* ns x by, up to the end of time. */
+int64_t wr_scaled_ns(int64_t ns, double by);
+
+/* From 0 to 1, of any number by chance. */
+static inline double wr_chance(uint64_t luck)
+{
+    return (double)(luck >> 11) / (double)(UINT64_C(1) << 53);
+}
+
 /* The pause after the n-th attempt, n from 1. */
 int64_t wr_backoff_ns(const struct wr_backoff *backoff, uint32_t attempt, uint64_t luck);
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "guard/breaker.h"
 
+#include "guard/backoff.h"
 #include "guard/math.h"
 
 size_t wr_breaker_size(const struct wr_breaker_settings *set)
@@ -14,15 +15,9 @@ size_t wr_breaker_size(const struct wr_breaker_settings *set)
 
 int64_t wr_breaker_open_ns(const struct wr_breaker_settings *set, uint64_t attempt, uint64_t luck)
 {
-    double ns = (double)set->open_ns, most = (double)set->open_max_ns;
-    double chance = (double)(luck >> 11) / (double)(UINT64_C(1) << 53); /* 0 to 1 */
+    int64_t ns = wr_grown_ns(set->open_ns, set->open_growth, set->open_max_ns, attempt);
 
-    for (uint64_t i = 1; i < attempt && ns < most && set->open_growth > 1; i++)
-        ns *= set->open_growth;
-    if (ns > most)
-        ns = most;
-    ns *= 1 + set->open_jitter * (2 * chance - 1);
-    return ns < 1 ? 1 : ns >= 9e18 ? INT64_MAX : (int64_t)ns;
+    return wr_max(wr_scaled_ns(ns, 1 + set->open_jitter * (2 * wr_chance(luck) - 1)), 1);
 }
 
 /* ---- shares ---------------------------------------------------------------------------------- */

@@ -23,13 +23,18 @@ struct model {
     int logged;
 };
 
+static weir_time later_by(weir_time now, int64_t ns)
+{
+    return ns > INT64_MAX - now ? INT64_MAX : now + ns;
+}
+
 static void model_enter(struct model *m, weir_breaker_state to, weir_time now, int64_t open_ns)
 {
     m->state = to;
     m->since++;
     if (to == WEIR_OPEN) {
         m->attempt++;
-        m->until = now + open_ns;
+        m->until = later_by(now, open_ns);
         return;
     }
     m->window_since = m->since;
@@ -37,7 +42,7 @@ static void model_enter(struct model *m, weir_breaker_state to, weir_time now, i
     m->logged = 0;
     m->out = 0;
     if (to == WEIR_HALF_OPEN)
-        m->until = now + m->set.half_open_ns;
+        m->until = later_by(now, m->set.half_open_ns);
     else
         m->attempt = 0;
 }
@@ -134,8 +139,9 @@ static void draw_settings(struct wr_breaker_settings *set)
     set->window = between(1, 8);
     set->minimum = between(1, 8);
     set->probes = between(1, 5);
-    set->open_ns = set->open_max_ns = between(1, 4) * SECOND;
-    set->half_open_ns = chance(30) ? INT64_MAX / 4 : between(1, 4) * SECOND;
+    set->open_ns = set->open_max_ns =
+        chance(90) ? between(1, 4) * SECOND : between(1, INT64_MAX) >> between(0, 40);
+    set->half_open_ns = chance(30) ? INT64_MAX : between(1, 4) * SECOND;
     set->by_time = chance(50);
     set->auto_half_open = chance(50);
     set->half_open_then = chance(50) ? WEIR_OPEN : WEIR_CLOSED;
@@ -178,13 +184,16 @@ static void life(void)
     model_enter(&m, WEIR_CLOSED, now, 0);
     for (int i = 0; i < 60; i++) {
         struct wr_breaker_news news = { .count = 0 };
-        struct wr_breaker_step step = { now += chance(40) ? between(0, SECOND) : 0, 7, &news };
+        struct wr_breaker_step step = { now, 7, &news };
         bool failed = chance(50), slow = chance(30), late;
         weir_time when;
 
+        now += chance(40) ? between(0, SECOND) : 0;
+        if (chance(2)) /* idle for years */
+            now += between(0, INT64_MAX / 64) >> between(0, 30);
         step.now = now;
         late = m.state == WEIR_OPEN || m.state == WEIR_HALF_OPEN;
-        if (late && chance(10))
+        if (late && chance(10) && m.until < INT64_MAX / 2)
             step.now = now = m.until + between(-1, 1) > now ? m.until + between(-1, 1) : now;
         if (now < 0 || now > INT64_MAX / 2)
             break;

@@ -63,7 +63,7 @@ static struct {
 } went[MOST];
 static int went_count;
 
-static int64_t count_in(weir_time from, weir_time to) /* [from, to) */
+static int64_t count_in(__int128 from, __int128 to) /* [from, to) */
 {
     int64_t sum = 0;
 
@@ -72,52 +72,94 @@ static int64_t count_in(weir_time from, weir_time to) /* [from, to) */
     return sum;
 }
 
-static bool allowed(weir_guard_mode mode, int64_t limit, int64_t d, weir_time now, int64_t n)
-{
-    weir_time begin = now - now % d;
-    __int128 left;
+/* Settings, and the moment before which the clock cannot fall any more: where the latest window that was used begins, or
+ * the latest moment that still counts. */
+struct rule {
+    weir_guard_mode mode;
+    int64_t limit, d;
+    weir_time floor;
+};
 
-    if (mode == WEIR_EXACT)
-        return count_in(now - d + 1, now + 1) + n <= limit;
-    if (mode == WEIR_FIXED)
-        return count_in(begin, begin + d) + n <= limit;
+static weir_time counts_at(const struct rule *r, weir_time now)
+{
+    return now > r->floor ? now : r->floor;
+}
+
+static bool allowed(const struct rule *r, weir_time when, int64_t n)
+{
+    __int128 now = r->mode == WEIR_EXACT ? when : counts_at(r, when), d = r->d;
+    __int128 begin = now - now % d, left;
+
+    if (r->mode == WEIR_EXACT)
+        return count_in(now - d + 1, (__int128)INT64_MAX + 1) + n <= r->limit;
+    if (r->mode == WEIR_FIXED)
+        return count_in(begin, begin + d) + n <= r->limit;
     /* limit >= floor(cur + n + last (1 - e / d))  <=>  (limit + 1 - cur - n) d > last (d - e) */
-    left = limit + 1 - count_in(begin, begin + d) - n;
+    left = r->limit + 1 - count_in(begin, begin + d) - n;
     return left > 0 && left * d > (__int128)count_in(begin - d, begin) * (d - (now - begin));
+}
+
+/* Time goes on: a little, by windows, by years; it stands still; and it runs back. */
+static weir_time pass(weir_time now, int64_t d)
+{
+    if (chance(85))
+        return now + between(0, d / 4 + 1);
+    if (chance(80))
+        return now + between(0, d < INT64_MAX / 64 ? 3 * d : d / 64);
+    if (chance(40))
+        return now + (between(0, INT64_MAX / 64) >> between(0, 40));
+    return chance(50) ? now : between(now / 2, now);
 }
 
 static void life(weir_guard_mode mode)
 {
-    int64_t limit = between(1, 8), d = chance(90) ? between(1, 60) : between(1, INT64_MAX / 64);
+    struct rule r = { mode,
+                      chance(80) || mode == WEIR_EXACT ? between(1, 8) : between(1, 2147483647),
+                      chance(90) ? between(1, 60) : between(1, INT64_MAX) >> between(0, 40), 0 };
     weir_time now = between(0, 1000);
-    struct wr_frequency *f = make(mode, limit, d, now);
+    struct wr_frequency *f = make(mode, r.limit, r.d, now);
 
+    r.floor = mode == WEIR_EXACT ? 0 : now - now % r.d;
     went_count = 0;
     for (int i = 0; i < 40; i++) {
-        int64_t n = chance(80) ? 1 : between(1, limit);
+        int64_t n = chance(80) && r.limit <= 8 ? 1 : between(1, r.limit);
         weir_time when;
 
-        now += chance(85) ? between(0, d / 4 + 1) : chance(80) ? between(0, 3 * d) : 0;
+        now = pass(now, r.d);
+        if (now < 0 || now > INT64_MAX / 2)
+            break;
         if (went_count &&
             chance(10)) { /* a call that was not made after all: one that still counts */
             int k = (int)between(0, went_count - 1);
             wr_frequency_give(f, now, went[k].n, went[k].at);
             went[k] = went[--went_count];
+            if (mode != WEIR_EXACT)
+                r.floor = counts_at(&r, now) / r.d * r.d;
             continue;
         }
         when = wr_frequency_when(f, now, n);
-        MUST_BE(when <= now, allowed(mode, limit, d, now, n));
+        MUST_BE(when <= now, allowed(&r, now, n));
         if (when > now) { /* the very first moment at which it is allowed */
-            MUST(!allowed(mode, limit, d, when - 1, n));
-            MUST(allowed(mode, limit, d, when, n));
+            MUST(!allowed(&r, when - 1, n));
+            MUST(when == INT64_MAX || allowed(&r, when, n));
             continue;
         }
         wr_frequency_take(f, now, n);
-        went[went_count].at = now;
+        if (mode == WEIR_EXACT) { /* in order, as long as something counts */
+            r.floor = 0;
+            for (int k = went_count - 1; k >= 0; k--)
+                if ((__int128)went[k].at + r.d <= now) /* forgotten, also if the clock runs back */
+                    went[k] = went[--went_count];
+                else if (went[k].at > r.floor)
+                    r.floor = went[k].at;
+        } else {
+            r.floor = counts_at(&r, now) / r.d * r.d;
+        }
+        went[went_count].at = counts_at(&r, now);
         went[went_count++].n = n;
-        MUST(mode != WEIR_EXACT || count_in(now - d + 1, now + 1) <= limit);
+        MUST(mode != WEIR_EXACT || count_in((__int128)now - r.d + 1, (__int128)now + 1) <= r.limit);
     }
-    MUST(wr_frequency_available(f, now) == 0 || allowed(mode, limit, d, now, 1));
+    MUST(wr_frequency_available(f, now) == 0 || allowed(&r, now, 1));
     free(f);
 }
 

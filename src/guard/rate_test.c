@@ -225,9 +225,10 @@ static void test_many_permits_follow_the_five_steps(void **state)
 static void life_of_smooth(void)
 {
     int64_t L = huge(20) % 2147483647 + 1, P = huge(1000), B = between(1, 6), went_at[40];
-    __int128 level = 0; /* calls x P */
+    __int128 level = 0; /* calls x P, at the moment of the latest call that went */
     struct wr_rate rate;
-    weir_time now = between(0, INT64_MAX / 4), seen = now;
+    weir_time now = between(0, INT64_MAX / 4), latest = 0;
+    bool jumps = chance(20);
     int went = 0;
 
     if ((__int128)(B + 1) * P / L > INT64_MAX / 4)
@@ -235,28 +236,29 @@ static void life_of_smooth(void)
     wr_rate_init(&rate, L, P, B, true, now);
     for (int i = 0; i < 40; i++) {
         int64_t n = chance(80) ? 1 : between(1, B);
-        weir_time before = seen;
-        __int128 over;
+        __int128 left, over;
 
         if (now > INT64_MAX / 4)
             return;
         now += chance(80) ? between(0, P / L + 2) : huge(100000) / 8;
+        if (jumps && chance(10)) /* the clock runs back: it only takes longer */
+            now -= between(0, now < 100000 ? now : 100000);
         if (now < 0 || now > INT64_MAX / 2)
             return;
-        seen = now;
-        level -= (__int128)(seen - before) * L;
-        level = level < 0 ? 0 : level;
-        over = level + (__int128)n * P - (__int128)B * P;
+        left = level - (__int128)(now - latest) * L;
+        left = left < 0 ? 0 : left;
+        over = left + (__int128)n * P - (__int128)B * P;
         MUST_BE(wr_rate_wait(&rate, now, n), over <= 0 ? 0 : (int64_t)((over + L - 1) / L));
         MUST_BE(take(&rate, now, n, 0) >= 0, over <= 0);
         if (over > 0)
             continue;
-        level += (__int128)n * P;
+        level = left + (__int128)n * P;
+        latest = now;
         for (int64_t k = 0; k < n && went < 40; k++)
             went_at[went++] = now;
     }
     /* Never more than L + burst in any stretch of one period. */
-    for (int from = 0, to = 0; from < went; from++) {
+    for (int from = 0, to = 0; from < went && !jumps; from++) {
         while (to < went && went_at[to] - went_at[from] < P)
             to++;
         MUST(to - from <= L + B);
