@@ -226,14 +226,24 @@ static int enter_rate(struct wr_call *call, weir_time deadline)
 
 /* ---- the line ------------------------------------------------------------------------------------ */
 
-/* Under the lock: leaves the line; the next may have a look, if it is the first now. */
-static void part(struct weir_guard *guard, weir_place *place)
+/* Not if all permits are out: one that leaves tells it. */
+void wr_guard_tell_next(struct weir_guard *guard, weir_time now)
 {
+    const struct wr_call one = { .guard = guard, .n = 1, .now = now };
+
+    if (!guard->kind->holds || guard->kind->when(wr_guard_read(guard), &one) <= now)
+        guard->ops->tell(guard->cell);
+}
+
+/* Under the lock: leaves the line; the next may have a look, if it is the first now. */
+static void part(struct wr_call *call, weir_place *place)
+{
+    struct weir_guard *guard = call->guard;
     bool first = guard->ops->is_first(guard->cell, place);
 
     guard->ops->part(guard->cell, place);
     if (first)
-        guard->ops->tell(guard->cell);
+        wr_guard_tell_next(guard, call->now);
 }
 
 /* In line, under the lock, which it gives back. */
@@ -255,7 +265,7 @@ static int stand_in_line(struct wr_call *call, weir_place *place, weir_time dead
         call->now = wr_os_now();
         moment = WEIR_FOREVER;
         if (weir_cancelled()) {
-            part(guard, place);
+            part(call, place);
             wr_guard_count(&guard->counts.cancelled);
             wr_guard_unlock(guard);
             return cancelled(call);
@@ -264,13 +274,13 @@ static int stand_in_line(struct wr_call *call, weir_place *place, weir_time dead
             moment = when(call);
             if (moment <= call->now) {
                 take(call);
-                part(guard, place);
+                part(call, place);
                 wr_guard_unlock(guard);
                 return entered(call);
             }
         }
         if (call->now >= deadline || (moment > deadline && moment != WEIR_FOREVER)) {
-            part(guard, place);
+            part(call, place);
             return refused(call, moment);
         }
     }

@@ -105,7 +105,7 @@ static uint32_t ask_locked(struct wr_group_guard *g, struct wr_call *call, uint3
     }
     part(g);
     some = count ? take_some(g, call, count) : 1;
-    guard->ops->tell(guard->cell); /* the next may find something, too */
+    wr_guard_tell_next(guard, call->now);
     return some;
 }
 

@@ -242,6 +242,9 @@ static inline int64_t wr_fast_enter_some(struct weir_guard *guard, int64_t count
 /* Someone may wait, or look at what is used. */
 int wr_guard_tell_first(struct weir_guard *guard);
 
+/* Under the lock, and after something was taken or a place was left: the first in line looks whether there is more. */
+void wr_guard_tell_next(struct weir_guard *guard, weir_time now);
+
 /* Under the lock: keeps the count of calls in the word small. */
 void wr_fast_fold(struct weir_guard *guard);
 

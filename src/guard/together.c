@@ -141,7 +141,7 @@ static void part(struct together *t)
     first = guard->ops->is_first(guard->cell, &t->place);
     guard->ops->part(guard->cell, &t->place);
     if (first)
-        guard->ops->tell(guard->cell);
+        wr_guard_tell_next(guard, t->now);
     t->line = -1;
 }
 

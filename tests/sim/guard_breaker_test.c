@@ -506,6 +506,54 @@ GUARD_TEST(test_windows_hold_the_latest_calls)
     weir_guard_unref(seconds);
 }
 
+static void fails_every_other(void *arg)
+{
+    for (int i = 0; i < 250; i++)
+        CHECK_EQ(call_once(arg, i % 2 ? -EIO : 0), 0);
+}
+
+/* K-37: a ring holds the latest so many, also of callers side by side; what is kept when it opens are the newest. */
+GUARD_TEST(test_a_ring_holds_the_newest_outcomes)
+{
+    weir_guard *four = guard_of("4", WEIR_BREAKER(.window = 4, .failure_percent = 100));
+    weir_guard *many = guard_of("m", WEIR_BREAKER(.window = 1000, .failure_percent = 100));
+    int64_t thread[4];
+
+    calls(four, "FSFF");
+    CHECK_WINDOW(four, 4, 3);
+    calls(four, "SS");
+    CHECK_WINDOW(four, 4, 2);
+    set(four, WEIR_OPEN);
+    CHECK_WINDOW(four, 4, 2);
+    for (int i = 0; i < 4; i++)
+        thread[i] = weir_sim_thread(fails_every_other, many, "caller");
+    for (int i = 0; i < 4; i++)
+        weir_sim_join(thread[i]);
+    CHECK_WINDOW(many, 1000, 500);
+    weir_guard_unref(four);
+    weir_guard_unref(many);
+}
+
+/* K-33: an outcome that opens it at once, for as long as it says; only a closed one. */
+GUARD_TEST(test_one_outcome_may_open_it_for_a_given_time)
+{
+    weir_guard *g = guard_of("b", WEIR_BREAKER());
+    weir_permit p = WEIR_PERMIT, late = WEIR_PERMIT;
+
+    CHECK_EQ(weir_guard_enter(&p, g, 0), 0);
+    CHECK_EQ(weir_guard_enter(&late, g, 0), 0);
+    CHECK(weir_guard_leave(&p, -EBUSY) == 0);
+    CHECK_EQ(weir_guard_set_state(g, WEIR_OPEN, weir_now() + 3 * S, WEIR_CLOSED, NULL), 0);
+    CHECK(weir_guard_leave(&late, -EBUSY) == 0);
+    CHECK_EQ(weir_guard_set_state(g, WEIR_OPEN, weir_now() + 9 * S, WEIR_CLOSED, NULL),
+             WEIR_EALREADY);
+    pass(3000);
+    CHECK_EQ(permitted(g), WEIR_EBROKEN);
+    CHECK(weir_sleep(weir_now() + 1) == 0);
+    CHECK_EQ(permitted(g), 0);
+    weir_guard_unref(g);
+}
+
 /* K-38 (FN/R0 machine with a fresh window instead of copied bits) */
 GUARD_TEST(test_the_older_machine)
 {
@@ -614,6 +662,8 @@ int main(void)
         cmocka_unit_test(test_probes_that_hang_do_not_keep_it_half_open),
         cmocka_unit_test(test_open_ends_by_itself_if_asked_to),
         cmocka_unit_test(test_windows_hold_the_latest_calls),
+        cmocka_unit_test(test_a_ring_holds_the_newest_outcomes),
+        cmocka_unit_test(test_one_outcome_may_open_it_for_a_given_time),
         cmocka_unit_test(test_the_older_machine),
         cmocka_unit_test(test_a_call_of_an_earlier_state_does_not_decide),
         cmocka_unit_test(test_a_refusal_is_told_once),

@@ -276,6 +276,50 @@ GUARD_TEST(test_waiters_are_served_in_the_order_they_came)
     weir_guard_unref(g);
 }
 
+/* ---- no herd ------------------------------------------------------------------------------------ */
+
+static int row; /* how many wait */
+
+static void passes_one_permit_on(UNUSED void *arg)
+{
+    struct caller c[24];
+    int64_t thread[24];
+    weir_permit held = WEIR_PERMIT;
+    weir_guard *g;
+
+    CHECK(weir_store_local(&store) == 0);
+    g = guard_of("one", WEIR_BULKHEAD(.limit = 1));
+    CHECK(weir_guard_enter(&held, g, 0) == 0);
+    for (int i = 0; i < row; i++) {
+        c[i] = (struct caller){ .guard = g, .ms = 1, .deadline = WEIR_FOREVER };
+        thread[i] = weir_sim_thread(caller_body, &c[i], "caller");
+    }
+    CHECK(weir_sleep(at(10)) == 0);
+    CHECK_EQ(figures(g).waiting, row);
+    CHECK(weir_guard_leave(&held, 0) == 0);
+    for (int i = 0; i < row; i++)
+        weir_sim_join(thread[i]);
+    weir_guard_unref(g);
+    weir_store_free(store);
+}
+
+static uint64_t wakes_of(int waiters)
+{
+    weir_sim_report report = WEIR_SIM_REPORT;
+
+    row = waiters;
+    if (weir_sim_run(&report, NULL, passes_one_permit_on, NULL))
+        fail_msg("%s", report.message);
+    return report.futex_wakes;
+}
+
+/* A permit that goes from one to the next wakes one waiter each time, however many wait. */
+static void test_only_the_first_in_line_is_woken(void **state)
+{
+    (void)state;
+    assert_int_equal(wakes_of(24) - wakes_of(8), 16);
+}
+
 /* One that wants more than is free holds back those behind it: nobody waits for ever. */
 GUARD_TEST(test_a_large_caller_is_not_outrun_by_small_ones)
 {
@@ -472,6 +516,7 @@ int main(void)
         cmocka_unit_test(test_changes_reach_waiters_as_they_should),
         cmocka_unit_test(test_of_two_changes_one_is_the_last),
         cmocka_unit_test(test_waiters_are_served_in_the_order_they_came),
+        cmocka_unit_test(test_only_the_first_in_line_is_woken),
         cmocka_unit_test(test_a_large_caller_is_not_outrun_by_small_ones),
         cmocka_unit_test(test_at_most_so_many_wait),
         cmocka_unit_test(test_a_name_stands_for_one_guard_and_other_settings_are_told),

@@ -322,6 +322,22 @@ static void frequency_rows(weir_guard_mode mode)
     weir_guard_unref(g);
 }
 
+/* a window is an hour long, and a caller looks once. */
+GUARD_TEST(test_a_window_is_an_hour_by_default)
+{
+    const int64_t hour = 3600 * 1000 * MS;
+    weir_guard *fixed = guard_of("h", WEIR_FREQUENCY(.limit = 1, .mode = WEIR_FIXED));
+    weir_guard *usual = guard_of("w", WEIR_FREQUENCY(.limit = 1));
+    weir_permit p = WEIR_PERMIT;
+
+    CHECK_EQ(call_once(fixed, 0), 0);
+    CHECK_EQ(weir_guard_enter(&p, fixed, WEIR_GUARD_WAIT), WEIR_ETOOFAST);
+    CHECK_EQ(p.retry_at, (weir_now() / hour + 1) * hour);
+    CHECK_EQ(figures(usual).mode, WEIR_WEIGHTED);
+    weir_guard_unref(fixed);
+    weir_guard_unref(usual);
+}
+
 GUARD_TEST(test_fixed_windows)
 {
     frequency_rows(WEIR_FIXED);
@@ -385,6 +401,7 @@ int main(void)
         cmocka_unit_test(test_the_defaults_let_a_hundred_pass_per_half_second),
         cmocka_unit_test(test_a_pace_has_one_waiter_at_most),
         cmocka_unit_test(test_smooth_calls_are_spread_after_a_burst),
+        cmocka_unit_test(test_a_window_is_an_hour_by_default),
         cmocka_unit_test(test_fixed_windows),
         cmocka_unit_test(test_weighted_windows),
         cmocka_unit_test(test_exact_windows),

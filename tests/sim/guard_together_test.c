@@ -395,6 +395,54 @@ GUARD_TEST(test_a_wait_for_several_ends_when_the_last_of_them_admits)
     weir_guard_unref(g[2]);
 }
 
+/* ---- work that ends elsewhere --------------------------------------------------------------------------- */
+
+struct job {
+    weir_permit permit[2]; /* of a bulkhead and a breaker */
+    int error;
+};
+
+static void ends_the_job(void *arg)
+{
+    struct job *job = arg;
+
+    CHECK(weir_sleep(weir_now() + 30 * MS) == 0);
+    weir_guards_leave(job->permit, 2, job->error);
+}
+
+/* L-23, B-15, B-16, K-33, K-34: a permit goes with the work and is left where that ends, once; if the work cannot even be
+ * begun it is given back, and nothing is counted. */
+GUARD_TEST(test_a_permit_is_left_where_the_work_ends)
+{
+    weir_guard *g[2] = { guard_of("one", WEIR_BULKHEAD(.limit = 1)),
+                         guard_of("breaker", WEIR_BREAKER()) };
+    weir_runtime *rt = new_runtime(WEIR_RUNTIME(.workers = 2));
+    weir_permit here[2] = { WEIR_PERMIT, WEIR_PERMIT };
+    struct job job = { .permit = { WEIR_PERMIT, WEIR_PERMIT }, .error = -EIO };
+
+    CHECK_EQ(weir_guards_enter(here, g, 2, WEIR_NOW_OR_NEVER), 0);
+    for (int i = 0; i < 2; i++)
+        CHECK(weir_permit_move(&job.permit[i], &here[i]) == 0);
+    CHECK(weir_spawn(rt, ends_the_job, &job, NULL) == 0);
+    weir_guards_leave(here, 2, 0); /* the caller goes its way, and has nothing to leave */
+    sleep_until(10);
+    CHECK_EQ(call_once(g[0], 0), WEIR_EFULL);
+    CHECK_EQ(figures(g[1]).stored, 0);
+    CHECK(weir_runtime_drain(rt, WEIR_FOREVER) == 0);
+    CHECK_EQ(weir_now(), at(30));
+    CHECK_EQ(figures(g[1]).stored_failed, 1);
+    CHECK_EQ(figures(g[1]).stored_ns, 30 * MS);
+    CHECK_EQ(weir_guard_leave(&job.permit[0], 0), WEIR_EALREADY);
+    CHECK_EQ(weir_guards_enter(here, g, 2, WEIR_NOW_OR_NEVER), 0); /* and now it cannot be begun */
+    for (int i = 0; i < 2; i++)
+        CHECK(weir_guard_release(&here[i]) == 0);
+    CHECK_EQ(figures(g[0]).used, 0);
+    CHECK_EQ(figures(g[1]).stored, 1);
+    weir_runtime_free(rt);
+    weir_guard_unref(g[0]);
+    weir_guard_unref(g[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +450,7 @@ int main(void)
         cmocka_unit_test(test_who_is_refused_has_taken_nothing_meanwhile),
         cmocka_unit_test(test_who_waits_for_several_holds_none_and_gets_all),
         cmocka_unit_test(test_a_wait_for_several_ends_when_the_last_of_them_admits),
+        cmocka_unit_test(test_a_permit_is_left_where_the_work_ends),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
