@@ -304,6 +304,8 @@ static int open_cell(struct wr_fleet_cell *cell, const char *name, const weir_gu
     rc = wr_cell_open(cell, !any, wr_fleet_deadline(cell->fleet, 0), message);
     if (wr_fleet_is_away(rc) && !any && cell->when_away != WEIR_AWAY_CLOSED)
         rc = 0; /* it will be opened when the server is there */
+    else if (wr_fleet_is_away(rc))
+        rc = WEIR_EAWAY; /* however that showed */
     if (!rc && cell->lease_ns != asked) {
         if (opt->lease_ns)
             rc = wr_redis_fail(WEIR_EEXIST, message,
@@ -374,12 +376,13 @@ void wr_fleet_close_cell(weir_cell *base)
 /* ---- calls --------------------------------------------------------------------------------------- */
 
 int wr_cell_call(struct wr_reply **out, struct wr_fleet_cell *cell, const struct wr_script *script,
-                 const struct wr_words *words, int keys, weir_time deadline, bool patient)
+                 const struct wr_words *words, int keys, weir_time deadline)
 {
     struct wr_command command = wr_words_command(words, script, keys);
     int rc = words->failed ? WEIR_ENOMEM : 0;
 
-    command.patient = patient;
+    command.patience = deadline > wr_os_now() && cell->when_away == WEIR_AWAY_CLOSED ? deadline : 0;
+    deadline = wr_fleet_deadline(cell->fleet, deadline);
     *out = NULL;
     for (int i = 0; !rc && i < 3; i++) {
         wr_reply_free(*out);
@@ -476,7 +479,7 @@ int wr_cell_change(weir_cell *base, const weir_guard_options *from, const weir_g
     wr_words_number(&words, cell->version);
     wr_unlock(&cell->lock);
     add_changeable(&words, to);
-    rc = wr_cell_call(&reply, cell, script, &words, keys, wr_fleet_deadline(cell->fleet, 0), false);
+    rc = wr_cell_call(&reply, cell, script, &words, keys, 0);
     wr_words_fini(&words);
     if (!rc && wr_reply_number(reply, 0) != 1)
         rc = WEIR_EALREADY;
@@ -564,7 +567,7 @@ int wr_cell_look(weir_cell *base, weir_guard_stats *out)
     wr_words_init(&words);
     wr_cell_keys(&words, cell, keys);
     wr_words_add(&words, "look");
-    rc = wr_cell_call(&reply, cell, script, &words, keys, wr_fleet_deadline(cell->fleet, 0), false);
+    rc = wr_cell_call(&reply, cell, script, &words, keys, 0);
     wr_words_fini(&words);
     if (rc) {
         out->away = out->away || wr_fleet_is_away(rc);

@@ -117,8 +117,8 @@ struct wr_command {
     const size_t
         *sizes; /* of the words, in bytes; NULL: they are strings                          */
     int key; /* without a script: which word is the key that says which node of a cluster is asked; 0: any */
-    bool
-        patient; /* if the server is down, wait for it until the deadline, rather than WEIR_EAWAY    */
+    weir_time
+        patience; /* if the server is down, wait for it until then, rather than WEIR_EAWAY; 0: do not */
 };
 #define WR_COMMAND(                                                                    \
     ...) /* of strings: wr_redis_call(&reply, redis, WR_COMMAND("GET", "x"), ...) */   \

@@ -38,7 +38,6 @@ static int call_script(struct wr_reply **out, struct wr_fleet_cell *cell, const 
                        const char *owner, const int64_t *numbers, int count, weir_time deadline)
 {
     char key[WEIR_KEY_MAX + 256];
-    struct wr_command command;
     struct wr_words words;
     int rc;
 
@@ -50,15 +49,8 @@ static int call_script(struct wr_reply **out, struct wr_fleet_cell *cell, const 
         wr_words_add(&words, owner);
     for (int i = 0; i < count; i++)
         wr_words_number(&words, numbers[i]);
-    command = wr_words_command(&words, &cell->fleet->compat, 1);
-    *out = NULL;
-    rc = wr_redis_call(out, cell->fleet->redis, &command, wr_fleet_deadline(cell->fleet, deadline),
-                       NULL);
+    rc = wr_cell_call(out, cell, &cell->fleet->compat, &words, 1, deadline);
     wr_words_fini(&words);
-    if (rc) {
-        wr_reply_free(*out);
-        *out = NULL;
-    }
     return rc == WEIR_EREPLY ? WEIR_EFOREIGN : rc;
 }
 
@@ -182,7 +174,7 @@ int wr_compat_renew(struct wr_fleet_cell *cell, int64_t number)
     int rc;
 
     owner_of(owner, sizeof(owner), cell, number);
-    rc = call_script(&reply, cell, "extend", owner, &lease_ms, 1, wr_os_now() + cell->lease_ns / 3);
+    rc = call_script(&reply, cell, "extend", owner, &lease_ms, 1, 0);
     if (rc)
         return rc;
     rc = reply->type == WR_REPLY_INTEGER && reply->integer == 1 ? 0 : WEIR_ENOGUARD;

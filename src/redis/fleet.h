@@ -157,10 +157,10 @@ void wr_cell_say(weir_cell *cell, weir_message *out) WEIR_PARKS;
 int wr_cell_keys(struct wr_words *words, const struct wr_fleet_cell *cell, int count);
 
 /* Calls a script and waits for its reply, an array that begins with a number, which the caller frees. A guard that the server does not know
- * is opened again. WEIR_ENOGUARD: it still does not; else as wr_redis_call. */
+ * is opened again. A server that is down is waited for until the deadline, if the guard is closed meanwhile; the reply of one that is
+ * up is waited for as wr_fleet_deadline says. WEIR_ENOGUARD: it still does not know it; else as wr_redis_call. */
 int wr_cell_call(struct wr_reply **out, struct wr_fleet_cell *cell, const struct wr_script *script,
-                 const struct wr_words *words, int keys, weir_time deadline,
-                 bool patient) WEIR_PARKS;
+                 const struct wr_words *words, int keys, weir_time deadline) WEIR_PARKS;
 
 /* Opens it: sends what is known of its settings, and reads those the server has. */
 int wr_cell_open(struct wr_fleet_cell *cell, bool make, weir_time deadline,
@@ -172,7 +172,7 @@ void wr_cell_saw(struct wr_fleet_cell *cell, int64_t version, int64_t limit, int
 /* Whether an error means that the server is away, rather than that it refuses. */
 bool wr_fleet_is_away(int error);
 
-/* By when a reply is to be there. */
+/* By when a reply is to be there: not before look_ms are over, so that a call that does not wait gets an answer. */
 weir_time wr_fleet_deadline(const struct wr_fleet *fleet, weir_time deadline);
 
 /* ---- holding --------------------------------------------------------------------------------- */

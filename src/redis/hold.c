@@ -246,8 +246,7 @@ static int ask(struct entry *e)
     wr_words_add(&words, e->may_wait ? "1" : "0");
     wr_words_add(&words, e->who);
     sent = wr_os_now();
-    rc = wr_cell_call(&reply, cell, &cell->fleet->permits, &words, keys,
-                      wr_fleet_deadline(cell->fleet, e->call->deadline), e->patient);
+    rc = wr_cell_call(&reply, cell, &cell->fleet->permits, &words, keys, e->call->deadline);
     wr_words_fini(&words);
     if (rc)
         return rc;

@@ -34,8 +34,7 @@ static int call_verb(struct wr_reply **out, struct wr_fleet_cell *cell, const ch
     keys = wr_cell_keys(&all, cell, WR_KEYS);
     for (int i = 0; i < count; i++)
         wr_words_add(&all, words[i]);
-    rc = wr_cell_call(out, cell, &cell->fleet->permits, &all, keys,
-                      wr_fleet_deadline(cell->fleet, 0), false);
+    rc = wr_cell_call(out, cell, &cell->fleet->permits, &all, keys, 0);
     wr_words_fini(&all);
     return rc;
 }

@@ -105,7 +105,9 @@ static int call_once(struct wr_request *request, struct wr_redis *redis,
                      const struct wr_command *command, struct wr_attempt *attempt,
                      struct wr_bytes *bytes, weir_time deadline, weir_message *message)
 {
-    int rc = wr_cluster_wait(&redis->cluster, deadline, message);
+    weir_time patience = command->patience;
+    int rc = wr_cluster_wait(&redis->cluster, patience && patience < deadline ? patience : deadline,
+                             message);
 
     *request = (struct wr_request){ .unsent = true };
     wr_bytes_clear(bytes);
@@ -114,8 +116,7 @@ static int call_once(struct wr_request *request, struct wr_redis *redis,
     if (rc)
         return rc;
     attempt->on = attempt->link ? attempt->link : wr_redis_route(redis, command);
-    return wr_link_call(attempt->on, request, bytes, attempt->asking, command->patient, deadline,
-                        message);
+    return wr_link_call(attempt->on, request, bytes, attempt->asking, patience, deadline, message);
 }
 
 static int pause_until(weir_time when, weir_time deadline)

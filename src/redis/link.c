@@ -217,16 +217,16 @@ static int await(struct wr_link *link, struct wr_request *request, weir_time dea
 }
 
 int wr_link_call(struct wr_link *link, struct wr_request *request, const struct wr_bytes *bytes,
-                 bool asking, bool patient, weir_time deadline, weir_message *message)
+                 bool asking, weir_time patience, weir_time deadline, weir_message *message)
 {
+    weir_time up_by = patience && patience < deadline ? patience : deadline;
     weir_parker_room room;
     bool by_thread = !weir_on_worker();
     int rc;
 
     *request = (struct wr_request){ .kind = by_thread ? WR_CALL_THREAD : WR_CALL_WORKER };
     wr_lock(&link->lock);
-    rc =
-        link->state == WR_REDIS_UP && !link->broken ? 0 : wait_up(link, patient, deadline, message);
+    rc = link->state == WR_REDIS_UP && !link->broken ? 0 : wait_up(link, patience, up_by, message);
     if (rc) {
         wr_unlock(&link->lock);
         request->unsent = true;

@@ -87,9 +87,11 @@ int wr_link_start(struct wr_link *link);
 void wr_link_stop(struct wr_link *link);
 void wr_link_fini(struct wr_link *link); /* after the runtime is freed */
 
-/* Sends and waits. 0: request->reply is the answer, maybe an error. `deadline` is kept. `asking`: bytes begin with ASKING. */
+/* Sends and waits. 0: request->reply is the answer, maybe an error. `deadline` is kept, and so is `patience`, as
+ * in struct wr_command. `asking`: bytes begin with ASKING. */
 int wr_link_call(struct wr_link *link, struct wr_request *request, const struct wr_bytes *bytes,
-                 bool asking, bool patient, weir_time deadline, weir_message *message) WEIR_PARKS;
+                 bool asking, weir_time patience, weir_time deadline,
+                 weir_message *message) WEIR_PARKS;
 
 /* Sends a job, or holds it until the link is up. WEIR_EAWAY and the like: it is down. */
 int wr_link_submit(struct wr_link *link, struct wr_job *job, const struct wr_bytes *bytes,

@@ -143,7 +143,9 @@ static int add_waiters(struct wr_fleet_cell *cell, struct wr_words *words)
     wr_lock(&cell->fleet->lock);
     wr_list_each(at, &cell->waiters) {
         struct wr_waiter *waiter = WR_CONTAINER(at, struct wr_waiter, cell_link);
-        if (waiter->in_line && !waiter->served) {
+        /* Also one whose answer "in line" is still on its way: it may have been served, and the message lost before
+         * this process listened. If the server does not know it yet, that is no news (wr_waiter_forgotten). */
+        if (!waiter->served) {
             wr_words_number(words, waiter->number);
             count++;
         }

@@ -58,9 +58,7 @@ static int enter_rate(struct wr_fleet_cell *cell, weir_remote_call *call)
     wr_words_add(&words, "take");
     wr_words_number(&words, call->permits);
     wr_words_number(&words, crowded ? 0 : to_us(patience));
-    rc = wr_cell_call(&reply, cell, &cell->fleet->rate, &words, keys,
-                      wr_fleet_deadline(cell->fleet, call->deadline),
-                      call->deadline > now && cell->when_away == WEIR_AWAY_CLOSED);
+    rc = wr_cell_call(&reply, cell, &cell->fleet->rate, &words, keys, call->deadline);
     wr_words_fini(&words);
     if (rc)
         return rc;
@@ -101,9 +99,7 @@ static int take_window(struct wr_fleet_cell *cell, weir_remote_call *call)
     wr_words_number(&words, call->permits);
     wr_words_add(&words, cell->fleet->process);
     wr_words_number(&words, call->number);
-    rc = wr_cell_call(&reply, cell, &cell->fleet->window, &words, keys,
-                      wr_fleet_deadline(cell->fleet, call->deadline),
-                      call->deadline > wr_os_now() && cell->when_away == WEIR_AWAY_CLOSED);
+    rc = wr_cell_call(&reply, cell, &cell->fleet->window, &words, keys, call->deadline);
     wr_words_fini(&words);
     if (rc)
         return rc;
@@ -237,8 +233,7 @@ int64_t wr_timed_drain(weir_cell *base)
     wr_words_init(&words);
     keys = wr_cell_keys(&words, cell, 2);
     wr_words_add(&words, "drain");
-    rc = wr_cell_call(&reply, cell, &cell->fleet->rate, &words, keys,
-                      wr_fleet_deadline(cell->fleet, 0), false);
+    rc = wr_cell_call(&reply, cell, &cell->fleet->rate, &words, keys, 0);
     wr_words_fini(&words);
     if (rc)
         return rc;

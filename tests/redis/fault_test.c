@@ -70,7 +70,7 @@ static void test_a_patient_call_waits_for_the_server_to_come_back(void)
     weir_message message;
     weir_time deadline;
 
-    ping.patient = true;
+    ping.patience = WEIR_FOREVER;
     server_kill(&server);
     AWAIT(wr_redis_state(redis, NULL) == WR_REDIS_DOWN);
     deadline = weir_in_ms(50);

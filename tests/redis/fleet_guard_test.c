@@ -37,18 +37,22 @@ static void test_an_acquire_is_one_round_trip(void)
     weir_store *store = store_of(NULL);
     weir_guard *guard = guard_of(store, "trip", WEIR_CONCURRENCY(.limit = 2));
     weir_permit p = WEIR_PERMIT;
-    long long before;
+    long long before, sent = 0;
 
     assert_int_equal(weir_guard_enter(&p, guard, weir_in_s(10)), 0); /* scripts are known then */
     weir_guard_leave(&p, 0);
     await_number(0, "ZCARD weir:{trip}:held");
-    before = scripts_run();
-    for (int i = 0; i < 10; i++) {
-        assert_int_equal(weir_guard_enter(&p, guard, weir_in_s(10)), 0);
-        weir_guard_leave(&p, 0);
+    /* Once, when it begins to listen, and every third of a lease the client asks for all that it holds. */
+    for (int round = 0; round < 10 && sent != 20; round++) {
+        before = scripts_run();
+        for (int i = 0; i < 10; i++) {
+            assert_int_equal(weir_guard_enter(&p, guard, weir_in_s(10)), 0);
+            weir_guard_leave(&p, 0);
+        }
+        await_number(0, "ZCARD weir:{trip}:held");
+        sent = scripts_run() - before;
     }
-    await_number(0, "ZCARD weir:{trip}:held");
-    assert_int_equal(scripts_run() - before, 20);
+    assert_int_equal(sent, 20);
     weir_guard_unref(guard);
     weir_store_free(store);
 }

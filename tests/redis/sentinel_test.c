@@ -73,7 +73,7 @@ static void test_a_fail_over_is_followed(void)
 
     assert_int_equal(wr_redis_subscribe(&subscription, redis, "c", note_message, &heard), 0);
     AWAIT(atomic_load(&heard) == 1);
-    set.patient = true;
+    set.patience = WEIR_FOREVER;
     server_kill(&formation.master);
     do { /* what was under way when it died is lost; everything after that waits */
         rc = wr_redis_call(&reply, redis, &set, patience(), NULL);
