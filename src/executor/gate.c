@@ -359,6 +359,30 @@ void wr_gates_unlock(struct weir_group *group)
     wr_group_unpin(group);
 }
 
+/* A gate of the user's, with a copy of its calls: the user's struct may be an older one. */
+struct users_gate {
+    struct weir_gate gate; /* first: it is freed as a gate */
+    weir_gate_calls calls;
+};
+
+static int users_gate_new(struct weir_gate **out, const weir_gate_calls *given, void *arg)
+{
+    weir_gate_calls calls;
+    struct users_gate *users;
+    int rc = given ? wr_options_load(&calls, sizeof(calls), given) : WEIR_EINVAL;
+
+    if (rc || !calls.ask)
+        return rc ? rc : WEIR_EINVAL;
+    users = wr_os_alloc(sizeof(*users));
+    if (!users)
+        return WEIR_ENOMEM;
+    users->calls = calls;
+    users->gate.calls = &users->calls;
+    users->gate.arg = arg;
+    *out = &users->gate;
+    return 0;
+}
+
 int weir_group_gate_add(weir_gate **out, weir_group *handle, const weir_gate_calls *calls,
                         void *arg)
 {
@@ -366,14 +390,12 @@ int weir_group_gate_add(weir_gate **out, weir_group *handle, const weir_gate_cal
     struct weir_gate *gate;
     int rc;
 
-    if (!out || !handle || !calls || calls->size < sizeof(*calls) || !calls->ask)
+    if (!out || !handle)
         return WEIR_EINVAL;
     *out = NULL;
-    gate = wr_os_alloc(sizeof(*gate));
-    if (!gate)
-        return WEIR_ENOMEM;
-    gate->calls = calls;
-    gate->arg = arg;
+    rc = users_gate_new(&gate, calls, arg);
+    if (rc)
+        return rc;
     group = wr_group_current(handle);
     rc = wr_gates_lock(group);
     if (rc) {

@@ -353,6 +353,48 @@ SIM_TEST(test_a_gate_needs_a_question_to_be_asked, 1)
     weir_executor_free(ex);
 }
 
+/* A program that was built when a gate had fewer calls. What follows its struct in memory is not the gate's. */
+SIM_TEST(test_a_gate_of_an_older_header_is_taken_as_it_is, 100)
+{
+    struct {
+        weir_gate_calls calls;
+        int after;
+    } older = { .calls = permits_calls };
+    struct permits p = { .limit = 1 };
+    struct body body = { .ms = 3 };
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 8));
+    weir_task *first, *second;
+
+    older.calls.size = offsetof(weir_gate_calls, went_on);
+    memset(&older.calls.went_on, 0xff, sizeof(older.calls.went_on));
+    CHECK(weir_group_gate_add(&p.gate[0], group_of(ex, "a"), &older.calls, &p) == 0);
+    memset(&older, 0xff, sizeof(older)); /* it was copied */
+    first = submit(ex, "a", &body);
+    second = submit(ex, "a", &body);
+    CHECK_EQ(result_of(first).started_at, at(0));
+    CHECK_EQ(result_of(second).started_at, at(3));
+    check_over(&p);
+    weir_executor_free(ex);
+    CHECK_EQ(p.dropped, 1);
+}
+
+SIM_TEST(test_a_gate_of_a_newer_header_must_not_have_calls_that_are_not_known, 1)
+{
+    struct {
+        weir_gate_calls calls;
+        void *more;
+    } newer = { .calls = permits_calls };
+    struct permits p = { .limit = 1 };
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1));
+
+    newer.calls.size = sizeof(newer);
+    newer.more = &newer;
+    CHECK(weir_group_gate_add(&p.gate[0], group_of(ex, "a"), &newer.calls, &p) == WEIR_EVERSION);
+    newer.more = NULL;
+    CHECK(weir_group_gate_add(&p.gate[0], group_of(ex, "a"), &newer.calls, &p) == 0);
+    weir_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +408,8 @@ int main(void)
         cmocka_unit_test(test_a_gate_that_is_removed_holds_nothing_back),
         cmocka_unit_test(test_gates_of_all_kinds_hold_together),
         cmocka_unit_test(test_a_gate_needs_a_question_to_be_asked),
+        cmocka_unit_test(test_a_gate_of_an_older_header_is_taken_as_it_is),
+        cmocka_unit_test(test_a_gate_of_a_newer_header_must_not_have_calls_that_are_not_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

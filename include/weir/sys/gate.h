@@ -68,8 +68,9 @@ typedef struct weir_gate_calls {
 } weir_gate_calls;
 
 /* Puts a gate before the group's tasks, behind those it has. *out gets it, for the calls below; it belongs to the group.
- * A group that is evicted takes its gates along: the next generation has none. WEIR_EINVAL, WEIR_ENOMEM, WEIR_EAGAIN (no
- * thread for the clock), WEIR_ECLOSED. */
+ * `calls` is copied, but for what `name` points to. A group that is evicted takes its gates along: the next generation
+ * has none. WEIR_EINVAL: NULL, no size, no `ask`. WEIR_EVERSION: a newer program has set a call that this library does
+ * not know. WEIR_ENOMEM. WEIR_EAGAIN: no thread for the clock. WEIR_ECLOSED. */
 int weir_group_gate_add(weir_gate **out, weir_group *group, const weir_gate_calls *calls,
                         void *arg);
 
