@@ -244,7 +244,7 @@ static void tell_state(struct wr_told *told)
     redis->state_posted = false;
     wr_unlock(&redis->state_lock);
     state = wr_redis_state(redis, &why);
-    if (state == redis->told_state || redis->teller.closing)
+    if (state == redis->told_state || wr_teller_is_closing(&redis->teller))
         return;
     redis->told_state = state;
     redis->calls.on_state(state, why.text, redis->calls.arg);

@@ -52,6 +52,16 @@ void wr_teller_close(struct wr_teller *teller)
     wr_unlock(&teller->lock);
 }
 
+bool wr_teller_is_closing(struct wr_teller *teller)
+{
+    bool closing;
+
+    wr_lock(&teller->lock);
+    closing = teller->closing;
+    wr_unlock(&teller->lock);
+    return closing;
+}
+
 void wr_teller_calls(struct wr_teller *teller, const void *what)
 {
     wr_lock(&teller->lock);

@@ -37,6 +37,7 @@ void wr_teller_post(struct wr_teller *teller, struct wr_told *told);
 /* A body of the runtime has been started, or is over. */
 void wr_teller_bodies(struct wr_teller *teller, int change);
 void wr_teller_close(struct wr_teller *teller);
+bool wr_teller_is_closing(struct wr_teller *teller);
 
 /* From `tell`: what is being called, for those who wait for its end. */
 void wr_teller_calls(struct wr_teller *teller, const void *what);
