@@ -169,6 +169,38 @@ static void test_a_regular_expression_takes_time_by_the_length_of_a_line(void)
     assert_true(r->seconds < 30);
 }
 
+/* Without a look at what asks it to stop, this one would take half an hour. */
+static void test_one_term_ends_it_while_a_regular_expression_runs(void)
+{
+    enum { LENGTH = 8 << 20 };
+    char *lines = malloc(LENGTH + 4);
+
+    assert_non_null(lines);
+    memset(lines, 'a', LENGTH + 4);
+    lines[0] = 'x';
+    lines[1] = lines[LENGTH + 3] = '\n';
+    scratch_write("lines", lines, LENGTH + 4);
+    free(lines);
+    command_start(
+        &(struct command){ .argv = WORDS(WEIR_COMMAND, "map", "-a", scratch("lines"), "-g",
+                                         "/((a{200}){90})b/", "--stdin", "--", "cat") });
+    assert_true(command_await_output("x\n")); /* so the next line has been asked for */
+    kill(command_pid(), SIGTERM);
+    assert_status(sound(command_finish()), 255);
+}
+
+static void test_an_expression_that_repeats_repetitions_takes_no_memory(void)
+{
+    char pattern[10000] = "/(a";
+    const struct ran *r;
+
+    memset(pattern + 3, '+', sizeof(pattern) - 6);
+    strcpy(pattern + sizeof(pattern) - 3, ")/");
+    r = MAP("baa\n", "-g", pattern, "--tag", "--", "echo");
+    assert_ran(r, 0, "aa\tbaa\n", "");
+    assert_true(r->peak_kb < 100000);
+}
+
 static void test_too_few_descriptors_for_one_command_are_told_at_once(void)
 {
     for (int n = 16; n <= 21; n++) {
@@ -361,6 +393,8 @@ int main(void)
         TEST(test_a_directory_that_vanishes_is_not_blamed_on_the_command),
         TEST(test_one_term_ends_it_while_its_output_is_blocked),
         TEST(test_a_regular_expression_takes_time_by_the_length_of_a_line),
+        TEST(test_one_term_ends_it_while_a_regular_expression_runs),
+        TEST(test_an_expression_that_repeats_repetitions_takes_no_memory),
         TEST(test_too_few_descriptors_for_one_command_are_told_at_once),
         TEST(test_a_limit_on_the_size_of_files_is_an_error_not_a_death),
         TEST(test_processes_that_left_their_session_are_ended_with_their_task),

@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (spec && record.text && spec[0]) {
         memcpy(record.text, end ? end + 1 : data, record.length);
         record.text[record.length] = 0;
-        if (key_rule_new(&rule, spec, &syntax, &message) == 0) {
+        if (key_rule_new(&rule, spec, &syntax, -1, &message) == 0) {
             if (record_split(&record, &syntax, &message) == 0 &&
                 key_of(&key, rule, &record, &syntax, &message) == 0)
                 free(key);

@@ -21,6 +21,7 @@ struct feed {
     struct records *records;
     struct batches *batches; /* NULL: each record is a task of its own */
     bool no_more;            /* records                                */
+    int stop_fd;
     struct template *command, *tag, *directory;
     struct key_rule *key_rule;
     bool needs_fields; /* a placeholder or the group is a column, or the form is to be checked */
@@ -115,7 +116,7 @@ static int make_templates(struct feed *feed, char **words)
     if (!rc && opt->tagged)
         rc = make_one(&feed->tag, tag, feed, &message);
     if (!rc && opt->group_by && !records_are_none(feed->records))
-        rc = key_rule_new(&feed->key_rule, opt->group_by, &feed->syntax, &message);
+        rc = key_rule_new(&feed->key_rule, opt->group_by, &feed->syntax, feed->stop_fd, &message);
     if (!rc)
         rc = check_our_names(feed, &message);
     feed->needs_fields =
@@ -158,6 +159,7 @@ int feed_open(struct feed **out, const struct feed_options *opt, const struct re
         return say_wrong("cannot start", ENOMEM);
     feed->opt = opt;
     feed->syntax = *syntax;
+    feed->stop_fd = stop_fd;
     status = records_open(&feed->records, opt, &feed->syntax, stop_fd);
     if (!status)
         status = make_templates(feed, words);

@@ -19,6 +19,7 @@ struct key_rule {
     char *field;           /* KEY_FIELD; KEY_HOST: whose URL, NULL: the record's */
     bool host_field_first; /* KEY_HOST: an object may have a member of that name */
     struct regex *regex;
+    int stop_fd;
     struct template *template;
 };
 
@@ -156,7 +157,7 @@ static int parse(struct key_rule *rule, const char *spec, const struct record_sy
 }
 
 int key_rule_new(struct key_rule **out, const char *spec, const struct record_syntax *syntax,
-                 weir_message *message)
+                 int stop_fd, weir_message *message)
 {
     struct key_rule *rule = calloc(1, sizeof(*rule));
     int rc;
@@ -164,6 +165,7 @@ int key_rule_new(struct key_rule **out, const char *spec, const struct record_sy
     *out = NULL;
     if (!rule)
         return WEIR_ENOMEM;
+    rule->stop_fd = stop_fd;
     rc = parse(rule, spec, syntax, message);
     if (rc < 0)
         key_rule_free(rule);
@@ -215,7 +217,7 @@ static int match(struct span *out, const struct key_rule *rule, const struct rec
 {
     struct span found[1 + REGEX_CAPTURES_MAX];
     size_t captures = regex_captures(rule->regex), which = captures ? 1 : 0;
-    int rc = regex_match(rule->regex, found, record->text, record->length);
+    int rc = regex_match(rule->regex, found, record->text, record->length, rule->stop_fd);
 
     *out = (struct span){ "", 0 };
     if (rc <= 0)

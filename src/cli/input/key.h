@@ -13,11 +13,13 @@
 
 struct key_rule;
 
+/* `stop_fd`: becoming readable ends a search for a regular expression; -1: none. */
 int key_rule_new(struct key_rule **out, const char *spec, const struct record_syntax *syntax,
-                 weir_message *message);
+                 int stop_fd, weir_message *message);
 
 /* The record's key, to be freed; the record was split. A regular expression that does not match, or a text without URL, gives "".
- * WEIR_EINVAL with a sentence: no such field, a zero byte, or longer than 4096 bytes. WEIR_ENOMEM. */
+ * WEIR_EINVAL with a sentence: no such field, a zero byte, or longer than 4096 bytes. WEIR_ENOMEM. WEIR_ECANCELED:
+ * stop_fd was readable. */
 int key_of(char **out, const struct key_rule *rule, const struct record *record,
            const struct record_syntax *syntax, weir_message *message);
 

@@ -37,7 +37,7 @@ static char *key_in(const struct record_syntax *syntax, const char *spec, const 
     char *key;
     int rc;
 
-    assert_int_equal(key_rule_new(&rule, spec, syntax, message), 0);
+    assert_int_equal(key_rule_new(&rule, spec, syntax, -1, message), 0);
     rc = key_of(&key, rule, &record, syntax, message);
     assert_true(rc == (key ? 0 : WEIR_EINVAL));
     key_rule_free(rule);
@@ -71,7 +71,7 @@ static void assert_no_rule(const struct record_syntax *syntax, const char *spec,
     weir_message message = { "" };
     struct key_rule *rule;
 
-    assert_int_equal(key_rule_new(&rule, spec, syntax, &message), WEIR_EINVAL);
+    assert_int_equal(key_rule_new(&rule, spec, syntax, -1, &message), WEIR_EINVAL);
     assert_null(rule);
     assert_string_equal(message.text, sentence);
 }
@@ -170,7 +170,7 @@ static void test_nonsense_is_refused_with_a_sentence(void **state)
     assert_no_rule(&lines, "{x}", "--group-by: no placeholder in \"{x}\" is a field");
     assert_no_rule(&lines, "{key}", "--group-by: use fields of the record, not {key} or {seq}");
     assert_no_rule(&lines, "{}{seq}", "--group-by: use fields of the record, not {key} or {seq}");
-    assert_int_equal(key_rule_new(&rule, "/a(/", &lines, &message), WEIR_EINVAL);
+    assert_int_equal(key_rule_new(&rule, "/a(/", &lines, -1, &message), WEIR_EINVAL);
     assert_non_null(strstr(message.text, "/a(/"));
     key_rule_free(NULL);
 }

@@ -4,14 +4,15 @@
 
 #include "cli/opt/refuse.h"
 
-#include <regex.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
 #include <wctype.h>
 
-enum { PROGRAM_MAX = 20000, REPEAT_MAX = 255, CLASS_NAME_MAX = 16, DEPTH_MAX = 200 };
+/* What a character of the text may take: steps of the program, and ranges of its sets. */
+enum { WORK_MAX = 20000, REPEAT_MAX = 255, CLASS_NAME_MAX = 16, DEPTH_MAX = 200 };
 
 enum operation {
     OP_CHAR,   /* one character: `value`          */
@@ -89,7 +90,8 @@ struct compiler {
     struct regex *regex;
     const char *at, *end;
     weir_message *message;
-    int depth;
+    size_t work; /* of the program so far, for one character */
+    int depth;   /* parentheses that are open */
     int error;
 };
 
@@ -99,7 +101,10 @@ static uint32_t emit(struct compiler *c, struct step step)
 
     if (c->error)
         return 0;
-    if (r->length == PROGRAM_MAX) {
+    c->work++;
+    if (step.op == OP_SET)
+        c->work += r->sets[step.value].ranges + r->sets[step.value].classes;
+    if (c->work > WORK_MAX) {
         c->error = refuse(c->message, "the expression is too large");
         return 0;
     }
@@ -182,11 +187,15 @@ static void add_class(struct compiler *c, struct set *set, const char *name)
     wctype_t class = wctype(name),
              *larger = realloc(set->class, (set->classes + 1) * sizeof(class));
 
-    if (!larger) {
+    if (larger)
+        set->class = larger;
+    if (!class)
+        c->error =
+            refuse(c->message, "[:%s:]: no such class; use one such as alpha or digit", name);
+    else if (!larger)
         c->error = WEIR_ENOMEM;
+    if (c->error)
         return;
-    }
-    set->class = larger;
     set->class[set->classes++] = class;
 }
 
@@ -198,6 +207,11 @@ static wint_t take_character(struct compiler *c)
     return character;
 }
 
+static bool is_dash_of_range(const struct compiler *c)
+{
+    return c->at[0] == '-' && c->at[1] && c->at[1] != ']';
+}
+
 /* At "[:name:]" inside of brackets. */
 static bool take_class(struct compiler *c, struct set *set)
 {
@@ -205,16 +219,39 @@ static bool take_class(struct compiler *c, struct set *set)
     char name[CLASS_NAME_MAX];
     size_t length;
 
-    if (c->at[0] != '[' || c->at + 1 == c->end || c->at[1] != ':' || !close)
+    if (c->at[0] != '[' || c->at[1] != ':')
         return false;
-    length = (size_t)(close - c->at - 2);
-    if (length >= sizeof(name))
-        return false;
+    length = close ? (size_t)(close - c->at) - 2 : 0;
+    if (!close || close < c->at + 2 || length >= sizeof(name)) {
+        c->error = refuse(c->message, "[: is never closed by :]");
+        return true;
+    }
     memcpy(name, c->at + 2, length);
     name[length] = 0;
     c->at = close + 2;
     add_class(c, set, name);
+    if (!c->error && is_dash_of_range(c))
+        c->error = refuse(c->message, "a class such as [:%s:] cannot begin a range", name);
     return true;
+}
+
+static void take_range(struct compiler *c, struct set *set, bool first)
+{
+    const char *text = c->at;
+    wint_t from = take_character(c), to = from;
+
+    if (from == '-' && !first && *c->at != ']')
+        c->error = refuse(c->message, "write - first or last in [ ]");
+    if (is_dash_of_range(c)) {
+        c->at++;
+        if (c->at[0] == '[' && c->at[1] && strchr(":.=", c->at[1]))
+            c->error = refuse(c->message, "a class such as [:alpha:] cannot end a range");
+        to = take_character(c);
+    }
+    if (!c->error && to < from)
+        c->error = refuse(c->message, "[%.*s]: the range is the wrong way round",
+                          (int)(c->at - text), text);
+    add_range(c, set, from, to);
 }
 
 static void take_brackets(struct compiler *c)
@@ -230,20 +267,15 @@ static void take_brackets(struct compiler *c)
         c->at++;
     }
     for (; c->at < c->end && (*c->at != ']' || first) && !c->error; first = false) {
-        wint_t from, to;
         if (take_class(c, set))
             continue;
-        if (c->at + 1 < c->end && *c->at == '[' && (c->at[1] == '.' || c->at[1] == '=')) {
+        if (*c->at == '[' && (c->at[1] == '.' || c->at[1] == '='))
             c->error = refuse(c->message, "[. .] and [= =] are not known");
-            return;
-        }
-        from = to = take_character(c);
-        if (c->at + 1 < c->end && *c->at == '-' && c->at[1] != ']') {
-            c->at++;
-            to = take_character(c);
-        }
-        add_range(c, set, from, to);
+        else
+            take_range(c, set, first);
     }
+    if (!c->error && c->at == c->end)
+        c->error = refuse(c->message, "[ is never closed by ]");
     c->at++;
     emit(c, (struct step){ .op = OP_SET, .value = (uint32_t)(c->regex->set_count - 1) });
 }
@@ -262,22 +294,25 @@ static void emit_class(struct compiler *c, const char *class, bool word, bool ne
     emit(c, (struct step){ .op = OP_SET, .value = (uint32_t)(c->regex->set_count - 1) });
 }
 
-static void take_escape(struct compiler *c)
+/* False: it stands for a place, and cannot be repeated. */
+static bool take_escape(struct compiler *c)
 {
     static const struct {
         char letter;
         enum place place;
     } places[] = { { '`', AT_BEGIN },   { '\'', AT_END },       { 'b', AT_WORD_EDGE },
                    { 'B', AT_NO_EDGE }, { '<', AT_WORD_BEGIN }, { '>', AT_WORD_END } };
-    char letter = c->at + 1 < c->end ? c->at[1] : '\\';
+    char letter = c->at[1];
 
     for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
         if (places[i].letter == letter) {
             c->at += 2;
             emit(c, (struct step){ .op = OP_ASSERT, .value = places[i].place });
-            return;
+            return false;
         }
-    if (letter >= '1' && letter <= '9') {
+    if (!letter) {
+        c->error = refuse(c->message, "\\ at the end: write \\\\ for the character itself");
+    } else if (letter >= '1' && letter <= '9') {
         c->error = refuse(c->message, "back-references such as \\%c are not known", letter);
     } else if (letter == 'w' || letter == 'W' || letter == 's' || letter == 'S') {
         c->at += 2;
@@ -287,6 +322,7 @@ static void take_escape(struct compiler *c)
         c->at++;
         emit(c, (struct step){ .op = OP_CHAR, .value = take_character(c) });
     }
+    return true;
 }
 
 static void take_alternatives(struct compiler *c);
@@ -303,33 +339,43 @@ static void take_group(struct compiler *c)
     take_alternatives(c);
     if (number <= REGEX_CAPTURES_MAX)
         emit(c, (struct step){ .op = OP_SAVE, .value = (uint32_t)(2 * number + 1) });
-    if (c->at < c->end)
-        c->at++; /* its closing parenthesis */
+    if (!c->error && c->at == c->end)
+        c->error = refuse(c->message, "( is never closed by )");
+    c->at++;
     c->depth--;
 }
 
-static void take_atom(struct compiler *c)
+/* False: it stands for a place, and cannot be repeated. */
+static bool take_atom(struct compiler *c)
 {
     switch (*c->at) {
     case '(':
         take_group(c);
-        return;
+        return true;
     case '[':
         take_brackets(c);
-        return;
+        return true;
     case '\\':
-        take_escape(c);
-        return;
+        return take_escape(c);
     case '.':
         c->at++;
         emit(c, (struct step){ .op = OP_ANY });
-        return;
+        return true;
     case '^':
     case '$':
         emit(c, (struct step){ .op = OP_ASSERT, .value = *c->at++ == '^' ? AT_BEGIN : AT_END });
-        return;
-    default:
+        return false;
+    case '*':
+    case '+':
+    case '?':
+    case '{':
+        c->error =
+            refuse(c->message, "nothing to repeat before %c: write \\%c for the character itself",
+                   *c->at, *c->at);
+        return false;
+    default: /* a ) that closes nothing is itself */
         emit(c, (struct step){ .op = OP_CHAR, .value = take_character(c) });
+        return true;
     }
 }
 
@@ -348,26 +394,39 @@ static void make_loop(struct compiler *c, uint32_t from)
         c->regex->program[back].other = back + 1;
 }
 
-/* {m}, {m,} or {m,n}: -1 for no end. False: it is none, and the brace is a character. */
-static bool take_counts(struct compiler *c, int *least, int *most)
+/* A count at `*at`, past which it steps; -1: none. Larger ones than may be are all the same. */
+static int take_count(const char **at)
+{
+    int count = -1;
+
+    for (; **at >= '0' && **at <= '9'; ++*at)
+        if (count <= REPEAT_MAX)
+            count = (count < 0 ? 0 : 10 * count) + (**at - '0');
+    return count;
+}
+
+/* {m}, {m,}, {,n} or {m,n}; -1 for no end. */
+static void take_counts(struct compiler *c, int *least, int *most)
 {
     const char *at = c->at + 1;
-    char *end;
+    bool comma;
 
-    if (at == c->end || *at < '0' || *at > '9')
-        return *at == ',' ? (*least = 0, false) : false;
-    *least = *most = (int)strtol(at, &end, 10);
-    if (*end == ',') {
-        at = end + 1;
-        *most = *at >= '0' && *at <= '9' ? (int)strtol(at, &end, 10) : -1;
-        end = *most < 0 ? (char *)at : end;
+    *least = *most = take_count(&at);
+    comma = *at == ',';
+    if (comma) {
+        at++;
+        *most = take_count(&at);
     }
-    if (*end != '}')
-        return false;
-    c->at = end + 1;
-    if (*least > REPEAT_MAX || *most > REPEAT_MAX)
+    if (*at != '}' || (*least < 0 && !comma))
+        c->error = refuse(c->message, "{ begins a count, such as {2} or {1,3}: write \\{ for the "
+                                      "character itself");
+    else if (*least > REPEAT_MAX || *most > REPEAT_MAX)
         c->error = refuse(c->message, "use at most %d repetitions", REPEAT_MAX);
-    return true;
+    else if (*most >= 0 && *most < *least)
+        c->error = refuse(c->message, "{%d,%d}: the smaller number comes first", *least, *most);
+    if (*least < 0)
+        *least = 0;
+    c->at = at + 1;
 }
 
 /* The atom of steps from `from` on, so many times. */
@@ -406,16 +465,18 @@ static void take_repeated(struct compiler *c)
     uint32_t from = (uint32_t)c->regex->length;
     int least, most;
 
-    take_atom(c);
-    while (c->at < c->end && !c->error) {
-        if (*c->at == '*' || *c->at == '+' || *c->at == '?') {
+    if (!take_atom(c))
+        return;
+    while (!c->error && c->at < c->end && strchr("*+?{", *c->at)) {
+        if (*c->at == '{') {
+            take_counts(c, &least, &most);
+        } else {
             least = *c->at == '+';
             most = *c->at == '?' ? 1 : -1;
             c->at++;
-        } else if (*c->at != '{' || !take_counts(c, &least, &most)) {
-            return;
         }
-        repeat(c, from, least, most);
+        if (!c->error)
+            repeat(c, from, least, most);
     }
 }
 
@@ -424,7 +485,7 @@ static void take_alternatives(struct compiler *c)
 {
     uint32_t from = (uint32_t)c->regex->length, jump;
 
-    while (c->at < c->end && *c->at != '|' && *c->at != ')' && !c->error)
+    while (!c->error && c->at < c->end && *c->at != '|' && (*c->at != ')' || c->depth == 0))
         take_repeated(c);
     if (c->error || c->at == c->end || *c->at != '|')
         return;
@@ -439,39 +500,15 @@ static void take_alternatives(struct compiler *c)
         c->regex->program[jump].next = (uint32_t)c->regex->length;
 }
 
-/* The C library knows what is wrong with an expression, and says so in the user's language. */
-static int check_syntax(const char *pattern, weir_message *message)
-{
-    regex_t checked;
-    char reason[128];
-    int error = regcomp(&checked, pattern, REG_EXTENDED);
-
-    if (!error) {
-        regfree(&checked);
-        return 0;
-    }
-    if (error == REG_ESPACE)
-        return WEIR_ENOMEM;
-    regerror(error, &checked, reason, sizeof(reason));
-    return refuse(message, "%s", reason);
-}
-
 int regex_new(struct regex **out, const char *pattern, weir_message *message)
 {
     struct compiler c = { .at = pattern, .end = pattern + strlen(pattern), .message = message };
 
     *out = NULL;
-    c.error = check_syntax(pattern, message);
-    if (c.error)
-        return c.error;
     c.regex = calloc(1, sizeof(*c.regex));
     if (!c.regex)
         return WEIR_ENOMEM;
-    while (c.at < c.end && !c.error) {
-        take_alternatives(&c);
-        if (c.at < c.end && *c.at == ')') /* one that closes nothing is itself */
-            emit(&c, (struct step){ .op = OP_CHAR, .value = (uint32_t)*c.at++ });
-    }
+    take_alternatives(&c);
     emit(&c, (struct step){ .op = OP_MATCH });
     if (c.error)
         regex_free(c.regex);
@@ -521,7 +558,9 @@ struct run {
     wint_t before, here; /* characters around `at`; WEOF: none */
     size_t places;       /* how many of a way are in use */
     uint32_t round;
-    struct { /* steps that are still to be followed, and places to be put back */
+    int stop_fd;
+    size_t work; /* since the last look at stop_fd */
+    struct {     /* steps that are still to be followed, and places to be put back */
         uint32_t step;
         size_t place, value;
     } * stack;
@@ -639,7 +678,20 @@ static bool follow(struct run *run, struct ways *from, struct ways *to, size_t *
     return matched;
 }
 
-static void search(struct run *run, struct ways *ways, size_t *best)
+/* Whether the search should end, of which it asks the kernel only now and then. */
+static bool is_stopped(struct run *run, size_t work)
+{
+    enum { OFTEN = 1 << 20 };
+    struct pollfd polled = { .fd = run->stop_fd, .events = POLLIN };
+
+    run->work += work;
+    if (run->stop_fd < 0 || run->work < OFTEN)
+        return false;
+    run->work = 0;
+    return poll(&polled, 1, 0) > 0;
+}
+
+static int search(struct run *run, struct ways *ways, size_t *best)
 {
     struct ways *now = &ways[0], *then = &ways[1];
     size_t none[PLACES];
@@ -662,7 +714,9 @@ static void search(struct run *run, struct ways *ways, size_t *best)
         now = then;
         then = swap;
         if (!n || (!now->count && best[1] != SIZE_MAX))
-            return;
+            return 0;
+        if (is_stopped(run, 1 + now->count))
+            return WEIR_ECANCELED;
         run->before = run->here;
         run->at += n;
     }
@@ -686,20 +740,23 @@ static void *allocate(struct run *run, struct ways ways[2])
 }
 
 int regex_match(const struct regex *regex, struct span found[1 + REGEX_CAPTURES_MAX],
-                const char *text, size_t length)
+                const char *text, size_t length, int stop_fd)
 {
-    struct run run = { .regex = regex, .text = text, .length = length };
+    struct run run = { .regex = regex, .text = text, .length = length, .stop_fd = stop_fd };
     struct ways ways[2] = { { 0 }, { 0 } };
     size_t best[PLACES];
     void *memory;
+    int rc;
 
     run.places = 2 * (1 + regex_captures(regex));
     memory = allocate(&run, ways);
     if (!memory)
         return WEIR_ENOMEM;
     memset(best, 0xff, sizeof(best));
-    search(&run, ways, best);
+    rc = search(&run, ways, best);
     free(memory);
+    if (rc < 0)
+        return rc;
     for (size_t i = 0; 2 * i < run.places; i++) {
         bool took_part =
             best[1] != SIZE_MAX && best[2 * i] != SIZE_MAX && best[2 * i + 1] != SIZE_MAX;

@@ -25,8 +25,8 @@ void regex_free(struct regex *regex);
 size_t regex_captures(const struct regex *regex);
 
 /* 1: it matches, and found[0] is where, found[i] what parentheses i hold (text NULL: they took no part).
- * 0: it does not. WEIR_ENOMEM. */
+ * 0: it does not. WEIR_ENOMEM. WEIR_ECANCELED: `stop_fd` became readable meanwhile; -1: none. */
 int regex_match(const struct regex *regex, struct span found[1 + REGEX_CAPTURES_MAX],
-                const char *text, size_t length);
+                const char *text, size_t length, int stop_fd);
 
 #endif
