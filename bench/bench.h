@@ -71,6 +71,7 @@ void bench_w5(struct bench_out *out);
 void bench_w6(struct bench_out *out); /* only with libweir-redis */
 void bench_w7(struct bench_out *out);
 void bench_w7_long(struct bench_out *out);
+void bench_w7_stream(struct bench_out *out);
 void bench_w8(struct bench_out *out);
 void bench_recall(struct bench_out *out);
 void bench_fairness(struct bench_out *out);

@@ -57,8 +57,9 @@ static const struct opt options[] = {
       "Give groups that match PATTERN N turns for each turn of other groups. Default 1.", OPT_TEXT,
       NULL },
     { MAP_MAX_WAIT, 0, "max-wait", "N",
-      "Read at most N records ahead of the running commands. Default 10000. This bounds memory, "
-      "however long the input is; but if N records of one group wait, groups further down in the "
+      "Read input for at most N tasks ahead of the running commands. Default 10000. This bounds "
+      "memory, "
+      "however long the input is; but if N tasks of one group wait, groups further down in the "
       "input are not read yet.",
       OPT_TEXT, NULL },
 

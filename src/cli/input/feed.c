@@ -228,7 +228,8 @@ static int fill(struct plan *out, struct feed *feed, struct record *record, uint
     values.key = out->key ? out->key : "";
     rc = template_fill(&out->argv, feed->command, &values, message);
     values.plan = NULL;
-    if (!rc && feed->opt->identify) {
+    if (!rc && feed->opt->identify &&
+        template_needs(feed->command) & (TEMPLATE_NEEDS_SEQ | TEMPLATE_NEEDS_SLOT)) {
         values.as_written = true;
         rc = template_fill(&out->known_as, feed->command, &values, message);
         values.as_written = false;
