@@ -170,10 +170,9 @@ static void test_how_many_at_once_may_come_from_a_file(void)
 static void test_commands_are_held_back_while_memory_is_short(void)
 {
     assert_ran(MAP("a\n", "--mem-free", "1k", "--load", "100000", "--", "echo"), 0, "a\n", "");
-    command_start(&(struct command){ .argv = WORDS(WEIR_COMMAND, "map", "--mem-free", "4000T",
-                                                   "--progress", "always", "--", "echo"),
-                                     .input = "a\n" });
-    assert_true(command_await_message("held back: "));
+    command_start(&(struct command){
+        .argv = WORDS(WEIR_COMMAND, "map", "--mem-free", "4000T", "--", "echo"), .input = "a\n" });
+    assert_true(command_await_message("weir: held back: "));
     kill(command_pid(), SIGTERM);
     assert_status(sound(command_finish()), 255);
 }

@@ -40,7 +40,7 @@ struct loop {
     bool redraw;
     bool quiet_end; /* our reader went away: nobody wants to hear more */
     char phase[120];
-    bool order_told;
+    bool order_told, gate_told;
 };
 
 /* ---- waking -------------------------------------------------------------------------------------- */
@@ -404,7 +404,7 @@ static bool order_holds_up(struct loop *loop)
     return true;
 }
 
-/* --load and the like. */
+/* --load and the like. Said once where there is no display. */
 static bool gate_holds_back(struct loop *loop)
 {
     char why[100];
@@ -412,6 +412,9 @@ static bool gate_holds_back(struct loop *loop)
     if (!gate_why(&loop->engine->gate, why, sizeof(why)))
         return false;
     snprintf(loop->phase, sizeof(loop->phase), "held back: %s", why);
+    if (!loop->gate_told && !loop->show.live && !loop->show.plain)
+        engine_say(loop->engine, "%s", loop->phase);
+    loop->gate_told = true;
     return true;
 }
 

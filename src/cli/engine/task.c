@@ -52,8 +52,10 @@ static void wait_for_delay(struct engine *engine)
 /* --load and the like: nothing may start, so that is waited for here, with permits held. */
 static void wait_for_gate(struct engine *engine)
 {
-    while (gate_is_closed(&engine->gate) && atomic_load(&engine->phase) == PHASE_RUNNING)
+    while (gate_is_closed(&engine->gate) && atomic_load(&engine->phase) == PHASE_RUNNING) {
+        engine_wake(engine); /* which says why nothing starts */
         weir_fd_wait(engine->stop_fd, WEIR_READ, weir_in_ms(GATE_MS));
+    }
 }
 
 /* How long to wait before attempt number n + 1. */
