@@ -74,8 +74,8 @@ typedef struct weir_lending {
     int64_t step;                      /* most per loan and sample; default: no limit       */
 } weir_lending;
 
-typedef struct
-    weir_domain_stats { /* a snapshot of one moment; timed_out and overdue may be newer */
+/* A snapshot of one moment; timed_out and overdue may be newer. */
+typedef struct weir_domain_stats {
     size_t size;
     const char *name; /* a loan from the executor                                                 */
     weir_share slots_mode, queue_mode;
@@ -115,8 +115,8 @@ const char *weir_task_domain(const weir_task *task);
  * dead. Waiting tasks become REJECTED (WEIR_REASON_DOMAIN_RELEASED), new ones are refused for the same reason, running
  * ones keep their slots until they end (WEIR_CANCEL_RUNNING: and are asked to; pending ones then become CANCELLED).
  * WEIR_ENODOMAIN: an unknown name. WEIR_EALREADY: it is released already. WEIR_EINVAL: NULL; the default domain; the
- * receiver is the domain itself; or
- * one of the two is part of a release that is not over yet. `message` (may be NULL) says which. */
+ * receiver is the domain itself; or one of the two is part of a release that is not over yet. `message` (may be NULL)
+ * says which. */
 int weir_domain_release(weir_executor *ex, const char *domain, const char *receiver, int flags,
                         weir_message *message);
 

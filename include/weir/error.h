@@ -35,13 +35,13 @@ WEIR_BEGIN_DECLS
     X(BROKEN, -4108, "the circuit breaker is open")                                       \
     X(LOCKED, -4109, "the mutex is held")                                                 \
     X(FOREIGN, -4110, "not a guard, damaged, or of another version of weir")              \
-    X(EXIST, -4112, "it exists with other settings")                                      \
+    X(EXIST, -4112, "a guard of that name has other settings")                            \
     X(NOGUARD, -4111, "unknown guard")                                                    \
     X(AWAY, -4120, "the server cannot be reached")                                        \
     X(LOST, -4121, "the connection broke before the reply: the command may have run")     \
     X(REPLY, -4122, "the server answered with an error")                                  \
     X(DENIED, -EACCES, "the server refused the user, the password or the command")        \
-    X(PROTO, -EPROTO, "what the server sent is not a reply")
+    X(PROTO, -EPROTO, "the server sent no valid reply")
 
 enum {
 #define WEIR_ERROR_ENUM_(name, number, text) WEIR_E##name = (number),

@@ -37,13 +37,13 @@ typedef int weir_node_fn(void **value, void *arg, weir_step *step);
 /* What a node needs of a node before it. Edges are judged by kind: a node starts when every kind that it has holds, and
  * fails as soon as one of them can no longer hold. */
 typedef enum weir_need {
-    WEIR_MUST = 0,    /* all of these succeed */
-    WEIR_OPTIONAL,    /* does not count; but if a node has no other kind, it counts as WEIR_ANY */
-    WEIR_ANY,         /* one of these succeeds */
-    WEIR_AT_LEAST,    /* as many of these succeed as the node's `at_least` says */
-    WEIR_AFTER,       /* all of these end, whatever the outcome */
-    WEIR_NONE_FAILED, /* none of these has failed; a skipped one has not. Does not wait for all:
-                         a node that has only such edges starts when the first one ends */
+    WEIR_MUST = 0, /* all of these succeed */
+    WEIR_OPTIONAL, /* does not count; but if a node has only such edges, they count as WEIR_ANY */
+    WEIR_ANY,      /* one of these succeeds */
+    WEIR_AT_LEAST, /* as many of these succeed as the node's `at_least` says */
+    WEIR_AFTER,    /* all of these end, whatever the outcome */
+    WEIR_NONE_FAILED, /* none of these has failed; a skipped node has not failed. Does not wait for
+                         all: a node that has only such edges starts when the first one ends */
 } weir_need;
 
 /* How the edges of a node stand: for its `judge`. Skipped nodes count as `skipped`, not as `failed`. */
@@ -51,7 +51,7 @@ typedef struct weir_edges {
     uint32_t total, succeeded, failed, skipped, left;
 } weir_edges;
 
-/* What a judge says. */
+/* What a judge decides. */
 typedef enum weir_judgement {
     WEIR_JUDGE_WAIT = 0, /* until more nodes have ended */
     WEIR_JUDGE_START,
@@ -71,11 +71,11 @@ typedef struct weir_node_result {
     int error;
     weir_reason reason; /* WEIR_REASON_DEPENDENCY, WEIR_REASON_NOT_NEEDED, or as of a task */
     void *value;        /* of its body; if it did not succeed, the node's `fallback` */
-    const char *cause;  /* the id of the node whose end decided this one, where it all began; NULL:
-                           none did */
-    /* Only with weir_run_options.times; 0: it has not come to that. */
+    const char *cause;  /* the id of the node that the chain of failures or skips began with which
+                           decided this one; NULL: no other node decided it */
+    /* Only with weir_run_options.times; 0: not yet, or never. */
     weir_time ready_at, started_at, ended_at;
-    weir_task *run;
+    weir_task *run; /* the run; no reference is taken */
 } weir_node_result;
 #define WEIR_NODE_RESULT                 \
     {                                    \
@@ -98,9 +98,10 @@ typedef struct weir_node_options { /* zero in any field asks for its default; al
     int (*begin)(weir_step *step, void *arg);
     void (*result)(const weir_node_result *result, void *arg);
     void *callback_arg;
-    bool never_skip; /* it runs even if nothing needs it */
-    bool interrupt;  /* while its body runs, it may be cancelled: when nothing needs it any more, or
-                        when the run's deadline passes. The body is asked to end */
+    bool never_skip; /* the node runs even if no other node needs it */
+    bool
+        interrupt; /* the node may be cancelled while its body runs: when no other node needs it any
+                        more, or when the run's deadline passes. The body is asked to end */
     /* A sub-flow in place of the body, frozen by this call. Its input is the node's parameter or, if that is NULL, the
      * run's input. The node ends as that run does; its value is that of the sub-flow's last node, if there is only one.
      * Of the options below only `group` and deadlines.total_ms are for sub-flows, and there is no `drop`. */
@@ -136,13 +137,14 @@ void weir_flow_free(weir_flow *flow);
 int weir_flow_node(weir_node **out, weir_flow *flow, const char *id, weir_node_fn *fn, void *arg,
                    const weir_node_options *opt);
 
-/* An edge, declared from either end: `node` needs `upstream`; or `node` is needed by `downstream`. An edge that is declared
- * twice is one edge; if the kinds differ, WEIR_MUST wins, else the first. WEIR_EINVAL: NULL, or an unknown kind.
- * WEIR_EALREADY, WEIR_ENOMEM. */
+/* Adds an edge: `node` needs `upstream`. An edge that is added twice is one edge; if the kinds differ, WEIR_MUST wins, else
+ * the first. WEIR_EINVAL: NULL, or an unknown kind. WEIR_EALREADY: the flow is frozen. WEIR_ENOMEM. */
 int weir_node_needs(weir_node *node, weir_node *upstream, weir_need need);
+
+/* Adds the same edge from its other end: `downstream` needs `node`. */
 int weir_node_feeds(weir_node *node, weir_node *downstream, weir_need need);
 
-/* The same by id; the nodes may be added later. */
+/* Adds an edge between nodes by their ids; the nodes may be added later. */
 int weir_flow_edge(weir_flow *flow, const char *upstream, const char *downstream, weir_need need);
 
 /* Checks the flow without freezing it. On WEIR_EINVAL *errors (may be NULL) gets all that is wrong, one sentence on each
@@ -252,7 +254,7 @@ typedef struct weir_critical_path {
     void *memory;
 } weir_critical_path;
 
-/* WEIR_EINVAL: NULL, no size, or not a run that was started with `times`. WEIR_ENOMEM. */
+/* Finds the critical path of a run. WEIR_EINVAL: NULL, no size, or not a run that was started with `times`. WEIR_ENOMEM. */
 int weir_run_critical_path(weir_critical_path *out, weir_task *run);
 
 typedef enum weir_picture {
@@ -261,9 +263,12 @@ typedef enum weir_picture {
     WEIR_PICTURE_TRACE, /* JSON for the viewers of Chrome and Perfetto; of runs with `times` only */
 } weir_picture;
 
-/* Draws a flow; or a run, with the states of its nodes and, if it has them, times. *text is to be freed with free(3).
- * WEIR_EINVAL: NULL, not a run, or a trace of what has no times. WEIR_ENOMEM. */
+/* Draws a flow, and freezes it as a start does. *text is to be freed with free(3). WEIR_EINVAL: NULL, the flow has errors, or
+ * WEIR_PICTURE_TRACE, which needs a run. WEIR_ENOMEM. */
 int weir_flow_picture(char **text, weir_flow *flow, weir_picture format);
+
+/* Draws a run with the states of its nodes and, if it was started with `times`, their times. *text is to be freed with free(3).
+ * WEIR_EINVAL: NULL, not a run, or WEIR_PICTURE_TRACE of a run without `times`. WEIR_ENOMEM. */
 int weir_run_picture(char **text, weir_task *run, weir_picture format);
 
 WEIR_END_DECLS

@@ -1,4 +1,4 @@
-/* The simulator: weir's own code on simulated threads, with a simulated clock, luck and kernel.
+/* The simulator: weir's own code on simulated threads, with a simulated clock, kernel and random numbers.
  *
  * In libweir-sim every atomic operation and every system call is a point at which another simulated
  * thread may go on. All simulated threads share one OS thread, and the clock moves only when none of

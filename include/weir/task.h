@@ -243,8 +243,9 @@ weir_task *weir_task_ref(weir_task *task);
 /* Gives a reference back; the handle must not be used after the last one. NULL is fine. */
 void weir_task_unref(weir_task *task);
 
+enum { WEIR_HOLDERS_MAX = 160 }; /* bytes of weir_why.holders */
+
 /* Why a task waits, or how it ended. */
-enum { WEIR_HOLDERS_MAX = 160 };
 typedef struct weir_why {
     size_t size;
     weir_reason reason;
@@ -256,9 +257,8 @@ typedef struct weir_why {
                            has carried over                                                  */
     uint64_t ahead;   /* tasks of its group that go first                                  */
     weir_time earliest; /* the earliest time at which it can start, if known; else 0         */
-    char holders
-        [WEIR_HOLDERS_MAX]; /* who holds a guard's permits: "group \"a\" (2), callers (1)", cut to
-                                       what there is room for; "" if that is not known       */
+    /* The holders of a guard's permits, cut if they do not fit: "group \"a\" (2), callers (1)"; "" if not known. */
+    char holders[WEIR_HOLDERS_MAX];
 } weir_why;
 
 /* Says why a task waits, or how it ended. WEIR_EINVAL: NULL, or no size. */

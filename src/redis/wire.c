@@ -312,7 +312,7 @@ int wr_wire_next(struct wr_reply **out, struct wr_wire *wire, weir_message *mess
     *out = NULL;
     if (redisReaderGetReply(wire->reader, &reply) != REDIS_OK) {
         bool no_memory = wire->reader->err == REDIS_ERR_OOM;
-        return wr_redis_fail(WEIR_EPROTO, message, "what the server sent is not a reply: %s",
+        return wr_redis_fail(WEIR_EPROTO, message, "the server sent no valid reply: %s",
                              no_memory ? "it is too large" : wire->reader->errstr);
     }
     *out = reply;

@@ -506,9 +506,9 @@ static void test_what_is_no_reply_is_an_error_and_never_a_hang(void)
         int rc;
         const char *sentence;
     } rows[] = {
-        { "HTTP/1.0 400 Bad Request\r\n\r\n", false, WEIR_EPROTO, "is not a reply" },
-        { "*1000000000\r\n", false, WEIR_EPROTO, "is not a reply" },
-        { "$-7\r\n", false, WEIR_EPROTO, "is not a reply" },
+        { "HTTP/1.0 400 Bad Request\r\n\r\n", false, WEIR_EPROTO, "no valid reply" },
+        { "*1000000000\r\n", false, WEIR_EPROTO, "no valid reply" },
+        { "$-7\r\n", false, WEIR_EPROTO, "no valid reply" },
         { "", true, WEIR_EAWAY, "closed the connection" },
         { "$100\r\nhalf", true, WEIR_EAWAY, "closed the connection" },
         { "-ERR max number of clients reached\r\n", true, WEIR_EAWAY, NULL },

@@ -1,11 +1,11 @@
 /* Parking, for those who build waiting calls of their own: clients of servers, say.
  *
- * A parker is whoever waits: a task, a body or a plain thread. It gives its own to somebody who will call weir_unpark, and
- * parks until its condition holds:
+ * A parker stands for a caller that waits: a task, a body or a plain thread. The caller passes its parker to the thread that
+ * will call weir_unpark, and parks until its condition holds:
  *
  *     weir_parker_room room;
  *     request->who = weir_parker_self(&room);
- *     ... send the request; whoever completes it sets `done` and unparks `who` under the lock ...
+ *     ... send the request; the thread that completes it sets `done` and unparks `who` under a lock ...
  *     while (!done && !rc)                                 read under the same lock
  *         rc = weir_cancelled() ? WEIR_ECANCELED : weir_park(request->who, deadline);
  *
@@ -26,19 +26,20 @@ typedef struct weir_parker_room {
     uint64_t room[4];
 } weir_parker_room;
 
-/* The caller as a parker: good until the function that owns `room` returns. */
+/* The caller's parker; valid until the function that owns `room` returns. */
 weir_parker *weir_parker_self(weir_parker_room *room);
 
-/* Waits until somebody unparks `self`, or has done so since it last parked; also returns for no reason, a cancel among
- * them, so loop around your own condition. 0, or WEIR_ETIMEDOUT. */
+/* Waits until weir_unpark is called for `self`; returns at once if that happened since the last park. It may also return
+ * for no reason, and returns when the task is cancelled, so call it in a loop around your own condition. 0, or
+ * WEIR_ETIMEDOUT. */
 int weir_park(weir_parker *self, weir_time deadline) WEIR_PARKS;
 
-/* From any thread. `who` must not be able to end before this returns: unpark it under a lock that it takes before it
- * leaves. */
+/* Wakes a parker, from any thread. The parker must stay valid until the call returns: unpark it under a lock that its
+ * owner takes before it goes on. */
 void weir_unpark(weir_parker *who);
 
-/* Whether the caller is on a worker, whose other tasks wait while it computes: then it should not be the one on whom
- * others depend. Tasks on WEIR_THREADS and plain threads are not. */
+/* Whether the caller runs on a worker. If it computes for long, other tasks of that worker wait, so it should not do work
+ * that other callers depend on. False for tasks on WEIR_THREADS and plain threads. */
 bool weir_on_worker(void);
 
 WEIR_END_DECLS

@@ -3,8 +3,8 @@
  * A store keeps cells by name. A cell is a few bytes of state that change in steps, permits that end with the process
  * that took them, and a line of waiters. It knows nothing of limits: what the bytes mean is the guard's business.
  *
- * A guard does all its work on a cell between lock and unlock. Whatever it wrote in between becomes visible as one step,
- * or not at all if the process dies before unlock. This interface may change sooner than others.
+ * A guard does all its work on a cell between lock and unlock. Its writes become visible as one step, or not at all if the
+ * process dies before unlock. This interface may change sooner than others.
  * SPDX-License-Identifier: MIT */
 #ifndef WEIR_SYS_STORE_H
 #define WEIR_SYS_STORE_H
@@ -20,30 +20,28 @@ typedef struct weir_cell weir_cell;
 typedef struct weir_cell_spec {
     size_t size;
     const char *name;
-    uint32_t
-        kind; /* the guard's, and the version of the layout of its state: two that differ in either */
-    uint32_t
-        version; /* do not share a cell                                                        */
-    size_t
-        state_size; /* of a new cell; one that exists keeps its own                               */
-    bool create;    /* make it if there is none                                                   */
-    void (*init)(void *state,
-                 const void *arg); /* fills the zeroed state of a new cell               */
+    uint32_t kind;     /* of the guard                                                          */
+    uint32_t version;  /* of the layout of its state. A cell has one kind and one version        */
+    size_t state_size; /* of a new cell; one that exists keeps its size                          */
+    bool create;       /* make the cell if it does not exist                                     */
+    /* Fills the zeroed state of a new cell. */
+    void (*init)(void *state, const void *arg);
     const void *arg;
-    bool (*is_sound)(const void *state,
-                     size_t state_size); /* whether a state that was found can be one  */
-    bool (*is_whole)(const void *state,
-                     weir_time now); /* whether it is as good as new, if no permit is out */
+    /* Whether the bytes of an existing cell are a valid state. */
+    bool (*is_sound)(const void *state, size_t state_size);
+    /* Whether a state is as good as a new one, if no permit is held. */
+    bool (*is_whole)(const void *state, weir_time now);
 } weir_cell_spec;
 
-/* A place in a cell's line. The waiter's, from join to part. */
+/* A place in a cell's line. It belongs to the waiter, which keeps it from join to part. */
 typedef struct weir_place {
-    /* Set by the waiter before it joins. NULL: it waits by `wait`. Else it is called when the place is the first and is told:
-     * under the cell's lock or another, so it only passes the word on. */
+    /* Set by the waiter before it joins. NULL: the waiter calls `wait`. Else the store calls `told` when the place is the
+     * first and may look again: under the cell's lock or another, so it must be short and must not call the store. */
     void (*told)(struct weir_place *place);
-    uint64_t
-        stamp; /* likewise: when it came. Of two places the smaller one came first; no two are equal in a process */
-    void *link[2]; /* this and all further: the store's */
+    /* Set by the waiter before it joins: when it came. Of two places the one with the smaller stamp came first; no two in a
+     * process are equal. */
+    uint64_t stamp;
+    void *link[2]; /* this and all further fields belong to the store */
     void *who;
     void *room[6];
     uint64_t ticket;
@@ -73,24 +71,23 @@ typedef struct weir_direct {
 
 /* ---- stores on a server ---------------------------------------------------------------------- */
 
-/* A server cannot lend its memory: such a store keeps whole guards, and each call of a guard's is one of the store's. It has `remote`,
- * free_store and close; none of the other functions is called. */
+/* A server has no memory to share, so such a store keeps whole guards: each call of a guard is one call of the store. The store
+ * has `remote`, free_store and close; its other functions are not called. */
 
-/* One call that wants in, was let in, or leaves. */
+/* One call that enters, has entered, or leaves. */
 typedef struct weir_remote_call {
     size_t size;
     int64_t permits;
-    weir_time deadline; /* when it gives up waiting; one in the past: look once                   */
-    bool reserve; /* do not wait: say how long it would be, at most patience_ns              */
+    weir_time deadline; /* when the call stops waiting; a time in the past: look once             */
+    bool reserve;       /* do not wait: answer how long the wait is, at most patience_ns          */
     int64_t patience_ns;
 
-    /* The store's words about the permit: enter sets them, leave and undo get them back. `token` is what the user sees. */
+    /* What the store keeps with the permit: `enter` sets these, `leave` and `undo` get them back. Users see `token`. */
     uint64_t token;
     int64_t number, where;
 
-    weir_time
-        retry_at;    /* refused: from when on it could enter; WEIR_FOREVER: not known           */
-    int64_t wait_ns; /* reserved: after so long                                                  */
+    weir_time retry_at; /* refused: the earliest time it could enter; WEIR_FOREVER: not known    */
+    int64_t wait_ns;    /* reserved: how long the caller has to wait                             */
 } weir_remote_call;
 
 struct weir_gate;
@@ -98,29 +95,34 @@ struct weir_gate;
 typedef struct weir_remote_ops {
     size_t size;
 
-    /* Opens the guard of that name, or makes it. `opt` has all defaults filled in; of kind WEIR_GUARD_ANY it only finds.
-     * `made` and `set` get the settings it was made with, and the present ones. WEIR_ENOGUARD, WEIR_EFOREIGN, WEIR_EINVAL: what a server
-     * cannot keep; those of the connection. */
+    /* Opens the guard of that name, or makes it. `opt` has all defaults filled in; if its kind is WEIR_GUARD_ANY, the call
+     * only finds a guard. `made` and `set` get the settings that the guard was made with, and the present ones.
+     * WEIR_ENOGUARD, WEIR_EFOREIGN; WEIR_EINVAL: the server cannot keep such a guard; errors of the connection. */
     int (*open)(weir_cell **out, weir_store *store, weir_guard *guard,
                 const weir_guard_options *opt, weir_guard_options *made, weir_guard_options *set,
                 weir_message *message) WEIR_PARKS;
 
-    /* 0: entered. WEIR_EAGAIN: refused. WEIR_ECANCELED; those of the connection. */
+    /* 0: entered. WEIR_EAGAIN: refused. WEIR_ECANCELED; errors of the connection. */
     int (*enter)(weir_cell *cell, weir_remote_call *call) WEIR_PARKS;
     int (*leave)(weir_cell *cell, weir_remote_call *call);
     int (*undo)(weir_cell *cell, weir_remote_call *call);
     int64_t (*drain)(weir_cell *cell) WEIR_PARKS;
 
-    /* The present settings; and others in their place, if they are still those of `from`. WEIR_EALREADY: they are not. */
+    /* Reads the present settings. */
     int (*settings)(weir_cell *cell, weir_guard_options *set) WEIR_PARKS;
+
+    /* Changes the settings if they are still those of `from`. WEIR_EALREADY: they are not. */
     int (*change)(weir_cell *cell, const weir_guard_options *from,
                   const weir_guard_options *to) WEIR_PARKS;
 
-    /* Figures, of which the guard adds its own counts; and what there is to say besides, with a comma before it. */
+    /* Fills in the server's figures; the guard adds its own counts. */
     int (*look)(weir_cell *cell, struct weir_guard_stats *out) WEIR_PARKS;
+
+    /* Appends to the guard's description what only the store knows, with a comma before it. */
     void (*say)(weir_cell *cell, weir_message *out) WEIR_PARKS;
 
-    /* Stands before the tasks of a group, as weir_group_guard_add. The store keeps `guard` until the gate is dropped. */
+    /* Puts the guard before the tasks of a group, as weir_group_guard_add. The store keeps a reference to `guard` until the
+     * gate is dropped. */
     int (*group)(struct weir_gate **out, weir_cell *cell, weir_group *group, weir_guard *guard);
 } weir_remote_ops;
 
@@ -128,7 +130,7 @@ typedef struct weir_store_ops {
     size_t size;
     void (*free_store)(weir_store *store);
 
-    /* Opens the cell, or makes it. WEIR_ENOGUARD, WEIR_EFOREIGN, WEIR_ENOMEM, -errno. */
+    /* Opens a cell, or makes it. WEIR_ENOGUARD, WEIR_EFOREIGN, WEIR_ENOMEM, -errno. */
     int (*open)(weir_cell **out, weir_store *store, const weir_cell_spec *spec,
                 weir_message *message);
     void (*close)(weir_cell *cell);
@@ -142,34 +144,48 @@ typedef struct weir_store_ops {
     const void *(*read)(weir_cell *cell);
     void *(*write)(weir_cell *cell);
 
-    /* Under the lock. Permits held by all processes, which from here to unlock change only by leaves; and more or fewer
-     * held by this one. */
+    /* Under the lock: permits held by all processes. Until unlock the number changes only by permits that come back. */
     int64_t (*used)(weir_cell *cell);
+
+    /* Under the lock: this process holds so many permits more, or fewer. */
     void (*take)(weir_cell *cell, int64_t permits);
     void (*give)(weir_cell *cell, int64_t permits);
 
-    /* The line. Under the lock: join at its end (WEIR_EAGAIN: there are as many as may be), whether a place is the first (NULL: whether
-     * there is no line), leave, how long it is. Without it: wait until told, or for no reason, or until the deadline; and look
-     * for permits of processes that ended, true if there were any. */
+    /* Under the lock: adds a place at the end of the line. WEIR_EAGAIN: the line is full. */
     int (*join)(weir_cell *cell, weir_place *place);
+
+    /* Under the lock: whether the place is the first in line. NULL: whether the line is empty. */
     bool (*is_first)(weir_cell *cell, const weir_place *place);
-    bool (*is_before)(weir_cell *cell,
-                      uint64_t stamp); /* whether one that came then was before the first in line */
+
+    /* Under the lock: whether a place with this stamp would come before the first in line. */
+    bool (*is_before)(weir_cell *cell, uint64_t stamp);
+
+    /* Under the lock: takes the place out of the line. */
     void (*part)(weir_cell *cell, weir_place *place);
+
+    /* Under the lock: the length of the line. */
     int64_t (*waiting)(weir_cell *cell);
-    void (*tell)(weir_cell *cell); /* under the lock: the first in line may look again */
+
+    /* Under the lock: tells the first in line to look again. */
+    void (*tell)(weir_cell *cell);
+
+    /* Without the lock: waits until the place is told, until the deadline, or for no reason. */
     void (*wait)(weir_cell *cell, weir_place *place, weir_time deadline) WEIR_PARKS;
-    void (*watch)(
-        weir_cell *
-            cell); /* without it, and for places with `told`, before they depend on being told; may be NULL */
+
+    /* Without the lock: called for places with `told`, before they depend on being told. May be NULL. */
+    void (*watch)(weir_cell *cell);
+
+    /* Without the lock: gives back the permits of processes that have ended. True: there were some. */
     bool (*sweep)(weir_cell *cell);
 
-    /* The word of permits in use, see above; NULL: they change under the lock only. And a word beside the state that is
-     * written under the lock and may be read without it. Both to be used atomically; good as long as the cell is open. */
+    /* The word of permits in use (WEIR_WORD_USED), to be used atomically as long as the cell is open. NULL: permits change
+     * under the lock only. */
     uint64_t *(*word)(weir_cell *cell);
+
+    /* A word beside the state, written under the lock and read without it; to be used atomically, likewise. */
     uint64_t *(*hint)(weir_cell *cell);
 
-    /* False, or NULL in place of the function: use the calls. */
+    /* Fills in the parts of the cell that may be used directly. False, or no such function: use the calls. */
     bool (*direct)(weir_direct *out, weir_cell *cell);
 
     /* Under the lock: processes that hold permits, one after the other; `at` counts them from 0. False: no more. */
@@ -179,7 +195,7 @@ typedef struct weir_store_ops {
     const weir_remote_ops *remote;
 } weir_store_ops;
 
-/* The first member of each store's and each cell's own struct. */
+/* The first member of the struct of each store, and of each cell. */
 struct weir_store {
     const weir_store_ops *ops;
 };
@@ -187,7 +203,7 @@ struct weir_cell {
     const weir_store_ops *ops;
 };
 
-/* The cell of a guard, for the store that opened it: compare its ops. */
+/* The cell of a guard. A store must compare the cell's `ops` with its own before it uses the cell. */
 weir_cell *weir_guard_cell(weir_guard *guard);
 
 WEIR_END_DECLS
