@@ -167,7 +167,7 @@ static const struct opt options[] = {
       "FILE.2 or DIR.2 (or .3, ...), and say so.",
       OPT_CHOICE, "refuse append new" },
     { MAP_SHOW_RETRIES, 0, "show-retries", NULL,
-      "Also print what attempts wrote that failed and were retried. Default: print the last "
+      "Also print the output of attempts that failed and were retried. Default: print the last "
       "attempt's output. The --results line keeps the end of it (4 KiB) in any case.",
       OPT_TEXT, NULL },
     { MAP_PROGRESS, 0, "progress", "WHEN",
@@ -208,7 +208,7 @@ static const struct opt_section sections[] = {
     { "Environment",
       "Set for each command: WEIR_KEY, the group; WEIR_SEQ, the task's number; WEIR_SLOT, a "
       "number from 1 to -j that no other running command has; WEIR_ATTEMPT, which counts from "
-      "1; WEIR_RUN, by which what a command leaves behind is known.\n\n"
+      "1; WEIR_RUN, which marks the processes of this run.\n\n"
       "weir itself reads NO_COLOR, TERM and TMPDIR, the directory for output that waits to be "
       "printed, beyond 64 KiB per command." },
     { "Signals",
@@ -229,7 +229,7 @@ static const struct opt_section sections[] = {
       "1970; "
       "of the last attempt), reason, record (with -n an array), and failed_attempts, if there were "
       "retries: exit, signal and the end of out and err (4 KiB each). The reason is done, failed, "
-      "timed_out, cannot_run, bad_input, output_lost (what it wrote could not be kept), "
+      "timed_out, cannot_run, bad_input, output_lost (its output could not be stored), "
       "not_recorded (it ran, but the journal could not be written), halted or not_run. Bytes that "
       "are not UTF-8 appear as \\udc80 to \\udcff." },
     { "Values",
@@ -343,8 +343,8 @@ static const struct opt_hint hints[] = {
     { "--basefile", "commands run on this machine only: use scp or rsync in the command" },
     { "--hostgroups", "commands run on this machine only: use ssh in the command" },
     { "--controlmaster", "commands run on this machine only: use ssh in the command" },
-    { "--fg", "a run ends when its commands have" },
-    { "--wait", "a run ends when its commands have" },
+    { "--fg", "a run ends when its commands have ended" },
+    { "--wait", "a run ends when its commands have ended" },
     { "--shellquote", "use --dry-run, which quotes for a shell" },
     { "--dryrun", "use --dry-run" },
     { "--quote", "leave it out: values are never seen by a shell" },

@@ -117,7 +117,7 @@ static int wait_for(weir_task *task, weir_time deadline, weir_message *why)
     if (!weir_task_done(task) && is_inside(task)) {
         if (why)
             snprintf(why->text, sizeof(why->text),
-                     "a body waits for the run of the flow that it is a node of");
+                     "a node of a flow waits for its own run");
         return WEIR_EDEADLK;
     }
 

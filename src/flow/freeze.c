@@ -250,7 +250,7 @@ static void check_params(struct draft *draft, uint32_t *bound)
             continue;
         up = wr_flow_find(draft->flow, id, strlen(id));
         if (!up)
-            WRONG(draft, "the parameter of node \"%s\" is of node \"%s\", which there is not\n",
+            WRONG(draft, "the parameter of node \"%s\" is of node \"%s\", which does not exist\n",
                   node->id, id);
         else if (!is_before(draft, up->index, n, n + 1))
             WRONG(draft, "the parameter of node \"%s\" is of node \"%s\", which is not before it\n",

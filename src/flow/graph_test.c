@@ -169,7 +169,7 @@ static void test_a_parameter_comes_from_before(void)
     edge(flow, "x", "y");
     check_errors(flow,
                  "the parameter of node \"beside\" is of node \"first\", which is not before it\n"
-                 "the parameter of node \"lost\" is of node \"nothing\", which there is not\n"
+                 "the parameter of node \"lost\" is of node \"nothing\", which does not exist\n"
                  "the parameter of node \"x\" is of node \"y\", which is not before it\n");
 }
 

@@ -194,7 +194,7 @@ static int check_breaker(const struct wr_settings *s, weir_message *m)
             refuse(m, "half_open_then is %d: use WEIR_OPEN or WEIR_CLOSED", (int)s->half_open_then);
     if (!rc &&
         (s->initial == WEIR_HALF_OPEN || s->initial < WEIR_CLOSED || s->initial > WEIR_FORCED_OPEN))
-        rc = refuse(m, "initial is %d: use another state than half open", (int)s->initial);
+        rc = refuse(m, "initial is %d: use a state other than WEIR_HALF_OPEN", (int)s->initial);
     return rc;
 }
 
@@ -203,9 +203,9 @@ static int check(struct wr_settings *s, weir_message *m)
     int rc;
 
     if (s->kind < WEIR_GUARD_BULKHEAD || s->kind > WEIR_GUARD_BUDGET)
-        return refuse(m, "kind is %d: not a kind of guard", (int)s->kind);
+        return refuse(m, "kind is %d: use one of enum weir_guard_kind", (int)s->kind);
     if (s->mode < first_mode(s->kind) || s->mode > last_mode(s->kind))
-        return refuse(m, "mode is %d: not one of this kind of guard", (int)s->mode);
+        return refuse(m, "mode is %d: this kind of guard has no such mode", (int)s->mode);
     rc = in_range(m, "limit", s->limit, 0, WEIR_PERMITS_MAX);
     rc = rc ? rc : in_range(m, "wait_ns", s->wait_ns, 0, INT64_MAX);
     rc = rc ? rc : in_range(m, "waiters_max", s->waiters_max, 0, WEIR_PERMITS_MAX);
@@ -255,7 +255,9 @@ int wr_settings_change(struct wr_settings *set, const struct wr_settings *from,
                       "kind, mode, window, initial, lists and functions cannot be changed");
     if (opt->lease_ns || opt->margin_ns || opt->when_away || opt->share || opt->keep_task ||
         opt->on_lost)
-        return refuse(message, "the lease, and what is done without the server, cannot be changed");
+        return refuse(
+            message,
+            "lease_ns, margin_ns, when_away, share, keep_task and on_lost cannot be changed");
 #define MERGE(name) all.name = opt->name ? opt->name : from->name;
     WR_SETTINGS(MERGE)
 #undef MERGE

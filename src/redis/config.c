@@ -88,7 +88,7 @@ static int check_numbers(weir_redis_options *opt, weir_message *message)
         if (!*numbers[i].value)
             *numbers[i].value = numbers[i].usual;
         if (*numbers[i].value > numbers[i].most)
-            return wr_redis_fail(WEIR_EINVAL, message, "%s is %u; it is 1 to %u", numbers[i].name,
+            return wr_redis_fail(WEIR_EINVAL, message, "%s is %u: use 1 to %u", numbers[i].name,
                                  *numbers[i].value, numbers[i].most);
     }
     if (opt->backoff_max_ms < opt->backoff_ms)
@@ -121,7 +121,7 @@ static int check_together(const struct wr_redis_config *config, weir_message *me
     for (const char *c = opt->name ? opt->name : ""; *c; c++) {
         if (*c <= ' ' || *c > '~')
             return wr_redis_fail(WEIR_EINVAL, message,
-                                 "name has a blank or another byte that servers do not take");
+                                 "name has a blank, or another byte that servers refuse");
     }
     return 0;
 }

@@ -194,7 +194,7 @@ static int expect_silence(struct wr_conn *conn, weir_message *message)
     if (rc <= 0)
         return rc;
     wr_reply_free(reply);
-    return wr_redis_fail(WEIR_EPROTO, message, "the server sent what nobody asked for");
+    return wr_redis_fail(WEIR_EPROTO, message, "the server sent a reply without a request");
 }
 
 void wr_conn_close(struct wr_conn *conn)

@@ -98,7 +98,7 @@ static int hear(struct wr_ear *ear, const struct wr_reply *reply, weir_message *
     if (rc)
         return rc;
     if (reply->type != WR_REPLY_ARRAY || reply->count < 3)
-        return wr_redis_fail(WEIR_EPROTO, why, "the server sent something else than a message");
+        return wr_redis_fail(WEIR_EPROTO, why, "the server sent something other than a message");
     channel = reply->items[1];
     text = reply->items[2];
     confirmed = is_text(reply->items[0], "subscribe");
@@ -129,7 +129,7 @@ static int hear_all(struct wr_ear *ear, const char *data, size_t size, weir_mess
     int rc = wr_conn_receive(&ear->conn, data, size, &out, why);
 
     if (!rc && out.size && wr_os_write(ear->conn.fd, out.data, out.size) != (int64_t)out.size)
-        rc = wr_redis_fail(WEIR_ELOST, why, "the socket takes nothing any more");
+        rc = wr_redis_fail(WEIR_ELOST, why, "the socket accepts no more data");
     wr_bytes_free(&out);
     while (!rc && (rc = wr_wire_next(&reply, &ear->conn.wire, why)) == 1) {
         rc = hear(ear, reply, why);

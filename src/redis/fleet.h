@@ -247,7 +247,7 @@ bool wr_compat_serves(const struct wr_fleet_cell *cell); /* whether the guard ha
 int wr_compat_enter(struct wr_fleet_cell *cell, weir_remote_call *call) WEIR_PARKS;
 int wr_compat_leave(struct wr_fleet_cell *cell, weir_remote_call *call);
 
-/* Extends the lease of that hold's. WEIR_ENOGUARD: the lock is another's, or nobody's. */
+/* Extends the lease of that hold's. WEIR_ENOGUARD: the lock is free, or has another holder. */
 int wr_compat_renew(struct wr_fleet_cell *cell, int64_t number) WEIR_PARKS;
 
 extern const weir_store_ops wr_fleet_ops;

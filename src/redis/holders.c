@@ -250,7 +250,8 @@ static void say_holders(weir_message *out, struct wr_fleet_cell *cell)
 
 void wr_cell_say(weir_cell *base, weir_message *out)
 {
-    static const char *const mode[] = { "", "closed", "open", "by its own share" };
+    static const char *const mode[] = { "", "no call enters", "all calls enter",
+                                        "calls enter by the share of this process" };
     struct wr_fleet_cell *cell = wr_cell_of(base);
     struct wr_fleet *fleet = cell->fleet;
     weir_time since = 0;
@@ -260,8 +261,8 @@ void wr_cell_say(weir_cell *base, weir_message *out)
         since = fleet->away_since;
     wr_unlock(&fleet->lock);
     if (since) {
-        say(out, ", the server is away since %" PRId64 " ms: %s", (wr_os_now() - since) / 1000000,
-            mode[cell->when_away]);
+        say(out, ", the server has been unreachable for %" PRId64 " ms: %s",
+            (wr_os_now() - since) / 1000000, mode[cell->when_away]);
         return;
     }
     if (cell->kind != WEIR_GUARD_RATE && cell->kind != WEIR_GUARD_FREQUENCY)

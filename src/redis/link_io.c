@@ -148,7 +148,7 @@ static int match(struct wr_link *link, struct wr_reply *reply, const struct wr_r
     struct wr_slot slot;
 
     if (link->head == link->tail) {
-        wr_redis_fail(0, why, "the server sent what nobody asked for%s%s",
+        wr_redis_fail(0, why, "the server sent a reply without a request%s%s",
                       reply->type == WR_REPLY_ERROR ? ": " : "",
                       reply->type == WR_REPLY_ERROR ? reply->text : "");
         wr_reply_free(reply);

@@ -269,7 +269,7 @@ static void renew_compat(struct wr_fleet_cell *cell, weir_time now)
         return;
     rc = wr_compat_renew(cell, number);
     if (rc == WEIR_ENOGUARD)
-        lose_all(cell, is_listed, &number, 1, "the lock is another's, or nobody's");
+        lose_all(cell, is_listed, &number, 1, "the lock is free, or has another holder");
     wr_lock(&cell->lock);
     wr_list_each(at, &cell->holds) {
         struct wr_hold *hold = WR_CONTAINER(at, struct wr_hold, link);

@@ -83,8 +83,7 @@ int wr_sentinel_check(struct wr_conn *conn, const struct wr_endpoint *endpoint, 
         (reply->type != WR_REPLY_ARRAY || !reply->count ||
          reply->items[0]->type != WR_REPLY_STRING || strcmp(reply->items[0]->text, "master") != 0))
         rc = wr_redis_fail(WEIR_EAWAY, message,
-                           "%s, which the sentinels name as the master, is none (yet, or any more)",
-                           where);
+                           "%s: the sentinels name it as the master, but it is not one", where);
     wr_reply_free(reply);
     return rc;
 }

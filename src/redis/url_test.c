@@ -166,7 +166,7 @@ static void test_options_that_make_no_sense_are_refused(void)
     } rows[] = {
         { WEIR_REDIS(.user = "u"), "without a password" },
         { WEIR_REDIS(.sentinel_password = "p"), "names no sentinels" },
-        { WEIR_REDIS(.connections = 17), "connections is 17; it is 1 to 16" },
+        { WEIR_REDIS(.connections = 17), "connections is 17: use 1 to 16" },
         { WEIR_REDIS(.connect_ms = 3600001), "connect_ms" },
         { WEIR_REDIS(.backoff_ms = 100, .backoff_max_ms = 50), "less than backoff_ms" },
         { WEIR_REDIS(.tls_ca = "x"), "not one of rediss" },

@@ -389,9 +389,10 @@ static int store_init(struct wr_host_store *store, const char *directory, weir_m
     }
     store->dir = wr_os_private_dir(store->path);
     if (store->dir == -EPERM)
-        wr_host_say(message,
-                    "%s: not a directory of this user that is closed to others (chmod 700)",
-                    store->path);
+        wr_host_say(
+            message,
+            "%s: the directory must belong to this user and be closed to others (chmod 700)",
+            store->path);
     else if (store->dir < 0)
         wr_host_say(message, "%s: %s", store->path, weir_strerror(store->dir));
     return store->dir == -EPERM ? WEIR_EINVAL : store->dir < 0 ? store->dir : 0;

@@ -139,12 +139,13 @@ static int check_header(struct wr_host_cell *cell, const struct wr_host_file *fi
         return refuse(cell, message, "made by another version of weir");
     if (h->name_length > WEIR_KEY_MAX || h->state_size > INT32_MAX || header_sum(file) != h->sum ||
         h->file_size != (uint64_t)size || h->file_size != file_size_of(h->state_size))
-        return refuse(cell, message, "damaged: its header does not add up");
+        return refuse(cell, message, "damaged: its header is not valid");
     if (strcmp(file->name, spec->name) != 0)
-        return refuse(cell, message, "the guard of another name");
+        return refuse(cell, message, "it belongs to a guard of another name");
     if (memcmp(h->machine, cell->store->machine, sizeof(h->machine)) != 0)
-        return refuse(cell, message,
-                      "made in another pid namespace; its processes cannot be told alive");
+        return refuse(
+            cell, message,
+            "made in another pid namespace, whose processes cannot be seen from this one");
     return 0;
 }
 
@@ -156,20 +157,20 @@ static const char *fault_of(struct wr_host_cell *cell, const weir_cell_spec *spe
     int64_t used = 0, held;
 
     if (active > 1 || !spec->is_sound(file->state + active * cell->stride, file->header.state_size))
-        return "damaged: its state cannot be one";
+        return "damaged: its state is not valid";
     if (wr_load(&file->tail, relaxed) - head > WR_LINE)
-        return "damaged: its line of waiters cannot be one";
+        return "damaged: its line of waiters is not valid";
     for (int i = 0; i < WR_LINE; i++)
         if (wr_load(&file->line[i], relaxed) > WR_SEATS)
-            return "damaged: its line of waiters cannot be one";
+            return "damaged: its line of waiters is not valid";
     for (int i = 0; i < WR_SEATS; i++) {
         held = wr_load(&file->seat[i].held, relaxed);
         if (held < 0 || held > WEIR_PERMITS_MAX)
-            return "damaged: the permits in use cannot be";
+            return "damaged: its number of permits in use is not valid";
         used += held;
     }
     if (used != wr_load(&file->used, relaxed))
-        return "damaged: the permits in use do not add up";
+        return "damaged: the permits of its processes do not add up";
     wr_host_line_mend(cell);
     return NULL;
 }

@@ -152,7 +152,7 @@ static void test_a_file_of_another_kind_is_not_touched(void)
 {
     scratch_write("text", "precious\n", 0);
     assert_ran(MAP("a\n", "--journal", "text", "--", "echo"), 255, "",
-               "weir: --journal text: this is no journal of weir's; name another file\n");
+               "weir: --journal text: not a journal of weir; name another file\n");
     assert_string_equal(scratch_read("text"), "precious\n");
 }
 
@@ -190,9 +190,9 @@ static void test_damaged_journals_are_all_kept(void)
 static void test_what_is_no_file_is_no_journal(void)
 {
     assert_ran(SCRIPT("a\n", "mkfifo pipe; weir map --journal pipe -- echo"), 255, "",
-               "weir: --journal pipe: this is no regular file; name another\n");
-    assert_ran(LOG("pipe"), 255, "", "weir: pipe: this is no regular file\n");
-    assert_ran(LOG("/dev/null"), 255, "", "weir: /dev/null: this is no regular file\n");
+               "weir: --journal pipe: not a regular file; name another\n");
+    assert_ran(LOG("pipe"), 255, "", "weir: pipe: not a regular file\n");
+    assert_ran(LOG("/dev/null"), 255, "", "weir: /dev/null: not a regular file\n");
 }
 
 static void test_resume_needs_a_journal(void)

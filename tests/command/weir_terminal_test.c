@@ -94,7 +94,7 @@ static void test_a_task_that_waits_for_a_job_names_the_option(void)
     terminal_start(&t, &usual, WEIR("map", "-j1", "--group-by", "1", "--", WAIT_AT_GATE));
     SEE_THAT(&t, is_raw(&t));
     type(&t, "w");
-    SEE(&t, "b: 1 wait; task 2: as many run as -j allows (1 of 1)");
+    SEE(&t, "b: 1 wait; task 2: all places of -j are in use (1 of 1)");
     gate_open(a, 1);
     gate_open(b, 1);
     CHECK_EQUAL(terminal_end(&t), 0);

@@ -719,7 +719,7 @@ static void test_files_that_are_not_guards_are_refused_with_a_sentence(void)
     damage(8);
     refused("made by another version of weir");
     damage(30);
-    refused("damaged: its header does not add up");
+    refused("damaged: its header is not valid");
     path_of(path, sizeof(path), "guard-bad");
     unlink(path);
     assert_int_equal(symlink("/etc/passwd", path), 0);

@@ -28,7 +28,7 @@ static void test_a_closed_guard_lets_nobody_in_and_recovers(void)
     assert_int_equal(weir_guard_enter(&p, guard, weir_in_ms(50)), WEIR_EAWAY);
     assert_true(guard_stats(guard).away_ns > 0);
     assert_int_equal(weir_guard_describe(&text, guard), 0);
-    assert_non_null(strstr(text.text, "the server is away since"));
+    assert_non_null(strstr(text.text, "the server has been unreachable for"));
     assert_non_null(strstr(text.text, "closed"));
     server_again(&server); /* empty: the guard is made anew, by whoever knows it */
     assert_int_equal(weir_guard_enter(&p, guard, patience()), 0);

@@ -275,10 +275,10 @@ static int try_open(struct journal_file *file, const char *path)
     if (rc)
         return rc;
     if (!is_regular(file))
-        return refuse_file(path, "this is no regular file; name another");
+        return refuse_file(path, "not a regular file; name another");
     is_new = is_empty(file);
     if (!is_new && !has_header(file))
-        return refuse_file(path, "this is no journal of weir's; name another file");
+        return refuse_file(path, "not a journal of weir; name another file");
     rc = open_database(file, path);
     if (!rc)
         rc = check_or_create(file, is_new);

@@ -55,7 +55,7 @@ static sqlite3 *open_to_read(const char *path)
         return NULL;
     }
     if (!S_ISREG(st.st_mode)) { /* opening a pipe would wait for ever */
-        say("%s: this is no regular file", path);
+        say("%s: not a regular file", path);
         return NULL;
     }
     if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL) == 0 && is_journal(database))
@@ -70,7 +70,7 @@ static sqlite3 *open_to_read(const char *path)
     }
     free(uri);
     sqlite3_close(database);
-    say("%s: this is no journal of weir's, or it is damaged", path);
+    say("%s: not a journal of weir, or damaged", path);
     return NULL;
 }
 

@@ -244,7 +244,7 @@ static void put_running_first(struct picture *p)
 static void say_why(char *text, size_t size, const weir_why *why)
 {
     if (why->reason == WEIR_REASON_GLOBAL_INFLIGHT)
-        snprintf(text, size, "as many run as -j allows (%lld of %lld)", (long long)why->held,
+        snprintf(text, size, "all places of -j are in use (%lld of %lld)", (long long)why->held,
                  (long long)why->limit);
     else
         weir_why_text(text, size, why);
