@@ -137,8 +137,8 @@ static enum shell_use use_in_command(const struct script *s, const struct level 
 
     if (level->first)
         use = shell_use_in_command(level->first, s->at, s->at + length, s->end);
-    if (use == USE_TEXT && level->word && shell_begins_assignment(level->word, s->at))
-        use = s->assigned;
+    if (use == USE_TEXT && level->word)
+        use = shell_use_in_assignment(level->word, s->at, s->assigned);
     return use;
 }
 

@@ -116,6 +116,7 @@ struct nest {
 
 static const char shells[] = "sh bash dash ksh zsh ash mksh fish";
 
+/* What may stand before a command; of others the name of a shell among their words is noticed. */
 static bool is_assignment_or_prefix(const struct word *word)
 {
     return is_assignment(word) ||
@@ -126,10 +127,15 @@ static bool is_assignment_or_prefix(const struct word *word)
 static void nest_pass(struct nest *n, const struct word *word)
 {
     bool option = word->length > 1 && (word->text[0] == '-' || word->text[0] == '+');
+    struct word base = base_of(*word);
 
-    if (!n->command.length) {
+    if (n->command.length && !n->ended && !n->runs_all && !is_one_of(&n->command, shells) &&
+        !is_one_of(&n->command, "echo printf") &&
+        is_one_of(&base, shells)) { /* timeout 5 sh -c, xargs sh -c, docker exec NAME sh -c */
+        *n = (struct nest){ .command = base };
+    } else if (!n->command.length) {
         if (!is_assignment_or_prefix(word) && !option)
-            n->command = base_of(*word);
+            n->command = base;
         n->runs_all = is_one_of(&n->command, "eval trap compgen complete");
     } else if (n->takes_argument) {
         n->takes_argument = false;
@@ -269,14 +275,21 @@ enum shell_use shell_use_of_assignments(const char *from, const char *end)
     return use;
 }
 
-bool shell_begins_assignment(const char *from, const char *at)
+enum shell_use shell_use_in_assignment(const char *from, const char *at, enum shell_use declared)
 {
-    size_t i = 0, length = (size_t)(at - from);
+    struct word name = { from, 0 };
+    size_t length = (size_t)(at - from), i;
 
-    while (i < length && is_name_character(from[i]))
-        i++;
-    i += i < length && from[i] == '+';
-    return i > 0 && i < length && from[i] == '=';
+    while (name.length < length && is_name_character(from[name.length]))
+        name.length++;
+    i = name.length + (name.length < length && from[name.length] == '+');
+    if (!name.length || i == length || from[i] != '=')
+        return USE_TEXT;
+    if (is_one_of(&name, "RANDOM SRANDOM OPTIND SECONDS LINENO HISTCMD"))
+        return USE_NUMBER;
+    if (is_one_of(&name, "PS0 PS1 PS2 PS4 PROMPT_COMMAND BASH_ENV ENV"))
+        return USE_CODE;
+    return declared;
 }
 
 bool shell_begins_subscript(const char *from, const char *at)

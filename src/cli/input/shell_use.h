@@ -11,7 +11,7 @@ enum shell_use {
     USE_TEXT,
     USE_NUMBER, /* calculated with: [[ {} -gt 5 ]], let, declare -i, ${x:{}}, a[{}]=1     */
     USE_NAME,   /* a variable's name: read {}, printf -v {}, test -v {}, unset {}        */
-    USE_CODE,   /* part of a script for another shell: sh -c '{}', eval {}, ssh host '{}' */
+    USE_CODE,   /* part of a script for another shell: sh -c '{}', eval {}, ssh host '{}', PS4={} */
 };
 
 /* Of a value at [at, after) in the simple command that begins at `from`; the script ends at `end`. */
@@ -25,9 +25,11 @@ enum shell_use shell_use_in_braces(const char *from, const char *at);
  * for names. */
 enum shell_use shell_use_of_assignments(const char *from, const char *end);
 
-/* Whether the word that begins at `from` is an assignment so far, NAME= or NAME+=; or, within a=(...), the subscript of
- * an element, [. */
-bool shell_begins_assignment(const char *from, const char *at);
+/* Of a value at `at` if the word that begins at `from` is an assignment so far, NAME= or NAME+=, by the variable's name;
+ * `declared` is what shell_use_of_assignments says. USE_TEXT: it is no assignment. */
+enum shell_use shell_use_in_assignment(const char *from, const char *at, enum shell_use declared);
+
+/* Whether a word within a=(...) is the subscript of an element so far, [. */
 bool shell_begins_subscript(const char *from, const char *at);
 
 /* Whether that word of a command, given as an argument vector, is a script for a shell: a value in it is code. */
