@@ -74,6 +74,18 @@ static void test_a_command_takes_so_many_records(void)
     assert_contains(MAP("1\n", "-n2", "--", "echo", "{seq}")->err, "have no meaning where");
 }
 
+static void test_a_hundred_thousand_records_are_a_hundred_commands_of_a_thousand(void)
+{
+    const struct ran *r = SCRIPT(
+        NULL,
+        "seq 100000 | weir map -k -n 1000 -- sh -c 'n=$#; from=$1; shift 999; echo $n $from $1' sh "
+        ">batches; wc -l <batches; head -1 batches; tail -1 batches; cut -d' ' -f1 batches | uniq "
+        "-c");
+
+    assert_status(r, 0);
+    assert_string_equal(r->out, "100\n1000 1 1000\n1000 99001 100000\n    100 1000\n");
+}
+
 static void test_a_batch_is_of_one_group(void)
 {
     assert_ran(MAP("a 1\nb 2\na 3\na 4\nb 5\n", "-j1", "-n2", "-g1", "--", "echo", "{key}", "{2}"),
@@ -242,6 +254,7 @@ int main(void)
         TEST(test_lists_may_be_files),
         TEST(test_several_inputs_are_read_in_order),
         TEST(test_a_command_takes_so_many_records),
+        TEST(test_a_hundred_thousand_records_are_a_hundred_commands_of_a_thousand),
         TEST(test_a_batch_is_of_one_group),
         TEST(test_as_many_as_fit_are_taken),
         TEST(test_a_bad_record_fails_alone_in_a_batch),
