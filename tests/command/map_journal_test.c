@@ -187,6 +187,13 @@ static void test_damaged_journals_are_all_kept(void)
     }
 }
 
+static void test_a_journal_that_cannot_be_written_is_told_with_the_reason(void)
+{
+    const struct ran *r = SCRIPT("a\n", "ulimit -f 0; weir map --journal limited -- echo");
+
+    assert_ran(r, 255, "", "weir: --journal limited: File too large\n");
+}
+
 static void test_what_is_no_file_is_no_journal(void)
 {
     assert_ran(SCRIPT("a\n", "mkfifo pipe; weir map --journal pipe -- echo"), 255, "",
@@ -327,6 +334,8 @@ static void test_a_full_disk_loses_nothing_that_was_told(void)
         "  weir map -j3 -a numbers --journal tiny/j --resume -- " MAP_CHILD
         " note disk.effects >>told 2>err; first=$?\n"
         "  [ $first = 0 ] || [ $first = 255 ] || { echo status $first; cat err; exit 1; }\n"
+        "  [ $first = 0 ] || grep -q 'No space left on device' err || { cat err; exit 7; }\n"
+        "  ! grep 'the first: $' err || exit 8\n"
         "  sort told >told.before; : >disk.effects.new\n"
         "  mv disk.effects effects.before 2>/dev/null || : >effects.before\n"
         "  mount -o remount,size=4m tiny || exit 9\n"
@@ -359,6 +368,7 @@ int main(void)
         TEST(test_a_file_of_another_kind_is_not_touched),
         TEST(test_a_damaged_journal_is_moved_aside_and_named),
         TEST(test_damaged_journals_are_all_kept),
+        TEST(test_a_journal_that_cannot_be_written_is_told_with_the_reason),
         TEST(test_what_is_no_file_is_no_journal),
         TEST(test_resume_needs_a_journal),
         TEST(test_what_was_told_as_done_does_not_run_again_after_kill_9),

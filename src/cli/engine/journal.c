@@ -51,6 +51,7 @@ struct journal {
     pthread_cond_t more;
     struct wr_list queue; /* tasks whose result is to be written */
     bool closing, failed;
+    char error[200]; /* why it failed; under database_lock */
     pthread_t writer;
     bool has_writer;
     int64_t epoch_ns; /* add it to a weir_time to get the time of day */
@@ -58,17 +59,25 @@ struct journal {
 
 /* ---- statements ----------------------------------------------------------------------------------- */
 
+/* Keeps what went wrong first: statements that follow, such as ROLLBACK, have errors of their own. */
+static void note_error(struct journal *journal)
+{
+    if (!journal->error[0])
+        journal_file_why(&journal->file, journal->error, sizeof(journal->error));
+}
+
 static int wrong(struct journal *journal, const char *what)
 {
     bool said = atomic_exchange(&journal->engine->wrong, true);
 
+    note_error(journal);
     journal->failed = true;
     if (!said)
         engine_say(
             journal->engine,
             "%s: %s: %s; starting no more commands: what succeeded since is not recorded, and "
             "will run again",
-            journal->engine->opt->journal_path, what, sqlite3_errmsg(journal->file.database));
+            journal->engine->opt->journal_path, what, journal->error);
     engine_ask(journal->engine, HALT_SOON);
     return WEIR_ECANCELED;
 }
@@ -98,8 +107,10 @@ static bool commit(struct journal *journal)
 {
     bool done = !journal->in_transaction || run(journal, COMMIT);
 
-    if (!done)
+    if (!done) {
+        note_error(journal);
         sqlite3_exec(journal->file.database, "ROLLBACK", NULL, NULL, NULL);
+    }
     journal->in_transaction = false;
     journal->meets = 0;
     return done;
@@ -479,7 +490,8 @@ int journal_open(struct journal **out, struct engine *engine)
     status = journal_file_open(&journal->file, engine->opt->journal_path);
     if (!status && (prepare(journal) || !journal_file_begin_run(&journal->file, &journal->run) ||
                     pthread_create(&journal->writer, NULL, write_all, journal))) {
-        say("%s: %s", engine->opt->journal_path, sqlite3_errmsg(journal->file.database));
+        note_error(journal);
+        say("--journal %s: %s", engine->opt->journal_path, journal->error);
         status = SAY_WRONG;
     }
     journal->has_writer = !status;

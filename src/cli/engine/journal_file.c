@@ -264,9 +264,22 @@ static int refuse_file(const char *path, const char *why)
     return SAY_WRONG;
 }
 
+void journal_file_why(const struct journal_file *file, char *text, size_t size)
+{
+    int code = sqlite3_errcode(file->database), error = sqlite3_system_errno(file->database);
+
+    if (code == SQLITE_FULL)
+        say_why(text, size, ENOSPC);
+    else if ((code == SQLITE_IOERR || code == SQLITE_CANTOPEN) && error)
+        say_why(text, size, error);
+    else
+        snprintf(text, size, "%s", sqlite3_errmsg(file->database));
+}
+
 /* As journal_file_open; -1: it was damaged and moved aside. */
 static int try_open(struct journal_file *file, const char *path)
 {
+    char why[200];
     bool is_new;
     int rc;
 
@@ -286,9 +299,11 @@ static int try_open(struct journal_file *file, const char *path)
         return refuse_file(path, "this is a database of another program, or of another weir");
     if (is_damage(rc))
         return move_aside(path) ? refuse_file(path, strerror(errno)) : -1;
-    return rc ? refuse_file(path,
-                            file->database ? sqlite3_errmsg(file->database) : sqlite3_errstr(rc))
-              : 0;
+    if (!rc)
+        return 0;
+    if (file->database)
+        journal_file_why(file, why, sizeof(why));
+    return refuse_file(path, file->database ? why : sqlite3_errstr(rc));
 }
 
 int journal_file_open(struct journal_file *file, const char *path)

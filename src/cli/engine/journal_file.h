@@ -4,6 +4,7 @@
 #define WR_CLI_ENGINE_JOURNAL_FILE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <sqlite3.h>
@@ -16,6 +17,9 @@ struct journal_file {
 /* 0, or an exit status, and what is wrong was said. To be closed in any case. */
 int journal_file_open(struct journal_file *file, const char *path);
 void journal_file_close(struct journal_file *file);
+
+/* What went wrong last, in the system's words where SQLite has only "disk I/O error". */
+void journal_file_why(const struct journal_file *file, char *text, size_t size);
 
 /* A row for this run, whose number is *run. */
 bool journal_file_begin_run(struct journal_file *file, int64_t *run);

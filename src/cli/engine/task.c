@@ -354,7 +354,7 @@ static void tell(struct task *task)
 
     if (task->outcome == OUTCOME_NOT_RECORDED) { /* it will run again, so nothing of it is told */
         forget_output(task);
-        atomic_fetch_add(&engine->totals.failed, 1);
+        count_failure(task);
     }
     if (engine->results)
         results_add(engine->results, task);
