@@ -377,7 +377,8 @@ static void test_a_megabyte_is_too_long_for_an_argument_and_that_is_said(void)
 
     assert_status(r, 1);
     assert_string_equal(r->out, "");
-    assert_contains(r->err, "task 1: echo: Argument list too long\n");
+    assert_contains(r->err, "task 1: echo: Argument list too long (an argument has at most 128 "
+                            "KiB): pass the record by --stdin\n");
     free(text);
 }
 

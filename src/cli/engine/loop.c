@@ -302,12 +302,15 @@ static void take_halt(struct loop *loop)
 
 static void output_failed(struct loop *loop, int fd, int error)
 {
+    char why[160];
+
     atomic_store(&loop->engine->wrong, true);
+    say_why(why, sizeof(why), error);
     if (error == EPIPE)
         loop->quiet_end = true;
     else
         engine_say(loop->engine, "%s: %s; ending", fd == 1 ? "standard output" : "standard error",
-                   strerror(error));
+                   why);
     end_running(loop);
 }
 

@@ -53,6 +53,11 @@ void say_why(char *text, size_t size, int error)
     else if (error == EAGAIN && getrlimit(RLIMIT_NPROC, &limit) == 0)
         snprintf(text, size, "no process left (limit %llu): raise it with `ulimit -u`, or lower -j",
                  (unsigned long long)limit.rlim_cur);
+    else if (error == E2BIG)
+        snprintf(text, size, "%s (an argument has at most 128 KiB): pass the record by --stdin",
+                 strerror(error));
+    else if (error == EBADF)
+        snprintf(text, size, "it is closed");
     else
         snprintf(text, size, "%s", strerror(error));
 }
