@@ -71,12 +71,11 @@ int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char 
 {
     int d = out ? named_domain(ex, name, NULL, NULL) : WEIR_EINVAL;
     struct wr_share s;
+    int64_t used;
 
     if (d < 0)
         return d;
-    wr_lock(&ex->hall->lock);
-    s = ex->hall->ledger.share[d];
-    wr_unlock(&ex->hall->lock);
+    s = wr_hall_look(ex, (uint32_t)d, &used);
     uint32_t waiting = wr_load(&ex->hall->counts, relaxed)
                            ? wr_ledger_waiting(&s)
                            : count_waiting(ex, (uint32_t)d, s.promised);
@@ -87,7 +86,7 @@ int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char 
         .queue_mode = ex->policy.domain[d].queue_mode,
         .slots = s.slots.amount,
         .limit = s.slots.limit,
-        .used = (int64_t)s.own + s.borrowed + s.strays,
+        .used = used,
         .borrowed = s.borrowed,
         .overhang = s.strays,
         .charged = s.charged,
@@ -169,7 +168,7 @@ int weir_domain_release(weir_executor *ex, const char *name, const char *receive
     if (d == r)
         return refuse_call(message, WEIR_EINVAL, name, "a domain cannot receive its own slots");
     hall = ex->hall;
-    wr_lock(&hall->lock);
+    wr_hall_lock(ex, WR_ALL_DOMAINS);
     already = hall->ledger.share[d].released;
     can = !already && wr_ledger_can_release(&hall->ledger, (uint32_t)d, (uint32_t)r);
     if (can) {
@@ -177,9 +176,8 @@ int weir_domain_release(weir_executor *ex, const char *name, const char *receive
         wr_store(&hall->domain[d].released, true, release);
         if (flags & WEIR_CANCEL_RUNNING) /* now: bodies that begin after a restore are not meant */
             wr_add(&hall->domain[d].cancels, 1, release);
-        wr_hall_publish(ex);
     }
-    wr_unlock(&hall->lock);
+    wr_hall_unlock(ex);
     if (already)
         return refuse_call(message, WEIR_EALREADY, name, "already released");
     if (!can)
@@ -205,14 +203,13 @@ int weir_domain_restore(weir_executor *ex, const char *name, weir_message *messa
     if (d < 0)
         return d;
     hall = ex->hall;
-    wr_lock(&hall->lock);
+    wr_hall_lock(ex, WR_ALL_DOMAINS);
     released = hall->ledger.share[d].released;
     if (released) {
         wr_ledger_restore(&hall->ledger, (uint32_t)d);
         wr_store(&hall->domain[d].released, false, release);
-        wr_hall_publish(ex);
     }
-    wr_unlock(&hall->lock);
+    wr_hall_unlock(ex);
     if (!released)
         return refuse_call(message, WEIR_EALREADY, name, "not released");
     wr_executor_wake(ex);
@@ -272,7 +269,7 @@ int weir_domain_resize(weir_executor *ex, const char *name, int64_t slots, int64
     l = &ex->hall->ledger;
     if (queue && queue != WEIR_NO_LIMIT)
         wr_hall_count(ex);
-    wr_lock(&ex->hall->lock);
+    wr_hall_lock(ex, WR_ALL_DOMAINS);
     in_release = wr_ledger_in_release(l, (uint32_t)d);
     most_slots = wr_ledger_most(l, WR_SLOTS, (uint32_t)d);
     most_places = wr_ledger_most(l, WR_PLACES, (uint32_t)d);
@@ -281,9 +278,8 @@ int weir_domain_resize(weir_executor *ex, const char *name, int64_t slots, int64
     if (!in_release && slots_fit && queue_fits) {
         resize(l, WR_SLOTS, (uint32_t)d, slots);
         resize(l, WR_PLACES, (uint32_t)d, queue);
-        wr_hall_publish(ex);
     }
-    wr_unlock(&ex->hall->lock);
+    wr_hall_unlock(ex);
     if (!slots_fit)
         return refuse_amount(message, name, "slots", slots, most_slots, "");
     if (!queue_fits)

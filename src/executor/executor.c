@@ -49,11 +49,11 @@ void wr_executor_wake_domains(struct weir_executor *ex)
 {
     struct wr_hall *hall = ex->hall;
 
-    if (wr_load(&ex->intake.ready, seq_cst))
+    if (wr_hall_ready_for(hall, &ex->intake))
         wr_runtime_wake(ex->intake.runtime);
     for (uint32_t d = 0; d < hall->ledger.count; d++) {
         struct wr_intake *own = &hall->domain[d].own;
-        if (own->runtime && wr_load(&own->ready, seq_cst))
+        if (own->runtime && wr_hall_ready_for(hall, own))
             wr_runtime_wake(own->runtime);
     }
 }
@@ -96,7 +96,7 @@ int weir_executor_new(weir_executor **out, const weir_policy *given, weir_messag
     if (!ex)
         return wr_policy_say(message, WEIR_ENOMEM, weir_strerror(WEIR_ENOMEM));
     wr_store(&ex->references, 1, relaxed);
-    wr_ring_init(&ex->ring);
+    wr_ring_init(&ex->ring, NULL, 0);
     wr_waitq_init(&ex->quiet);
     wr_waitq_init(&ex->room);
     wr_waitq_init(&ex->guests);
@@ -170,6 +170,8 @@ int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_
 
     if (!ex || (inflight_max && !limit) || (queue_max && !wr_queue_from(&queue, queue_max)))
         return WEIR_EINVAL;
+    if (inflight_max && limit != WR_INF)
+        wr_hall_count(ex); /* domains then know what each waiting task may need */
     wr_table_lock_all(&ex->table);
     if (queue_max)
         wr_store(&ex->root.queue_max, queue, relaxed);
@@ -186,9 +188,8 @@ int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_
     }
     wr_table_unlock_all(&ex->table);
     if (ex->hall) { /* a task that needs more than there can be keeps no other waiting: all look again */
-        wr_lock(&ex->hall->lock);
-        wr_hall_publish(ex);
-        wr_unlock(&ex->hall->lock);
+        wr_hall_lock(ex, 0);
+        wr_hall_unlock(ex);
     }
     wr_room_made(ex);
     wr_executor_wake(ex);

@@ -95,7 +95,7 @@ static inline struct wr_ring *wr_group_ring(const struct weir_group *group)
 static inline bool wr_executor_has_ready(struct weir_executor *ex)
 {
     if (ex->hall)
-        return wr_load(&ex->hall->ledger_promised, relaxed) > 0;
+        return wr_load(&ex->hall->ready, relaxed) & ~wr_load(&ex->hall->barred, relaxed);
     return wr_load(&ex->ring.count, relaxed) > 0;
 }
 

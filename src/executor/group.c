@@ -86,6 +86,8 @@ int wr_group_resolve(struct weir_group *group)
     wr_frame_enter(&frame);
     limits = wr_policy_resolve(&ex->policy, group->key);
     wr_frame_leave(&frame);
+    if (limits.run_on == WEIR_THREADS)
+        wr_hall_count(ex);
     wr_group_lock(group);
     wr_set_limits(&group->sums, &ex->root, limits.limit, limits.inflight_max, limits.queue_max);
     group->weight = limits.weight;
@@ -434,6 +436,8 @@ static inline bool refresh_in_ring(struct weir_group *group)
         if (!wr_ring_remove(ring, group))
             return false; /* a worker has it, and will see */
         group->in_ring = false;
+        if (group->executor->hall && !wr_group_is_counted(group))
+            return wr_domain_sync(group);
         return wr_load(&ring->count, relaxed) > 0; /* it may have been owed permits */
     }
     if (!wr_group_note_first(group))
@@ -462,7 +466,7 @@ static inline bool refresh_out_of_ring(struct weir_group *group)
     return true;
 }
 
-/* With domains: a group leaves its ring before it ceases to want a slot, and wants one before it enters, so
+/* Where the ledger counts: a group leaves its ring before it ceases to want a slot, and wants one before it enters, so
  * that one in a ring always wants something. */
 static __attribute__((noinline)) bool refresh_in_domain(struct weir_group *group)
 {
@@ -480,7 +484,7 @@ bool wr_group_refresh(struct weir_group *group)
         group->turn_left = 0;
     if (WR_UNLIKELY(group->berth))
         wr_berth_refresh(group);
-    if (WR_UNLIKELY(group->executor->hall))
+    if (WR_UNLIKELY(wr_group_is_counted(group)))
         return refresh_in_domain(group);
     if (group->evicted)
         return false;
@@ -623,6 +627,8 @@ int weir_group_run_on(weir_group *handle, weir_carrier carrier)
 
     if (!handle || (unsigned)carrier > WEIR_THREADS)
         return WEIR_EINVAL;
+    if (carrier == WEIR_THREADS)
+        wr_hall_count(handle->executor);
     group = begin_change(handle);
     if (!group)
         return WEIR_ECLOSED;

@@ -28,6 +28,9 @@ enum wr_resolution {
     WR_STARVED,    /* there was no memory for what the policy says of it                      */
 };
 
+/* Whether a worker has a task of a group in its hands, in a domain; and whether the ledger was told of it. */
+enum wr_hands { WR_HANDS_NONE, WR_HANDS_COUNTED, WR_HANDS_UNCOUNTED };
+
 /* In the order of use: submitting writes the first cache line only, and reads the second.
  *
  * Under the lock (wr_group_is_valid walks them):
@@ -59,7 +62,7 @@ struct weir_group {
     uint8_t resolution;      /* enum wr_resolution; only resolved ones are of use               */
     bool kept;               /* somebody has a handle of it: stays until the executor goes      */
     _Atomic bool cancel_all; /* its running bodies are asked to end                             */
-    _Atomic bool taken;      /* a worker has a task of it in its hands; see hall.h              */
+    _Atomic uint8_t in_hands;/* enum wr_hands; see hall.h                                       */
     _Atomic uint32_t
         first_needs; /* the cost of its first task, as its ring knows it, and WR_TIMED */
     uint32_t records;
@@ -129,6 +132,12 @@ static inline struct wr_gates *wr_group_gates(const struct weir_group *group)
 static inline struct weir_group *wr_group_heir(const struct weir_group *group)
 {
     return group->rare ? group->rare->heir : NULL;
+}
+
+/* Whether the ledger of domains is told of each of its tasks that waits. */
+static inline bool wr_group_is_counted(const struct weir_group *group)
+{
+    return group->rare && group->rare->counted;
 }
 
 /* A time as idle_since has it: rounded up, never 0, and around again after 49 days. */

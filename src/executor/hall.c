@@ -15,6 +15,22 @@ static struct wr_hall *hall_of(struct weir_group *group)
     return group->executor->hall;
 }
 
+/* intake->turn */
+static uint32_t turn_domain(uint64_t turn)
+{
+    return (uint8_t)turn;
+}
+
+static uint64_t turn_left(uint64_t turn)
+{
+    return turn >> 8;
+}
+
+static uint64_t turn_of(uint32_t d, uint64_t left)
+{
+    return left << 8 | d;
+}
+
 /* ---- under the hall's lock -------------------------------------------------------------------- */
 
 /* Places went to somebody: who waits for room there may try again. */
@@ -71,42 +87,165 @@ static uint64_t owed_before(const struct wr_intake *intake)
     return owed;
 }
 
-static void publish_intake(struct wr_hall *hall, struct wr_intake *intake, uint32_t ready)
+/* ---- ceded units ------------------------------------------------------------------------------ */
+
+/* A worker has the group in its hands now, with a slot of which it is not known yet whether it is needed. Under the lock of
+ * the ring. */
+static void take_in_hands(struct weir_group *group, struct wr_domain *domain)
 {
-    if (!ready)
-        ask_no_more(hall, intake);
-    if (ready == wr_load(&intake->ready, relaxed) && !wr_load(&intake->needed, relaxed))
-        return;
-    wr_store(&intake->needed, 0, relaxed);    /* it is to be asked again */
-    wr_store(&intake->ready, ready, seq_cst); /* pairs with a sleeper's look; see parking.md */
+    wr_store(&group->in_hands, WR_HANDS_UNCOUNTED, relaxed);
+    wr_add(&domain->in_hands, 1, relaxed);
 }
 
-/* After every change: what each set of workers may pull, and whether there is room for those who wait for it.
- * Answers whether anything is to be pulled. */
-bool wr_hall_publish(struct weir_executor *ex)
+/* By that worker, so nobody takes the group meanwhile. */
+static void put_down(struct weir_group *group)
+{
+    if (wr_swap(&group->in_hands, WR_HANDS_NONE, relaxed) == WR_HANDS_UNCOUNTED)
+        wr_sub(&hall_of(group)->domain[group->domain].in_hands, 1, relaxed);
+}
+
+/* Takes one for a group that a worker is about to have in its hands, or (false) there is none, or none is ceded. */
+static bool take_ceded(struct weir_group *group, void *domain_arg)
+{
+    struct wr_domain *domain = domain_arg;
+    uint64_t slots = wr_load(&domain->slots, relaxed);
+    uint32_t used, peak;
+
+    do {
+        used = (uint32_t)slots;
+        if (slots == WR_SLOTS_IN_LEDGER || used >= slots >> 32)
+            return false;
+    } while (!wr_cas(&domain->slots, &slots, slots + 1, acq_rel));
+    peak = wr_load(&domain->peak, relaxed);
+    while (used + 1 > peak && !wr_cas(&domain->peak, &peak, used + 1, acq_rel))
+        ;
+    take_in_hands(group, domain);
+    return true;
+}
+
+/* Gives one back, or (false) the ledger must be told. Nobody waits for what is ceded, so nobody is woken. */
+static bool give_ceded(struct wr_domain *domain)
+{
+    uint64_t slots = wr_load(&domain->slots, relaxed);
+
+    do {
+        if (slots == WR_SLOTS_IN_LEDGER)
+            return false;
+    } while (!wr_cas(&domain->slots, &slots, slots - 1, acq_rel));
+    return true;
+}
+
+static void take_back(struct wr_hall *hall, uint32_t d)
+{
+    uint64_t slots = wr_swap(&hall->domain[d].slots, WR_SLOTS_IN_LEDGER, acq_rel);
+
+    wr_ledger_uncede(&hall->ledger, d, (uint32_t)(slots >> 32) - (uint32_t)slots);
+    hall->ceded &= ~wr_domain_bit(d);
+}
+
+static void cede(struct wr_hall *hall, uint32_t d)
+{
+    struct wr_ledger *l = &hall->ledger;
+    uint32_t idle, used;
+
+    if (!wr_ledger_may_cede(l, d))
+        return;
+    idle = wr_ledger_cede(l, d);
+    used = l->share[d].own - l->share[d].promised - idle;
+    wr_store(&hall->domain[d].slots, wr_slots(used + idle, used), release);
+    hall->ceded |= wr_domain_bit(d);
+}
+
+void wr_hall_lock(struct weir_executor *ex, uint64_t domains)
+{
+    struct wr_hall *hall = ex->hall;
+
+    wr_lock(&hall->lock);
+    hall->locked = domains & (~(uint64_t)0 >> (WR_DOMAINS_MAX - hall->ledger.count));
+    for (domains &= hall->ceded; domains; domains &= domains - 1)
+        take_back(hall, (uint32_t)__builtin_ctzll(domains));
+}
+
+/* What an event in a domain can concern at once: its own units, and the default domain's. */
+static void lock_near(struct weir_group *group)
+{
+    wr_hall_lock(group->executor, wr_domain_bit(group->domain) | wr_domain_bit(WR_DEFAULT));
+}
+
+/* ---- after every change ------------------------------------------------------------------------ */
+
+/* What is refused permits of the executor's is to ask again. */
+static void publish_intake(struct wr_hall *hall, struct wr_intake *intake)
+{
+    if (!(hall->ledger.promising & intake->domains))
+        ask_no_more(hall, intake);
+    if (wr_load(&intake->needed, relaxed))
+        wr_store(&intake->needed, 0, seq_cst); /* pairs with a sleeper's look; see parking.md */
+}
+
+/* Domains that no worker need look at: none of their tasks has a slot; or, if the ledger does not know of each task, their
+ * last worker was refused one. */
+static uint64_t barred_domains(const struct wr_hall *hall)
+{
+    uint64_t barred = 0;
+
+    if (wr_load(&hall->counts, relaxed))
+        return ~hall->ledger.promising;
+    for (uint64_t hungry = hall->ledger.hungry; hungry; hungry &= hungry - 1)
+        if (hall->domain[__builtin_ctzll(hungry)].asks)
+            barred |= hungry & -hungry;
+    return barred;
+}
+
+static void publish(struct weir_executor *ex)
 {
     struct wr_hall *hall = ex->hall;
     struct wr_ledger *l = &hall->ledger;
-    uint32_t shared = l->promised;
-
-    for (uint64_t apart = l->apart; apart; apart &= apart - 1) {
-        uint32_t d = (uint32_t)__builtin_ctzll(apart);
-        publish_intake(hall, &hall->domain[d].own, l->share[d].promised);
-        shared -= l->share[d].promised;
-    }
-    publish_intake(hall, &ex->intake, shared);
+    uint64_t barred = barred_domains(hall);
     bool contested = wr_ledger_is_contested(l);
+
+    for (uint64_t apart = l->apart; apart; apart &= apart - 1)
+        publish_intake(hall, &hall->domain[__builtin_ctzll(apart)].own);
+    publish_intake(hall, &ex->intake);
     if (contested != wr_load(&hall->contested, relaxed))
         wr_store(&hall->contested, contested, relaxed);
-    if (l->promised != wr_load(&hall->ledger_promised, relaxed))
-        wr_store(&hall->ledger_promised, l->promised, seq_cst);
+    if (barred != wr_load(&hall->barred, relaxed))
+        wr_store(&hall->barred, barred, seq_cst); /* pairs with a sleeper's look; see parking.md */
     tell_of_room(ex);
     if (WR_UNLIKELY(l->shifted)) {
         l->shifted = false;
         wr_waits_suspect(ex);
     }
-    return l->promised > 0;
 }
+
+void wr_hall_unlock_unchanged(struct weir_executor *ex)
+{
+    struct wr_hall *hall = ex->hall;
+
+    if (!wr_load(&hall->counts, relaxed))
+        for (uint64_t domains = hall->locked; domains; domains &= domains - 1)
+            cede(hall, (uint32_t)__builtin_ctzll(domains));
+    wr_unlock(&hall->lock);
+}
+
+bool wr_hall_unlock(struct weir_executor *ex)
+{
+    publish(ex);
+    wr_hall_unlock_unchanged(ex);
+    return wr_executor_has_ready(ex);
+}
+
+/* A slot of the domain comes back, whoever had it. */
+static void give_slot(struct weir_executor *ex, uint32_t d)
+{
+    if (give_ceded(&ex->hall->domain[d]))
+        return;
+    wr_hall_lock(ex, wr_domain_bit(d) | wr_domain_bit(WR_DEFAULT));
+    wr_ledger_give(&ex->hall->ledger, d);
+    wr_hall_unlock(ex);
+}
+
+/* ---- what waits, as far as the ledger is told --------------------------------------------------- */
 
 /* How many tasks the group is ready for, not counting one that a worker has in its hands. */
 static uint32_t ready_tasks(struct weir_group *group)
@@ -117,8 +256,9 @@ static uint32_t ready_tasks(struct weir_group *group)
 
     if (group->berth == WR_BERTH_KEPT && ready > 1)
         ready = 1; /* there is one thread for it */
-    bool taken = wr_load(&group->taken, relaxed);
-    return ready > taken ? ready - taken : 0;
+    if (ready && wr_load(&group->in_hands, relaxed))
+        ready--;
+    return ready;
 }
 
 static void set_want(struct weir_group *group)
@@ -141,6 +281,19 @@ static void set_keeps(struct weir_group *group, bool keeps)
     group->rare->keeps = keeps;
 }
 
+/* Where tasks are not counted the ledger knows of one, and only while a worker that came for it found no slot. */
+static void set_asks(struct wr_hall *hall, uint32_t d, bool asks)
+{
+    struct wr_domain *domain = &hall->domain[d];
+
+    if (domain->asks == asks)
+        return;
+    domain->asks = asks;
+    wr_ledger_want(&hall->ledger, d, asks ? 1 : -1);
+}
+
+/* ---- taking ------------------------------------------------------------------------------------ */
+
 /* Whether the first group of a ring is within what is left of the executor's permits; if not, the intake is owed them,
  * after those who asked before it. */
 static bool leaves_what_is_owed(struct wr_intake *intake, struct wr_ring *ring,
@@ -158,13 +311,13 @@ static bool leaves_what_is_owed(struct wr_intake *intake, struct wr_ring *ring,
     return false;
 }
 
-static struct weir_group *take_from(struct wr_intake *intake, struct wr_root *root,
-                                    uint32_t *reserved, bool *stop)
+/* The first group of a domain on a slot that is promised to it, which has each of its tasks counted. Under the lock. */
+static struct weir_group *take_counted(struct wr_intake *intake, uint32_t d, struct wr_root *root,
+                                       uint32_t *reserved, bool *stop)
 {
     struct wr_hall *hall = intake->executor->hall;
-    uint32_t d = intake->turn;
     struct wr_domain *domain = &hall->domain[d];
-    struct weir_group *group = NULL;
+    struct weir_group *group;
 
     if (!leaves_what_is_owed(intake, &domain->ring, root, *reserved)) {
         *stop = true;
@@ -181,49 +334,103 @@ static struct weir_group *take_from(struct wr_intake *intake, struct wr_root *ro
     }
     ask_no_more(hall, intake);
     wr_ledger_take(&hall->ledger, d);
-    hall->ledger.share[d].queued += !group->rare->counted;
     WR_ASSERT(wr_load(&group->rare->want, relaxed) > 0);
     wr_store(&group->rare->want, wr_load(&group->rare->want, relaxed) - 1, relaxed);
-    wr_store(&group->taken, true, relaxed);
+    wr_store(&group->in_hands, WR_HANDS_COUNTED, relaxed);
     set_keeps(group, false); /* what was promised for it is taken */
-    intake->turn_left--;
     return group;
 }
 
-/* Domains of an intake that have slots for its workers. */
-static uint64_t promising_for(const struct wr_intake *intake)
+/* The same of a slot that is promised to the domain. Under the lock. */
+static bool take_promised(struct weir_group *group, void *hall_arg)
 {
-    return intake->executor->hall->ledger.promising & intake->domains;
+    struct wr_hall *hall = hall_arg;
+    struct wr_share *s = &hall->ledger.share[group->domain];
+
+    if (!s->promised)
+        return false;
+    wr_ledger_take(&hall->ledger, group->domain);
+    s->queued++; /* it does not know of that one */
+    hall->domain[group->domain].asks = false;
+    take_in_hands(group, &hall->domain[group->domain]);
+    return true;
+}
+
+/* The first group of such a domain, on a slot that the ledger is asked for. Without one it is barred until there is. */
+static struct weir_group *take_asking(struct weir_executor *ex, uint32_t d)
+{
+    struct wr_hall *hall = ex->hall;
+    struct weir_group *group = NULL;
+
+    wr_hall_lock(ex, wr_domain_bit(d) | wr_domain_bit(WR_DEFAULT));
+    if (!wr_load(&hall->counts, relaxed)) { /* else it is to be taken in the other way */
+        set_asks(hall, d, true);
+        group = wr_ring_take_with(&hall->domain[d].ring, take_promised, hall);
+        if (!group && hall->ledger.share[d].promised)
+            set_asks(hall, d, false); /* another worker has taken the last group */
+    }
+    wr_hall_unlock(ex);
+    return group;
+}
+
+/* The first group of a domain whose tasks are not counted, with a slot. */
+static struct weir_group *take_uncounted(struct weir_executor *ex, uint32_t d)
+{
+    struct wr_domain *domain = &ex->hall->domain[d];
+    struct weir_group *group = wr_ring_take_with(&domain->ring, take_ceded, domain);
+
+    if (!group && wr_load(&ex->hall->ready, relaxed) & wr_domain_bit(d))
+        group = take_asking(ex, d);
+    return group;
 }
 
 /* The domain whose turn it is, of a set that is not empty. */
-static void next_turn(struct wr_intake *intake, uint64_t set)
+static uint32_t domain_in_turn(struct wr_intake *intake, uint64_t set)
 {
-    if (intake->turn_left && set & wr_domain_bit(intake->turn))
-        return;
-    intake->turn = wr_domain_after(intake->turn, set);
-    intake->turn_left = intake->executor->hall->ledger.share[intake->turn].weight;
+    uint64_t turn = wr_load(&intake->turn, relaxed), next;
+    uint32_t d = turn_domain(turn);
+
+    if (turn_left(turn) && set & wr_domain_bit(d))
+        return d;
+    d = wr_domain_after(d, set);
+    next = turn_of(d, intake->executor->hall->ledger.share[d].weight);
+    wr_cas(&intake->turn, &turn, next, acq_rel); /* else another worker has moved it on */
+    return d;
+}
+
+/* A task of the domain was taken. */
+static void turn_goes_on(struct wr_intake *intake, uint32_t d)
+{
+    uint64_t turn = wr_load(&intake->turn, relaxed);
+
+    if (turn_domain(turn) == d && turn_left(turn))
+        wr_cas(&intake->turn, &turn, turn_of(d, turn_left(turn) - 1), acq_rel);
 }
 
 struct weir_group *wr_hall_take(struct wr_intake *intake, struct wr_root *root, uint32_t *reserved)
 {
     struct weir_executor *ex = intake->executor;
-    struct wr_hall *hall = ex->hall;
+    bool counts = wr_load(&ex->hall->counts, acquire), stop = false;
+    uint64_t untried = wr_hall_ready_for(ex->hall, intake);
     struct weir_group *group = NULL;
-    uint64_t untried;
-    bool stop = false;
 
-    if (wr_load(&intake->ready, relaxed) == 0)
+    if (!untried || wr_load(&ex->hall->counting, acquire))
         return NULL;
-    wr_lock(&hall->lock);
-    for (untried = promising_for(intake); untried && !group && !stop;) {
-        next_turn(intake, untried);
-        group = take_from(intake, root, reserved, &stop);
-        untried &= ~wr_domain_bit(intake->turn);
+    if (counts) {
+        wr_lock(&ex->hall->lock);
+        untried = ex->hall->ledger.promising & intake->domains;
     }
-    if (group)
-        wr_hall_publish(ex);
-    wr_unlock(&hall->lock);
+    while (untried && !group && !stop) {
+        uint32_t d = domain_in_turn(intake, untried);
+        group = counts ? take_counted(intake, d, root, reserved, &stop) : take_uncounted(ex, d);
+        if (group)
+            turn_goes_on(intake, d);
+        untried &= ~wr_domain_bit(d);
+    }
+    if (counts && group)
+        publish(ex);
+    if (counts)
+        wr_unlock(&ex->hall->lock);
     return group;
 }
 
@@ -235,51 +442,62 @@ weir_reason wr_domain_admit(struct weir_group *group)
     weir_reason reason;
     bool ready;
 
-    if (!group->rare
-             ->counted) /* what it is ready for is told with everything else: wr_domain_sync */
+    if (!group->rare->counted)
         return wr_domain_is_released(group) ? WEIR_REASON_DOMAIN_RELEASED : WEIR_REASON_NONE;
-    wr_lock(&hall->lock);
+    lock_near(group);
     ready = ready_tasks(group) > wr_load(&group->rare->want, relaxed);
     reason = wr_ledger_admit(&hall->ledger, group->domain, ready);
     if (!reason)
         wr_store(&group->rare->want, wr_load(&group->rare->want, relaxed) + ready, relaxed);
-    wr_hall_publish(group->executor);
-    wr_unlock(&hall->lock);
+    wr_hall_unlock(group->executor);
     return reason;
 }
 
 void wr_domain_withdraw(struct weir_group *group)
 {
-    struct wr_hall *hall = hall_of(group);
-
     if (!group->rare->counted)
         return;
-    wr_lock(&hall->lock);
-    wr_ledger_withdraw(&hall->ledger, group->domain);
-    wr_hall_publish(group->executor);
-    wr_unlock(&hall->lock);
+    lock_near(group);
+    wr_ledger_withdraw(&hall_of(group)->ledger, group->domain);
+    wr_hall_unlock(group->executor);
 }
 
-/* Without the lock `want` and `taken` may change under our eyes, but only by a worker that takes a task of the group, and
+/* A slot is not kept for a domain without a group that could have it. */
+static void ask_no_slot(struct weir_group *group)
+{
+    uint64_t bit = wr_domain_bit(group->domain);
+    struct wr_hall *hall = hall_of(group);
+
+    if (wr_load(&hall->ready, seq_cst) & bit ||
+        wr_load(&hall->domain[group->domain].slots, seq_cst) != WR_SLOTS_IN_LEDGER)
+        return;
+    lock_near(group);
+    if (!(wr_load(&hall->ready, seq_cst) & bit) && !wr_load(&hall->counts, relaxed))
+        set_asks(hall, group->domain, false);
+    wr_hall_unlock(group->executor);
+}
+
+/* Without the lock `want` and `in_hands` may change under our eyes, but only by a worker that takes a task of the group, and
  * that will come here itself when it has the group's lock. */
 bool wr_domain_sync(struct weir_group *group)
 {
-    struct wr_hall *hall = hall_of(group);
-    bool ready;
-
+    if (!group->rare->counted) {
+        ask_no_slot(group);
+        return wr_executor_has_ready(group->executor);
+    }
     if (ready_tasks(group) == wr_load(&group->rare->want, relaxed))
-        return wr_load(&hall->ledger_promised, relaxed) > 0;
-    wr_lock(&hall->lock);
+        return wr_executor_has_ready(group->executor);
+    lock_near(group);
     set_want(group);
-    ready = wr_hall_publish(group->executor);
-    wr_unlock(&hall->lock);
-    return ready;
+    return wr_hall_unlock(group->executor);
 }
 
 void wr_domain_ask_again(struct weir_group *group)
 {
     struct wr_hall *hall = hall_of(group);
 
+    if (!group->rare->counted)
+        return;
     wr_lock(&hall->lock); /* whoever found another first has said so by now */
     wr_store(&hall->domain[group->domain].intake->needed, 0,
              seq_cst); /* pairs with a sleeper's look; see parking.md */
@@ -293,32 +511,28 @@ bool wr_domain_is_released(const struct weir_group *group)
 
 void wr_domain_started(struct weir_group *group)
 {
-    wr_store(&group->taken, false,
-             relaxed); /* by the worker that took it, so nobody takes it meanwhile */
+    put_down(group);
 }
 
 void wr_domain_untake(struct weir_group *group)
 {
     struct wr_hall *hall = hall_of(group);
 
-    wr_lock(&hall->lock);
-    wr_store(&group->taken, false, relaxed);
+    if (!group->rare->counted)
+        give_slot(group->executor, group->domain);
+    put_down(group);
+    if (!group->rare->counted)
+        return;
+    lock_near(group);
     wr_ledger_untake(&hall->ledger, group->domain);
-    hall->ledger.share[group->domain].queued -= !group->rare->counted;
     set_want(group);
     set_keeps(group, group->berth == WR_BERTH_KEPT);
-    wr_hall_publish(group->executor);
-    wr_unlock(&hall->lock);
+    wr_hall_unlock(group->executor);
 }
 
 void wr_domain_give(struct weir_group *group)
 {
-    struct wr_hall *hall = hall_of(group);
-
-    wr_lock(&hall->lock);
-    wr_ledger_give(&hall->ledger, group->domain);
-    wr_hall_publish(group->executor);
-    wr_unlock(&hall->lock);
+    give_slot(group->executor, group->domain);
 }
 
 bool wr_domain_is_quiet(struct weir_group *group)
@@ -331,28 +545,25 @@ bool wr_domain_is_quiet(struct weir_group *group)
 
 bool wr_domain_hand_over(struct weir_group *group)
 {
-    struct wr_hall *hall = hall_of(group);
     bool may;
 
     if (!group->rare->counted)
         return wr_domain_is_quiet(group);
-    wr_lock(&hall->lock);
-    may = wr_ledger_hand_over(&hall->ledger, group->domain);
+    lock_near(group);
+    may = wr_ledger_hand_over(&hall_of(group)->ledger, group->domain);
     tell_of_room(group->executor); /* nothing else has changed */
-    wr_unlock(&hall->lock);
+    wr_hall_unlock_unchanged(group->executor);
     return may;
 }
 
 void wr_domain_hand_back(struct weir_group *group)
 {
-    struct wr_hall *hall = hall_of(group);
-
     if (!group->rare->counted)
         return;
-    wr_lock(&hall->lock);
-    wr_ledger_hand_back(&hall->ledger, group->domain);
+    lock_near(group);
+    wr_ledger_hand_back(&hall_of(group)->ledger, group->domain);
     tell_of_room(group->executor);
-    wr_unlock(&hall->lock);
+    wr_hall_unlock_unchanged(group->executor);
 }
 
 /* Whether a group of the domain may wait for a slot with a thread in hand. Somebody has to end who has a slot, other than
@@ -373,14 +584,14 @@ bool wr_domain_keep(struct weir_group *group, bool insists)
     struct wr_domain *domain = &hall->domain[group->domain];
     bool keep;
 
-    wr_lock(&hall->lock);
+    lock_near(group);
     set_want(group);
-    wr_hall_publish(group->executor);
+    publish(group->executor);
     insists = insists && slot_is_to_come(group->executor, group->domain);
     keep = domain->kept < hall->ledger.share[group->domain].promised + insists;
     if (keep)
         set_keeps(group, true);
-    wr_unlock(&hall->lock);
+    wr_hall_unlock_unchanged(group->executor);
     return keep;
 }
 
@@ -428,14 +639,15 @@ weir_reason wr_domain_blocked_by(struct weir_group *group, int64_t *limit, int64
     const struct wr_share *s = &hall->ledger.share[group->domain];
     bool blocked;
 
-    wr_lock(&hall->lock);
-    blocked = s->promised == 0;
+    lock_near(group);
+    blocked = s->promised == 0 &&
+              (group->rare->counted || !wr_ledger_can_grant(&hall->ledger, group->domain));
     if (blocked) {
         int64_t elsewhere = (int64_t)s->borrowed + s->strays;
         *limit = s->slots.limit + elsewhere;
         *held = (int64_t)s->own + s->charged + elsewhere;
     }
-    wr_unlock(&hall->lock);
+    wr_hall_unlock_unchanged(group->executor);
     return blocked ? WEIR_REASON_DOMAIN_SLOTS : WEIR_REASON_NONE;
 }
 
@@ -500,6 +712,24 @@ static bool has_slots(const struct wr_ledger *l, uint32_t d)
            (l->share[d].slots_reserved && l->share[WR_DEFAULT].slots.amount > l->floor);
 }
 
+struct wr_share wr_hall_look(struct weir_executor *ex, uint32_t d, int64_t *used)
+{
+    struct wr_hall *hall = ex->hall;
+    struct wr_domain *domain = &hall->domain[d];
+    struct wr_share s;
+
+    wr_hall_lock(ex, WR_ALL_DOMAINS);
+    wr_lock(&domain->ring.lock); /* a slot is taken and in hands at one moment */
+    s = hall->ledger.share[d];
+    *used = (int64_t)s.own + s.borrowed + s.strays - wr_load(&domain->in_hands, relaxed);
+    if (domain->asks)
+        *used -= s.promised; /* to a worker that has yet to see whether there is a task */
+    wr_unlock(&domain->ring.lock);
+    s.peak = wr_load(&domain->peak, relaxed) > s.peak ? wr_load(&domain->peak, relaxed) : s.peak;
+    wr_hall_unlock_unchanged(ex);
+    return s;
+}
+
 bool wr_domain_has_slots(struct weir_group *group)
 {
     struct wr_hall *hall = hall_of(group);
@@ -517,17 +747,17 @@ bool wr_domain_may_get_slot(struct weir_group *group, struct wr_hopes *hopes)
     const struct wr_share *s = &hall->ledger.share[group->domain];
     bool may;
 
-    wr_lock(&hall->lock);
+    wr_hall_lock(group->executor, WR_ALL_DOMAINS);
     *hopes = (struct wr_hopes){ .movers = slot_movers(&hall->ledger, group->domain) };
     /* What waits there is being refused; or waits until it is given some; or one is there: it may be recalled, but goes
      * back when a task was on it. */
-    if (s->released || !has_slots(&hall->ledger, group->domain) || s->promised || group->taken)
+    if (s->released || !has_slots(&hall->ledger, group->domain) || s->promised || group->in_hands)
         may = true;
     else if (hall->ledger.moved[WR_SLOTS] || hall->ledger.lending.on)
         may = slot_is_left_in_copy(hall, group->domain, &hopes->lenders);
     else
         may = slot_is_left(hall, group->domain);
-    wr_unlock(&hall->lock);
+    wr_hall_unlock_unchanged(group->executor);
     return may;
 }
 
@@ -553,10 +783,11 @@ uint32_t wr_domain_owed(struct weir_group *group)
 static uint32_t first_needs(const struct wr_intake *intake)
 {
     struct wr_hall *hall = intake->executor->hall;
+    uint32_t d = turn_domain(wr_load(&intake->turn, relaxed));
 
-    if (!(promising_for(intake) & wr_domain_bit(intake->turn)))
+    if (!(hall->ledger.promising & intake->domains & wr_domain_bit(d)))
         return 0;
-    return wr_ring_first_cost(&hall->domain[intake->turn].ring, true);
+    return wr_ring_first_cost(&hall->domain[d].ring, true);
 }
 
 /* Whether the domain whose turn it is was refused permits. If it is the group's own, and the group is yet to be called for a
@@ -564,9 +795,10 @@ static uint32_t first_needs(const struct wr_intake *intake)
 static bool is_held_up(const struct wr_intake *intake, const struct weir_group *group)
 {
     struct wr_hall *hall = intake->executor->hall;
+    uint32_t d = turn_domain(wr_load(&intake->turn, relaxed));
 
-    return wr_load(&hall->domain[intake->turn].ring.needed, relaxed) &&
-           !(group->berth == WR_BERTH_AWAITED && group->domain == intake->turn);
+    return wr_load(&hall->domain[d].ring.needed, relaxed) &&
+           !(group->berth == WR_BERTH_AWAITED && group->domain == d);
 }
 
 uint32_t wr_domain_most_owed(struct weir_group *group)
@@ -607,10 +839,9 @@ static void sample(struct wr_alarm *alarm, weir_time now)
     struct weir_executor *ex = hall->domain[WR_DEFAULT].intake->executor;
     int64_t period = ex->policy.given.lending.period_ms * 1000000;
 
-    wr_lock(&hall->lock);
+    wr_hall_lock(ex, WR_ALL_DOMAINS);
     wr_ledger_sample(&hall->ledger);
-    wr_hall_publish(ex);
-    wr_unlock(&hall->lock);
+    wr_hall_unlock(ex);
     wr_executor_wake(ex);
     wr_waits_suspect(ex);          /* a loan that was hoped for may not have come */
     wr_room_made(ex);              /* who has a slot now needs no place any more */
@@ -661,30 +892,47 @@ static bool places_are_limited(const struct wr_ledger *l)
     return limited;
 }
 
-/* The ledger is told of the group's tasks from now on. Under the group's lock and the hall's. */
+/* The ledger is told of the group's tasks from now on, but for one that a worker has in its hands. Under its lock. */
 static void count_group(struct weir_group *group)
 {
-    uint32_t taken = wr_load(&group->taken, relaxed);
+    struct wr_ring *ring = wr_group_ring(group);
 
-    if (!group->rare->counted)
+    lock_near(group);
+    wr_lock(&ring->lock); /* a slot is taken, and its group out of the ring, at one moment */
+    if (!group->rare->counted) {
+        uint8_t uncounted = WR_HANDS_UNCOUNTED;
+        bool taken = wr_cas(&group->in_hands, &uncounted, WR_HANDS_COUNTED, acq_rel);
+        if (taken)
+            wr_sub(&hall_of(group)->domain[group->domain].in_hands, 1, relaxed);
         hall_of(group)->ledger.share[group->domain].queued += (int64_t)group->sums.queued - taken;
-    group->rare->counted = true;
+        group->rare->counted = true;
+    }
+    wr_unlock(&ring->lock);
+    set_want(group);
+    wr_hall_unlock(group->executor);
 }
 
 void wr_hall_count(struct weir_executor *ex)
 {
+    struct wr_hall *hall = ex->hall;
     struct weir_group *group = NULL;
 
-    if (wr_swap(&ex->hall->counts, true, seq_cst))
+    if (!hall || wr_load(&hall->counts, acquire))
         return;
+    wr_hall_lock(ex, WR_ALL_DOMAINS);
+    wr_store(&hall->counting, true, seq_cst);
+    wr_store(&hall->counts, true, seq_cst);
+    for (uint32_t d = 0; d < hall->ledger.count; d++)
+        set_asks(hall, d, false);
+    wr_hall_unlock(ex);
     while ((group = wr_table_walk(&ex->table, group))) {
         wr_group_lock(group);
-        wr_lock(&ex->hall->lock);
         if (!group->evicted)
             count_group(group);
-        wr_unlock(&ex->hall->lock);
         wr_unlock(&group->lock);
     }
+    wr_store(&hall->counting, false, seq_cst);
+    wr_executor_wake(ex);
 }
 
 void wr_domain_join(struct weir_group *group)
@@ -692,6 +940,17 @@ void wr_domain_join(struct weir_group *group)
     wr_lock(&hall_of(group)->lock);
     group->rare->counted = wr_load(&hall_of(group)->counts, seq_cst);
     wr_unlock(&hall_of(group)->lock);
+}
+
+/* Whether more than slots is limited, so that the ledger has to know of each task that waits. */
+static bool must_count(const struct wr_hall *hall, const struct wr_policy *policy)
+{
+    bool on_threads = policy->given.stall_policy == WEIR_STALL_TO_THREADS;
+
+    for (uint32_t d = 0; d < hall->ledger.count; d++)
+        on_threads |= policy->domain[d].run_on == WEIR_THREADS;
+    return on_threads || places_are_limited(&hall->ledger) || hall->ledger.lending.on ||
+           wr_limit_from(policy->given.inflight_max) != WR_INF;
 }
 
 int wr_hall_new(struct weir_executor *ex)
@@ -714,10 +973,12 @@ int wr_hall_new(struct weir_executor *ex)
         return WEIR_ENOMEM;
     }
     fill_ledger(&hall->ledger, &ex->policy);
-    wr_store(&hall->counts, places_are_limited(&hall->ledger) || hall->ledger.lending.on, relaxed);
+    wr_store(&hall->counts, must_count(hall, &ex->policy), relaxed);
+    wr_store(&hall->barred, barred_domains(hall), relaxed);
     for (uint32_t d = 0; d < count; d++) {
         struct wr_domain *domain = &hall->domain[d];
-        wr_ring_init(&domain->ring);
+        wr_ring_init(&domain->ring, &hall->ready, wr_domain_bit(d));
+        wr_store(&domain->slots, WR_SLOTS_IN_LEDGER, relaxed);
         domain->intake = ex->policy.domain[d].workers ? &domain->own : &ex->intake;
         if (domain->intake == &domain->own)
             wr_intake_init(&domain->own, ex);

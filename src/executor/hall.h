@@ -1,7 +1,9 @@
 /* Domains as the executor runs them: the ledger under its lock, and one ring of groups for each.
  *
  * An executor without domains has no hall (ex->hall == NULL), and every call below is then a test of that
- * pointer. docs/internals/domains.md has the invariants and the lock order.
+ * pointer. While no other domain has a claim to them, the ledger cedes a domain's own units to it: then a slot is taken
+ * and given back by one step of the domain's word, without the lock. Whoever locks the ledger takes back first what is
+ * idle of them, so under the lock its figures are exact. docs/internals/domains.md has the invariants and the lock order.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_HALL_H
 #define WR_EXECUTOR_HALL_H
@@ -20,18 +22,34 @@ struct weir_group;
 struct wr_intake {
     struct wr_source source; /* first: the runtime knows only this                                */
     struct weir_executor *executor;
-    weir_runtime *runtime; /* NULL once freed                                                   */
-    uint64_t domains;      /* a set: whose tasks its workers carry                             */
-    uint32_t turn, turn_left; /* whose turn it is among the domains; under the hall's lock        */
-    _Atomic uint32_t ready;  /* slots promised in its domains; written under the hall's lock      */
+    weir_runtime *runtime;   /* NULL once freed                                                   */
+    uint64_t domains;        /* a set: whose tasks its workers carry                             */
+    _Atomic uint64_t turn;   /* whose turn it is among the domains, and for how many tasks more  */
     _Atomic uint32_t needed; /* permits of the executor's that must be free for the next task     */
     uint64_t
         asked; /* when it was refused permits, counted in refusals; 0: it was not. Hall's lock */
     uint32_t owed; /* how many they were; 0 <=> asked == 0                                        */
 };
 
+/* domain->slots: the units of its own that the ledger has ceded to it, and how many of them its tasks have. Or
+ * WR_SLOTS_IN_LEDGER: none is ceded, and the ledger is asked.
+ *     ceded:  share.own == units in `slots` + promised, and share.borrowed == share.strays == 0 */
+#define WR_SLOTS_IN_LEDGER UINT64_MAX
+
+static inline uint64_t wr_slots(uint32_t ceded, uint32_t used)
+{
+    return (uint64_t)ceded << 32 | used;
+}
+
 struct wr_domain {
     struct wr_ring ring;
+    _Atomic uint64_t slots;
+    _Atomic uint32_t
+        in_hands; /* groups that workers have in their hands, uncounted, with a slot each */
+    _Atomic uint32_t peak; /* of what was used of ceded units                                 */
+    bool
+        asks; /* the ledger counts one task for those that wait, since a worker found no slot; hall's lock.
+                  Never in an executor that counts */
     struct wr_intake *intake;
     struct wr_intake own; /* if it has workers of its own */
     uint32_t kept; /* groups that wait with a thread kept for them; under the hall's lock         */
@@ -42,7 +60,7 @@ struct wr_domain {
     _Atomic uint32_t cancels; /* how often its bodies were asked to end; likewise                 */
 };
 
-/* Under the lock: the ledger, and rare->want of every group:
+/* Under the lock: the ledger; and, if it counts, rare->want of every group:
  *     share[d].want == sum of rare->want over the groups of d, and domain[d].kept of rare->keeps
  *     rare->want    == tasks the group is ready for, less one that a worker has just taken (at rest)
  *     a group with want > 0 stands in its domain's ring, or a worker has just taken it (at rest)     */
@@ -50,13 +68,20 @@ struct wr_hall {
     struct wr_lock lock;
     struct wr_ledger ledger;
     struct wr_ledger
-        supposed;    /* room for a copy, to try out what would be; see wr_domain_may_get_slot */
-    uint64_t asks;   /* refusals so far                                                           */
+        supposed;   /* room for a copy, to try out what would be; see wr_domain_may_get_slot */
+    uint64_t ceded; /* a set: whose own units are; see wr_domain.slots                            */
+    uint64_t
+        locked;    /* a set: whose units this hold of the lock has taken back                    */
+    uint64_t asks; /* refusals so far                                                           */
     uint32_t asking; /* intakes with asked != 0                                                   */
-    _Atomic uint32_t ledger_promised; /* a copy of ledger.promised, to be read without the lock */
+    _Atomic uint64_t ready; /* a set: the domains with a group in their ring                     */
+    _Atomic uint64_t
+        barred; /* a set: there is no slot for their tasks now. Written under the lock */
     _Atomic bool
-        counts; /* the ledger must know of each task that waits, since places are limited, or slots lent:
-                            rare->counted of all groups, but for a moment after wr_hall_count        */
+        counts; /* the ledger must know of each task that waits, since places or permits of the executor's are
+                   limited, slots lent, or threads used: rare->counted of all groups, and nothing is ceded */
+    _Atomic bool
+        counting; /* that is being brought about: nothing is taken meanwhile              */
     _Atomic bool
         contested; /* another domain may have a claim to a slot that is in use: whoever ends gives
                                it back, and the ledger decides                                      */
@@ -64,6 +89,12 @@ struct wr_hall {
     weir_time sample_at;
     struct wr_domain *domain;
 };
+
+/* The domains of an intake whose tasks its workers can take now. */
+static inline uint64_t wr_hall_ready_for(const struct wr_hall *hall, const struct wr_intake *intake)
+{
+    return wr_load(&hall->ready, seq_cst) & ~wr_load(&hall->barred, seq_cst) & intake->domains;
+}
 
 /* Whether whoever has a slot of the domain's may keep it for the next task, as far as is known without any lock. */
 static inline bool wr_hall_is_calm(const struct wr_hall *hall, uint32_t domain)
@@ -80,16 +111,23 @@ int wr_hall_start(struct weir_executor *ex);
 void wr_hall_stop(struct weir_executor *ex);
 void wr_hall_delete_runtimes(struct weir_executor *ex);
 
-/* After every change of the ledger, under the lock: what each set of workers may pull, and whether there is room
- * for those who wait for it. Answers whether anything is to be pulled. */
-bool wr_hall_publish(struct weir_executor *ex);
+/* Locks the ledger and takes back what is ceded and idle of a set of domains; and: publishes what has changed, cedes
+ * what no other domain has a claim to, and unlocks. Answers whether a worker can take something. */
+#define WR_ALL_DOMAINS UINT64_MAX
+void wr_hall_lock(struct weir_executor *ex, uint64_t domains);
+bool wr_hall_unlock(struct weir_executor *ex);
+void wr_hall_unlock_unchanged(struct weir_executor *ex);
 
 /* The next group whose domain has a slot for it, with the slot taken, and with permits of the executor's as
  * wr_ring_take has them; or NULL. */
 struct weir_group *wr_hall_take(struct wr_intake *intake, struct wr_root *root, uint32_t *reserved);
 
-/* Has the ledger count all tasks that wait, if it does not yet: it is about to limit them. */
+/* Has the ledger count all tasks that wait, if it does not yet: they are about to be limited by more than slots. Without
+ * any lock. */
 void wr_hall_count(struct weir_executor *ex);
+
+/* A domain's part of the ledger, and how many slots its tasks have. */
+struct wr_share wr_hall_look(struct weir_executor *ex, uint32_t d, int64_t *used);
 
 /* Whether that is so in any domain; see wr_domain_keeps_in_vain. */
 bool wr_hall_keeps_in_vain(struct weir_executor *ex);
@@ -105,7 +143,8 @@ weir_reason wr_domain_admit(struct weir_group *group);
 /* One has left its queue without starting. */
 void wr_domain_withdraw(struct weir_group *group);
 
-/* Tells the ledger how many tasks the group is ready for. True: somebody has a slot and no worker. */
+/* After its place in the ring has changed: tells the ledger how many tasks the group is ready for, if it counts. True:
+ * there is something for a worker. */
 bool wr_domain_sync(struct weir_group *group);
 
 /* It has come to be the first of its ring: what its workers were refused permits for is not what they would get. */

@@ -94,7 +94,7 @@ void wr_hand_fold(struct weir_group *group)
     advance(group, count);
     if (wr_group_gates(group))
         wr_gates_went_on(group, task, count, hand->at[count - 1]);
-    if ((group->in_ring || group->executor->hall) && wr_group_refresh(group))
+    if ((group->in_ring || wr_group_is_counted(group)) && wr_group_refresh(group))
         wr_executor_wake(group->executor);
     WR_ASSERT_SLOW(wr_group_is_valid(group));
 }

@@ -460,3 +460,27 @@ void wr_ledger_hand_back(struct wr_ledger *l, uint32_t d)
     l->share[d].queued++;
     settle_places(l);
 }
+
+bool wr_ledger_may_cede(const struct wr_ledger *l, uint32_t d)
+{
+    const struct wr_share *s = &l->share[d];
+    uint64_t rivals = wr_domain_bit(d) | (d == WR_DEFAULT ? l->slot_borrowers : 0);
+
+    return !l->moved[WR_SLOTS] && !s->released && !s->borrowed && !s->charged &&
+           !(l->hungry & rivals);
+}
+
+uint32_t wr_ledger_cede(struct wr_ledger *l, uint32_t d)
+{
+    uint32_t idle = free_slots(l, d);
+
+    WR_ASSERT(wr_ledger_may_cede(l, d));
+    l->share[d].own += idle;
+    return idle;
+}
+
+void wr_ledger_uncede(struct wr_ledger *l, uint32_t d, uint32_t units)
+{
+    WR_ASSERT(l->share[d].own >= units);
+    l->share[d].own -= units;
+}

@@ -144,6 +144,13 @@ bool wr_ledger_is_contested(const struct wr_ledger *l);
 /* It was kept, but the task could not start after all, and waits on. */
 void wr_ledger_hand_back(struct wr_ledger *l, uint32_t d);
 
+/* Whether no other domain has a claim to d's own units, and d has tasks on no others: then those that are idle can be
+ * ceded to it, i.e. count as used by it in advance, so that it need not ask. Ceding answers how many they are; those that
+ * it has not used come back by wr_ledger_uncede, before anything else happens in d or to its units. */
+bool wr_ledger_may_cede(const struct wr_ledger *l, uint32_t d);
+uint32_t wr_ledger_cede(struct wr_ledger *l, uint32_t d);
+void wr_ledger_uncede(struct wr_ledger *l, uint32_t d, uint32_t units);
+
 /* A sampling period has passed. */
 void wr_ledger_sample(struct wr_ledger *l);
 

@@ -329,6 +329,46 @@ static void test_promises_that_nobody_needs_go_to_others(void **state)
     assert_share(&b, 2, 2, 1, 0);
 }
 
+/* ---- ceding ------------------------------------------------------------------------------------- */
+
+static void test_what_is_used_of_ceded_units_is_as_if_it_had_been_asked_for(void **state)
+{
+    struct books asked, ceded;
+    uint32_t idle;
+    (void)state;
+    books_init(&asked, 64, WR_INF, 3, example);
+    books_init(&ceded, 64, WR_INF, 3, example);
+    idle = wr_ledger_cede(&ceded.l, 1);
+    assert_int_equal(idle, 16);
+    assert_true(wr_ledger_is_valid(&ceded.l));
+    wr_ledger_uncede(&ceded.l, 1, idle - 5); /* five tasks have begun */
+    wr_ledger_want(&asked.l, 1, 5);
+    start_all(&asked);
+    for (uint32_t d = 0; d < 3; d++)
+        assert_int_equal(used(&ceded, d), used(&asked, d));
+    assert_true(wr_ledger_is_valid(&ceded.l));
+}
+
+static void test_nothing_is_ceded_that_another_domain_may_claim(void **state)
+{
+    struct books b;
+    (void)state;
+    books_init(&b, 64, WR_INF, 3, example);
+    for (uint32_t d = 0; d < 3; d++)
+        assert_true(wr_ledger_may_cede(&b.l, d));
+    wr_ledger_want(&b.l, 2, 40); /* eight of them on the default domain's units */
+    start_all(&b);
+    assert_false(wr_ledger_may_cede(&b.l, 0));
+    assert_true(wr_ledger_may_cede(&b.l, 1));
+    assert_false(wr_ledger_may_cede(&b.l, 2));
+    wr_ledger_want(&b.l, 1, 17);
+    assert_false(wr_ledger_may_cede(&b.l, 1)); /* one of its own waits */
+    wr_ledger_want(&b.l, 1, -17);
+    wr_ledger_release(&b.l, 1, 2);
+    for (uint32_t d = 0; d < 3; d++)
+        assert_false(wr_ledger_may_cede(&b.l, d));
+}
+
 /* ---- places ------------------------------------------------------------------------------------- */
 
 /* A: one slot, two places. B: one slot, sixteen places, of which it may lend all but its headroom of four. */
@@ -675,6 +715,8 @@ int main(void)
         cmocka_unit_test(test_what_a_receiver_borrowed_goes_back_to_its_lender),
         cmocka_unit_test(test_what_cannot_be_released),
         cmocka_unit_test(test_promises_that_nobody_needs_go_to_others),
+        cmocka_unit_test(test_what_is_used_of_ceded_units_is_as_if_it_had_been_asked_for),
+        cmocka_unit_test(test_nothing_is_ceded_that_another_domain_may_claim),
         cmocka_unit_test(test_a_full_queue_is_lent_places),
         cmocka_unit_test(test_places_are_lent_by_steps_and_only_so_many),
         cmocka_unit_test(test_who_has_been_busy_lends_no_places_yet),

@@ -167,7 +167,7 @@ static bool pending(struct wr_source *source)
 
     if (wr_load(&ex->chores, seq_cst))
         return true;
-    if ((ex->hall ? wr_load(&intake->ready, seq_cst) : wr_load(&ex->ring.count, seq_cst)) == 0)
+    if (ex->hall ? !wr_hall_ready_for(ex->hall, intake) : !wr_load(&ex->ring.count, seq_cst))
         return false;
     needed = permits_needed(intake);
     return wr_load(&ex->root.held, seq_cst) + (needed ? needed : 1) <=

@@ -5,15 +5,34 @@
 #include "base/assert.h"
 #include "executor/group.h"
 
-void wr_ring_init(struct wr_ring *ring)
+void wr_ring_init(struct wr_ring *ring, _Atomic uint64_t *set, uint64_t bit)
 {
     wr_list_init(&ring->groups);
+    ring->set = set;
+    ring->bit = bit;
+}
+
+/* Under the lock: a group enters, as the last or the first; or leaves. */
+static void enter(struct wr_ring *ring, struct wr_list *before, struct weir_group *group)
+{
+    bool was_empty = wr_list_empty(&ring->groups);
+
+    wr_list_append(before, &group->ring_link);
+    if (was_empty && ring->set)
+        wr_add(ring->set, ring->bit, seq_cst); /* pairs with a sleeper's look; see parking.md */
+}
+
+static void leave(struct wr_ring *ring, struct weir_group *group)
+{
+    wr_list_remove(&group->ring_link);
+    if (ring->set && wr_list_empty(&ring->groups))
+        wr_sub(ring->set, ring->bit, seq_cst);
 }
 
 void wr_ring_append(struct wr_ring *ring, struct weir_group *group)
 {
     wr_lock(&ring->lock);
-    wr_list_append(&ring->groups, &group->ring_link);
+    enter(ring, &ring->groups, group);
     wr_add(&ring->count, 1, seq_cst); /* pairs with a sleeper's look; see parking.md */
     wr_unlock(&ring->lock);
 }
@@ -21,7 +40,7 @@ void wr_ring_append(struct wr_ring *ring, struct weir_group *group)
 void wr_ring_keep(struct wr_ring *ring, struct weir_group *group)
 {
     wr_lock(&ring->lock);
-    wr_list_append(ring->groups.next, &group->ring_link); /* before the first is after the head */
+    enter(ring, ring->groups.next, group); /* before the first is after the head */
     wr_store(&ring->needed, 0, relaxed);
     wr_add(&ring->count, 1, seq_cst);
     wr_unlock(&ring->lock);
@@ -38,13 +57,29 @@ struct weir_group *wr_ring_take(struct wr_ring *ring, struct wr_root *root, uint
         group = WR_CONTAINER(ring->groups.next, struct weir_group, ring_link);
         uint32_t cost = wr_load(&group->first_needs, relaxed) & ~WR_TIMED;
         if (wr_reserve(root, cost, reserved)) {
-            wr_list_remove(&group->ring_link);
+            leave(ring, group);
             wr_store(&ring->needed, 0, relaxed);
         } else {
             wr_store(&ring->needed, cost, relaxed);
             group = NULL;
         }
     }
+    wr_unlock(&ring->lock);
+    return group;
+}
+
+struct weir_group *wr_ring_take_with(struct wr_ring *ring,
+                                     bool (*take)(struct weir_group *group, void *arg), void *arg)
+{
+    struct weir_group *group = NULL;
+
+    wr_lock(&ring->lock);
+    if (!wr_list_empty(&ring->groups))
+        group = WR_CONTAINER(ring->groups.next, struct weir_group, ring_link);
+    if (group && take(group, arg))
+        leave(ring, group);
+    else
+        group = NULL;
     wr_unlock(&ring->lock);
     return group;
 }
@@ -57,7 +92,7 @@ void wr_ring_decided(struct wr_ring *ring)
 void wr_ring_return(struct wr_ring *ring, struct weir_group *group, uint32_t needed)
 {
     wr_lock(&ring->lock);
-    wr_list_append(ring->groups.next, &group->ring_link); /* before the first is after the head */
+    enter(ring, ring->groups.next, group); /* before the first is after the head */
     wr_store(&ring->needed, needed, relaxed);
     wr_unlock(&ring->lock);
 }
@@ -101,7 +136,7 @@ bool wr_ring_remove(struct wr_ring *ring, struct weir_group *group)
     wr_lock(&ring->lock);
     in = !wr_list_empty(&group->ring_link);
     if (in) {
-        wr_list_remove(&group->ring_link);
+        leave(ring, group);
         wr_store(&ring->needed, 0, relaxed);
         wr_sub(&ring->count, 1, seq_cst);
     }

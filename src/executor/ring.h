@@ -15,13 +15,15 @@ struct wr_root;
 struct wr_ring {
     struct wr_lock lock;
     struct wr_list groups;
+    _Atomic uint64_t *set; /* has the bit while there are groups; NULL: there is no such set */
+    uint64_t bit;
     _Atomic uint32_t
         count; /* groups in the ring, or taken and not decided; also read without the lock */
     _Atomic uint32_t
         needed; /* permits of the executor's that the first one waits for                   */
 };
 
-void wr_ring_init(struct wr_ring *ring);
+void wr_ring_init(struct wr_ring *ring, _Atomic uint64_t *set, uint64_t bit);
 
 /* Last in line. */
 void wr_ring_append(struct wr_ring *ring, struct weir_group *group);
@@ -33,6 +35,10 @@ void wr_ring_keep(struct wr_ring *ring, struct weir_group *group);
  * and NULL, so that nobody overtakes it. One of the next two must follow. */
 struct weir_group *wr_ring_take(struct wr_ring *ring, struct wr_root *root, uint32_t *reserved);
 void wr_ring_decided(struct wr_ring *ring);
+
+/* The same of a ring whose groups need no permits of the executor's, but what `take` takes for the first, under the lock. */
+struct weir_group *wr_ring_take_with(struct wr_ring *ring,
+                                     bool (*take)(struct weir_group *group, void *arg), void *arg);
 void wr_ring_return(struct wr_ring *ring, struct weir_group *group, uint32_t needed);
 
 /* What the first one needs; 0: there is none, or (`patient`) it will not wait for ever. */

@@ -148,7 +148,7 @@ static struct weir_task *pass_on(struct weir_group *group, struct wr_group_turn 
             wr_ring_to_end(wr_group_ring(group), group);
         next = wr_group_turn_begin(group, first, turn);
         /* It may want less now, and must then leave the ring; a slot promised to `next` goes to others. */
-        if (group->executor->hall && wr_group_refresh(group))
+        if (wr_group_is_counted(group) && wr_group_refresh(group))
             wr_executor_wake(group->executor);
         return next;
     }

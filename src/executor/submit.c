@@ -129,7 +129,7 @@ static int enter_plain(struct weir_group *group, weir_fn *fn, void *arg, weir_ti
         return 0;
     if (group->sums.queued == 1)
         wr_group_entered(group);
-    if (may_be_first(group) || ex->hall)
+    if (may_be_first(group) || wr_group_is_counted(group))
         *wake = wr_group_refresh(group);
     WR_ASSERT_SLOW(wr_group_is_valid(group));
     return 0;
@@ -312,7 +312,7 @@ static inline bool submit_freely(struct weir_executor *ex, struct weir_group *gr
         wr_queue_put_entry(&group->queue, now, fn, arg);
         if (group->sums.queued == 1)
             wr_group_entered(group);
-        if (may_be_first(group) || ex->hall)
+        if (may_be_first(group) || wr_group_is_counted(group))
             wake = wr_group_refresh(group);
     }
     wr_unlock(&group->lock);
