@@ -71,7 +71,7 @@ static void span_set(struct span *span, const void *begin, size_t size)
 static void set_wide(const struct weir_executor *ex)
 {
     span_set(&wide[0], ex, sizeof(*ex));
-    span_set(&wide[1], ex->hall, ex->hall ? sizeof(*ex->hall) : 0);
+    span_set(&wide[1], ex->domains, ex->domains ? sizeof(*ex->domains) : 0);
     span_set(&wide[2], ex->intake.runtime, sizeof(*ex->intake.runtime));
 }
 

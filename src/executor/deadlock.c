@@ -102,10 +102,10 @@ static void count_wait(struct weir_executor *ex, int more, int64_t permits)
 
 static void count_in_domain(struct weir_group *group, int more)
 {
-    struct wr_hall *hall = group->executor->hall;
+    struct wr_domains *domains = group->executor->domains;
 
-    if (hall)
-        wr_add(&hall->domain[group->domain].waits, (uint32_t)more, seq_cst);
+    if (domains)
+        wr_add(&domains->domain[group->domain].waits, (uint32_t)more, seq_cst);
 }
 
 static struct weir_executor *executor_at(struct wr_node *node)
@@ -156,8 +156,8 @@ static void hold_all(struct wr_nested_wait *nested)
     uint32_t cost = nested->keeps ? wr_task_cost(waiter) : 0;
 
     hold_group(nested, charged_group(waiter->group), cost); /* first: see let_go_of_all */
-    if (ex->hall && nested->keeps)
-        wr_wait_hold(&nested->wait, &ex->hall->domain[waiter->group->domain].node, 1);
+    if (ex->domains && nested->keeps)
+        wr_wait_hold(&nested->wait, &ex->domains->domain[waiter->group->domain].node, 1);
     if (wr_on_pool_thread() && nested->keeps)
         wr_wait_hold(&nested->wait, &ex->nested.threads, 1);
     count_in_domain(waiter->group, 1);
@@ -213,7 +213,7 @@ static void refuse(struct wr_wait *wait)
 /* Which task is first in line for the executor's permits may not be known just now: a worker that pulls finds out. */
 static void wait_begun(struct weir_executor *ex)
 {
-    wr_berths_let_go(ex);
+    wr_threads_let_go(ex);
     if (wr_load(&ex->root.inflight_max, relaxed) != WR_INF && wr_executor_has_ready(ex))
         wr_executor_wake(ex);
 }
@@ -295,7 +295,7 @@ void wr_waits_look_again(struct weir_executor *ex)
         wr_sub(&ex->chores, 1, seq_cst);
     wr_node_break_circles(&ex->nested.node, wr_outlook_fill, refuse);
     wr_unlock(&lock);
-    wr_berths_let_go(ex); /* the slots that some were kept for may have been taken away */
+    wr_threads_let_go(ex); /* the slots that some were kept for may have been taken away */
 }
 
 void wr_waits_lock(void)

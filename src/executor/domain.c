@@ -75,8 +75,8 @@ int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char 
 
     if (d < 0)
         return d;
-    s = wr_hall_look(ex, (uint32_t)d, &used);
-    uint32_t waiting = wr_load(&ex->hall->counts, relaxed)
+    s = wr_domains_look(ex, (uint32_t)d, &used);
+    uint32_t waiting = wr_load(&ex->domains->counts, relaxed)
                            ? wr_ledger_waiting(&s)
                            : count_waiting(ex, (uint32_t)d, s.promised);
     weir_domain_stats stats = {
@@ -102,8 +102,8 @@ int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char 
         .peak = s.peak,
         .slots_lent = s.slots.loans,
         .slots_recalled = s.slots.recalls,
-        .timed_out = wr_load(&ex->hall->domain[d].timed_out, relaxed),
-        .overdue = wr_load(&ex->hall->domain[d].overdue, relaxed),
+        .timed_out = wr_load(&ex->domains->domain[d].timed_out, relaxed),
+        .overdue = wr_load(&ex->domains->domain[d].overdue, relaxed),
         .queue_lent = s.places.lent,
         .queue_taken = s.places.taken,
         .queue_recalled = s.places.due,
@@ -135,18 +135,18 @@ static void empty_groups(struct weir_executor *ex, uint32_t d)
     while ((group = wr_table_walk(&ex->table, group))) {
         wr_group_lock(group);
         if (group->domain == d && (group->sums.queued || group->sums.inflight) && !group->evicted &&
-            !group->rare->emptied) {
+            !group->extras->emptied) {
             group->pins++;
-            group->rare->emptied = true;
-            group->rare->next = first;
+            group->extras->emptied = true;
+            group->extras->next = first;
             first = group;
         }
         wr_unlock(&group->lock);
     }
     for (group = first; group; group = next) {
         empty_and_lock(group);
-        next = group->rare->next;
-        group->rare->emptied = false;
+        next = group->extras->next;
+        group->extras->emptied = false;
         wr_group_left(group);
         wr_unlock(&group->lock);
         wr_group_unpin(group);
@@ -160,24 +160,24 @@ int weir_domain_release(weir_executor *ex, const char *name, const char *receive
     const char *to = receiver ? receiver : WEIR_DEFAULT_DOMAIN;
     int d = named_domain(ex, name, "the default domain cannot be released", message);
     int r = d < 0 ? d : named_domain(ex, to, NULL, message);
-    struct wr_hall *hall;
+    struct wr_domains *domains;
     bool already, can;
 
     if (r < 0)
         return r;
     if (d == r)
         return refuse_call(message, WEIR_EINVAL, name, "a domain cannot receive its own slots");
-    hall = ex->hall;
-    wr_hall_lock(ex, WR_ALL_DOMAINS);
-    already = hall->ledger.share[d].released;
-    can = !already && wr_ledger_can_release(&hall->ledger, (uint32_t)d, (uint32_t)r);
+    domains = ex->domains;
+    wr_domains_lock(ex, WR_ALL_DOMAINS);
+    already = domains->ledger.share[d].released;
+    can = !already && wr_ledger_can_release(&domains->ledger, (uint32_t)d, (uint32_t)r);
     if (can) {
-        wr_ledger_release(&hall->ledger, (uint32_t)d, (uint32_t)r);
-        wr_store(&hall->domain[d].released, true, release);
+        wr_ledger_release(&domains->ledger, (uint32_t)d, (uint32_t)r);
+        wr_store(&domains->domain[d].released, true, release);
         if (flags & WEIR_CANCEL_RUNNING) /* now: bodies that begin after a restore are not meant */
-            wr_add(&hall->domain[d].cancels, 1, release);
+            wr_add(&domains->domain[d].cancels, 1, release);
     }
-    wr_hall_unlock(ex);
+    wr_domains_unlock(ex);
     if (already)
         return refuse_call(message, WEIR_EALREADY, name, "already released");
     if (!can)
@@ -197,19 +197,19 @@ int weir_domain_release(weir_executor *ex, const char *name, const char *receive
 int weir_domain_restore(weir_executor *ex, const char *name, weir_message *message)
 {
     int d = named_domain(ex, name, "the default domain is never released", message);
-    struct wr_hall *hall;
+    struct wr_domains *domains;
     bool released;
 
     if (d < 0)
         return d;
-    hall = ex->hall;
-    wr_hall_lock(ex, WR_ALL_DOMAINS);
-    released = hall->ledger.share[d].released;
+    domains = ex->domains;
+    wr_domains_lock(ex, WR_ALL_DOMAINS);
+    released = domains->ledger.share[d].released;
     if (released) {
-        wr_ledger_restore(&hall->ledger, (uint32_t)d);
-        wr_store(&hall->domain[d].released, false, release);
+        wr_ledger_restore(&domains->ledger, (uint32_t)d);
+        wr_store(&domains->domain[d].released, false, release);
     }
-    wr_hall_unlock(ex);
+    wr_domains_unlock(ex);
     if (!released)
         return refuse_call(message, WEIR_EALREADY, name, "not released");
     wr_executor_wake(ex);
@@ -266,10 +266,10 @@ int weir_domain_resize(weir_executor *ex, const char *name, int64_t slots, int64
 
     if (d < 0)
         return d;
-    l = &ex->hall->ledger;
+    l = &ex->domains->ledger;
     if (queue && queue != WEIR_NO_LIMIT)
-        wr_hall_count(ex);
-    wr_hall_lock(ex, WR_ALL_DOMAINS);
+        wr_domains_count(ex);
+    wr_domains_lock(ex, WR_ALL_DOMAINS);
     in_release = wr_ledger_in_release(l, (uint32_t)d);
     most_slots = wr_ledger_most(l, WR_SLOTS, (uint32_t)d);
     most_places = wr_ledger_most(l, WR_PLACES, (uint32_t)d);
@@ -279,7 +279,7 @@ int weir_domain_resize(weir_executor *ex, const char *name, int64_t slots, int64
         resize(l, WR_SLOTS, (uint32_t)d, slots);
         resize(l, WR_PLACES, (uint32_t)d, queue);
     }
-    wr_hall_unlock(ex);
+    wr_domains_unlock(ex);
     if (!slots_fit)
         return refuse_amount(message, name, "slots", slots, most_slots, "");
     if (!queue_fits)

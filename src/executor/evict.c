@@ -20,9 +20,9 @@ void wr_group_detach(struct weir_group *group)
     group->pins++;
     if (group->in_ring && wr_ring_remove(wr_group_ring(group), group))
         group->in_ring = false; /* else a worker has just taken it, and will find it evicted */
-    if (group->berth)
-        wr_berth_forget(group);
-    if (ex->hall)
+    if (group->thread)
+        wr_thread_forget(group);
+    if (ex->domains)
         wr_domain_sync(group); /* it wants nothing any more */
     wr_unlock(&group->lock);
     wr_list_append(&shard->retired, &group->ring_link); /* it will never stand in the ring again */
@@ -113,7 +113,7 @@ static int find_present(struct weir_group **out, const struct wr_shard *shard,
     *out = wr_shard_get(shard, heir->hash, heir->key);
     if (*out) {
         wr_group_lock(*out);
-        memory = wr_group_rare(*out) != NULL;
+        memory = wr_group_extras(*out) != NULL;
         wr_unlock(&(*out)->lock);
     }
     return memory ? 0 : WEIR_ENOMEM;
@@ -126,7 +126,7 @@ static void charge_heir(struct weir_group *old, struct weir_group *heir)
     heir->sums.carried = old->sums.inflight + old->sums.carried;
     heir->pins = heir->sums.carried > 0; /* by the old one, until it is gone */
     if (heir->pins) { /* else waits of overdue bodies are left, which keep nothing */
-        old->rare->heir = heir;
+        old->extras->heir = heir;
         wr_waits_carry_over(old, heir);
     }
     wr_unlock(&old->lock);

@@ -16,7 +16,7 @@ void wr_executor_unref(struct weir_executor *ex)
     wr_cells_fini(&ex->cells);
     wr_archive_fini(&ex->archive);
     wr_table_fini(&ex->table);
-    wr_hall_delete(ex);
+    wr_domains_delete(ex);
     wr_policy_fini(&ex->policy);
     wr_os_free(ex);
 }
@@ -25,8 +25,8 @@ static void stop(struct weir_executor *ex)
 {
     wr_clock_stop(ex);
     wr_runtime_stop(ex->intake.runtime);
-    wr_hall_stop(ex);
-    wr_hall_delete_runtimes(ex);
+    wr_domains_stop(ex);
+    wr_domains_delete_runtimes(ex);
     wr_runtime_delete(ex->intake.runtime);
     ex->intake.runtime = NULL;
 }
@@ -37,7 +37,7 @@ static int start(struct weir_executor *ex)
     int rc = wr_intake_start(&ex->intake, ex->policy.given.workers);
 
     if (!rc)
-        rc = wr_hall_start(ex);
+        rc = wr_domains_start(ex);
     if (!rc && ex->policy.timed)
         rc = wr_clock_start(ex);
     if (rc)
@@ -47,13 +47,13 @@ static int start(struct weir_executor *ex)
 
 void wr_executor_wake_domains(struct weir_executor *ex)
 {
-    struct wr_hall *hall = ex->hall;
+    struct wr_domains *domains = ex->domains;
 
-    if (wr_hall_ready_for(hall, &ex->intake))
+    if (wr_domains_ready_for(domains, &ex->intake))
         wr_runtime_wake(ex->intake.runtime);
-    for (uint32_t d = 0; d < hall->ledger.count; d++) {
-        struct wr_intake *own = &hall->domain[d].own;
-        if (own->runtime && wr_hall_ready_for(hall, own))
+    for (uint32_t d = 0; d < domains->ledger.count; d++) {
+        struct wr_intake *own = &domains->domain[d].own;
+        if (own->runtime && wr_domains_ready_for(domains, own))
             wr_runtime_wake(own->runtime);
     }
 }
@@ -61,12 +61,12 @@ void wr_executor_wake_domains(struct weir_executor *ex)
 /* All sets of workers: the executor's, and those that domains have of their own. */
 static void for_each_runtime(struct weir_executor *ex, void (*call)(weir_runtime *runtime))
 {
-    struct wr_hall *hall = ex->hall;
+    struct wr_domains *domains = ex->domains;
 
     call(ex->intake.runtime);
-    for (uint32_t d = 0; hall && d < hall->ledger.count; d++)
-        if (hall->domain[d].own.runtime)
-            call(hall->domain[d].own.runtime);
+    for (uint32_t d = 0; domains && d < domains->ledger.count; d++)
+        if (domains->domain[d].own.runtime)
+            call(domains->domain[d].own.runtime);
 }
 
 void wr_executor_wake_all(struct weir_executor *ex)
@@ -109,14 +109,14 @@ int weir_executor_new(weir_executor **out, const weir_policy *given, weir_messag
     if (!rc)
         rc = wr_table_init(&ex->table);
     if (!rc) {
-        wr_berths_init(ex);
+        wr_threads_init(ex);
         if (ex->policy.given.keep_totals)
             wr_archive_init(&ex->archive, (size_t)ex->policy.given.totals_max);
         wr_queue_from(&queue_max, ex->policy.given.queue_max);
         wr_store(&ex->root.queue_max, queue_max, relaxed);
         wr_store(&ex->root.inflight_max, wr_limit_from(ex->policy.given.inflight_max), relaxed);
         ex->table.counted = wr_load(&ex->root.inflight_max, relaxed) != WR_INF;
-        rc = ex->policy.domain ? wr_hall_new(ex) : 0;
+        rc = ex->policy.domain ? wr_domains_new(ex) : 0;
     }
     if (!rc)
         rc = start(ex);
@@ -131,7 +131,7 @@ int weir_executor_new(weir_executor **out, const weir_policy *given, weir_messag
 bool wr_permits_are_owed(struct weir_group *group)
 {
     struct weir_executor *ex = group->executor;
-    uint32_t needed = ex->hall ? wr_domain_owed(group) : wr_load(&ex->ring.needed, relaxed);
+    uint32_t needed = ex->domains ? wr_domain_owed(group) : wr_load(&ex->ring.needed, relaxed);
 
     return needed &&
            wr_load(&ex->root.held, seq_cst) + needed > wr_load(&ex->root.inflight_max, relaxed);
@@ -141,9 +141,9 @@ uint32_t wr_permits_owed_first(struct weir_group *group)
 {
     struct weir_executor *ex = group->executor;
 
-    if (ex->hall)
+    if (ex->domains)
         return wr_domain_most_owed(group);
-    if (group->berth == WR_BERTH_AWAITED || !wr_load(&ex->ring.needed, relaxed))
+    if (group->thread == WR_THREAD_AWAITED || !wr_load(&ex->ring.needed, relaxed))
         return 0; /* a group that is yet to be called for a thread will go before all others */
     return wr_ring_first_cost(&ex->ring, true);
 }
@@ -171,7 +171,7 @@ int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_
     if (!ex || (inflight_max && !limit) || (queue_max && !wr_queue_from(&queue, queue_max)))
         return WEIR_EINVAL;
     if (inflight_max && limit != WR_INF)
-        wr_hall_count(ex); /* domains then know what each waiting task may need */
+        wr_domains_count(ex); /* domains then know what each waiting task may need */
     wr_table_lock_all(&ex->table);
     if (queue_max)
         wr_store(&ex->root.queue_max, queue, relaxed);
@@ -187,9 +187,9 @@ int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_
             wr_store(&ex->root.inflight_max, limit, relaxed);
     }
     wr_table_unlock_all(&ex->table);
-    if (ex->hall) { /* a task that needs more than there can be keeps no other waiting: all look again */
-        wr_hall_lock(ex, 0);
-        wr_hall_unlock(ex);
+    if (ex->domains) { /* a task that needs more than there can be keeps no other waiting: all look again */
+        wr_domains_lock(ex, 0);
+        wr_domains_unlock(ex);
     }
     wr_room_made(ex);
     wr_executor_wake(ex);

@@ -3,17 +3,17 @@
 #ifndef WR_EXECUTOR_EXECUTOR_H
 #define WR_EXECUTOR_EXECUTOR_H
 
-#include "executor/berth.h"
 #include "executor/cells.h"
 #include "executor/clock.h"
 #include "executor/deadlock.h"
+#include "executor/domains.h"
 #include "executor/group.h"
-#include "executor/hall.h"
 #include "executor/local.h"
 #include "executor/policy.h"
 #include "executor/ring.h"
 #include "executor/table.h"
 #include "executor/task.h"
+#include "executor/threads.h"
 #include "executor/totals.h"
 #include "executor/watch.h"
 #include "runtime/runtime.h"
@@ -24,12 +24,12 @@
 struct weir_executor {
     struct wr_intake intake; /* the workers that all domains share, but for those with their own */
     struct wr_policy policy;
-    struct wr_hall *hall;     /* NULL: there are no domains                               */
-    _Atomic bool closed;      /* no submissions                                           */
-    _Atomic bool finishing;   /* closed with WEIR_FINISH_WAITING                          */
-    _Atomic bool freeing;     /* no body goes pending any more                            */
-    _Atomic uint32_t chores;  /* for workers, before they pull: berths.to_call + length of untold */
-    _Atomic bool cancel_all;  /* all bodies are asked to end, whenever they start         */
+    struct wr_domains *domains; /* NULL: there are no domains                               */
+    _Atomic bool closed;        /* no submissions                                           */
+    _Atomic bool finishing;     /* closed with WEIR_FINISH_WAITING                          */
+    _Atomic bool freeing;       /* no body goes pending any more                            */
+    _Atomic uint32_t chores; /* for workers, before they pull: threads.to_call + length of untold */
+    _Atomic bool cancel_all; /* all bodies are asked to end, whenever they start         */
     _Atomic uint32_t cancels; /* how often those that ran were asked to end               */
 
     WR_APART(ring)
@@ -43,7 +43,7 @@ struct weir_executor {
 
     WR_APART(table)
     struct wr_table table;
-    struct wr_berths berths;
+    struct wr_threads threads;
     struct wr_untold untold;
     struct wr_clock clock;
     struct wr_nested_waits nested; /* tasks that wait                                      */
@@ -72,7 +72,8 @@ static inline uint32_t wr_asked(const struct weir_group *group)
     struct weir_executor *ex = group->executor;
     uint32_t asked = wr_load(&ex->cancels, acquire);
 
-    return ex->hall ? asked + wr_load(&ex->hall->domain[group->domain].cancels, acquire) : asked;
+    return ex->domains ? asked + wr_load(&ex->domains->domain[group->domain].cancels, acquire)
+                       : asked;
 }
 
 /* Whether a task whose body runs is asked to end, or is settled. */
@@ -88,14 +89,14 @@ static inline struct wr_ring *wr_group_ring(const struct weir_group *group)
 {
     struct weir_executor *ex = group->executor;
 
-    return ex->hall ? &ex->hall->domain[group->domain].ring : &ex->ring;
+    return ex->domains ? &ex->domains->domain[group->domain].ring : &ex->ring;
 }
 
 /* Whether somebody waits for a worker, or is about to; a look without a lock. */
 static inline bool wr_executor_has_ready(struct weir_executor *ex)
 {
-    if (ex->hall)
-        return wr_load(&ex->hall->ready, relaxed) & ~wr_load(&ex->hall->barred, relaxed);
+    if (ex->domains)
+        return wr_load(&ex->domains->ready, relaxed) & ~wr_load(&ex->domains->barred, relaxed);
     return wr_load(&ex->ring.count, relaxed) > 0;
 }
 
@@ -103,7 +104,7 @@ static inline bool wr_executor_has_ready(struct weir_executor *ex)
 void wr_executor_wake_domains(struct weir_executor *ex);
 static inline void wr_executor_wake(struct weir_executor *ex)
 {
-    if (ex->hall)
+    if (ex->domains)
         wr_executor_wake_domains(ex);
     else
         wr_runtime_wake(ex->intake.runtime);

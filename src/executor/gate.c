@@ -18,16 +18,16 @@ static void gates_fired(struct wr_alarm *alarm, weir_time now);
 
 struct wr_gates *wr_gates_of(struct weir_group *group)
 {
-    struct wr_rare *rare = wr_group_rare(group);
+    struct wr_extras *extras = wr_group_extras(group);
 
-    if (!rare || rare->gates)
-        return rare ? rare->gates : NULL;
-    rare->gates = wr_os_alloc(sizeof(*rare->gates));
-    if (rare->gates) {
-        rare->gates->group = group;
-        wr_alarm_init(&rare->gates->alarm, gates_fired);
+    if (!extras || extras->gates)
+        return extras ? extras->gates : NULL;
+    extras->gates = wr_os_alloc(sizeof(*extras->gates));
+    if (extras->gates) {
+        extras->gates->group = group;
+        wr_alarm_init(&extras->gates->alarm, gates_fired);
     }
-    return rare->gates;
+    return extras->gates;
 }
 
 /* After their list has changed. */
@@ -104,7 +104,7 @@ static void close_or_open(struct wr_gates *gates)
 
 void wr_gates_look(struct weir_group *group, weir_time now)
 {
-    struct wr_gates *gates = group->rare->gates;
+    struct wr_gates *gates = group->extras->gates;
 
     if (gates->granted)
         return;
@@ -114,7 +114,7 @@ void wr_gates_look(struct weir_group *group, weir_time now)
 
 bool wr_gates_grant(struct weir_group *group, weir_time now)
 {
-    struct wr_gates *gates = group->rare->gates;
+    struct wr_gates *gates = group->extras->gates;
     uint32_t count;
 
     if (gates->granted)
@@ -131,7 +131,7 @@ bool wr_gates_grant(struct weir_group *group, weir_time now)
 
 void wr_gates_turn_over(struct weir_group *group, weir_time now)
 {
-    struct wr_gates *gates = group->rare->gates;
+    struct wr_gates *gates = group->extras->gates;
     uint32_t unspent = gates->granted;
 
     gates->granted = 0;
@@ -143,7 +143,7 @@ void wr_gates_turn_over(struct weir_group *group, weir_time now)
 
 uint32_t wr_gates_follow(const struct weir_group *group)
 {
-    const struct wr_gates *gates = group->rare->gates;
+    const struct wr_gates *gates = group->extras->gates;
     uint32_t most = WR_INF;
 
     for (const struct weir_gate *gate = gates->first; gate; gate = gate->next)
@@ -157,7 +157,7 @@ uint32_t wr_gates_follow(const struct weir_group *group)
 void wr_gates_went_on(struct weir_group *group, const struct weir_task *task, uint32_t count,
                       weir_time now)
 {
-    struct wr_gates *gates = group->rare->gates;
+    struct wr_gates *gates = group->extras->gates;
 
     for (uint32_t i = 0; i < gates->passes; i++) {
         const struct wr_pass *pass = &gates->pass[i];
@@ -170,7 +170,7 @@ void wr_gates_went_on(struct weir_group *group, const struct weir_task *task, ui
 
 weir_reason wr_gates_accept(struct weir_group *group, uint32_t cost, weir_time now)
 {
-    for (struct weir_gate *gate = group->rare->gates->first; gate; gate = gate->next) {
+    for (struct weir_gate *gate = group->extras->gates->first; gate; gate = gate->next) {
         weir_reason reason =
             gate->calls->accept ? gate->calls->accept(gate->arg, cost, now) : WEIR_REASON_NONE;
         if (reason)
@@ -202,7 +202,7 @@ static struct wr_pass *add_pass(struct wr_gates *gates)
 
 void wr_gates_started(struct weir_group *group, struct weir_task *task, weir_time now)
 {
-    struct wr_gates *gates = group->rare->gates;
+    struct wr_gates *gates = group->extras->gates;
 
     for (struct weir_gate *gate = gates->first; gate; gate = gate->next) {
         struct wr_pass *pass;
@@ -223,7 +223,7 @@ void wr_gates_started(struct weir_group *group, struct weir_task *task, weir_tim
 
 void wr_gates_ended(struct weir_group *group, struct weir_task *task, int error, weir_time now)
 {
-    struct wr_gates *gates = group->rare->gates;
+    struct wr_gates *gates = group->extras->gates;
     int64_t ran = now > task->started_at ? now - task->started_at : 0;
 
     for (uint32_t i = gates->passes; i-- > 0;) {
@@ -239,7 +239,7 @@ void wr_gates_ended(struct weir_group *group, struct weir_task *task, int error,
 size_t weir_gate_cancel(weir_gate *gate, uint64_t word)
 {
     struct weir_group *group = gate->group;
-    struct wr_gates *gates = group->rare->gates;
+    struct wr_gates *gates = group->extras->gates;
     struct weir_task *task;
     size_t cancelled = 0;
 
@@ -261,7 +261,7 @@ size_t weir_gate_cancel(weir_gate *gate, uint64_t word)
 
 const char *wr_gates_describe(struct weir_group *group, weir_gate_state *state)
 {
-    struct wr_gates *gates = group->rare->gates;
+    struct wr_gates *gates = group->extras->gates;
     struct weir_gate *gate = gates->refused;
     weir_time earliest = gates->again == WEIR_FOREVER ? 0 : gates->again;
 
@@ -275,7 +275,7 @@ const char *wr_gates_describe(struct weir_group *group, weir_gate_state *state)
 
 weir_time wr_gates_open_at(struct weir_group *group)
 {
-    struct wr_gates *gates = group->rare ? group->rare->gates : NULL;
+    struct wr_gates *gates = group->extras ? group->extras->gates : NULL;
     weir_time latest = 0, now = wr_os_now();
 
     if (!gates || group->sums.closed & WR_PAUSED || !(group->sums.closed & WR_GATED))
@@ -291,7 +291,7 @@ weir_time wr_gates_open_at(struct weir_group *group)
 
 bool wr_gates_are_at_rest(const struct weir_group *group, weir_time now)
 {
-    struct wr_gates *gates = group->rare ? group->rare->gates : NULL;
+    struct wr_gates *gates = group->extras ? group->extras->gates : NULL;
 
     if (group->sums.closed & WR_PAUSED)
         return false;
@@ -310,7 +310,7 @@ static bool is_users(const struct wr_gates *gates, const struct weir_gate *gate)
 
 void wr_gates_free(struct weir_group *group)
 {
-    struct wr_gates *gates = group->rare ? group->rare->gates : NULL;
+    struct wr_gates *gates = group->extras ? group->extras->gates : NULL;
     struct weir_gate *gate, *next;
 
     if (!gates)
@@ -331,7 +331,7 @@ void wr_gates_free(struct weir_group *group)
                     &gates->alarm); /* until it was dropped, a gate could be opened */
     wr_os_free(gates->pass);
     wr_os_free(gates);
-    group->rare->gates = NULL;
+    group->extras->gates = NULL;
 }
 
 int wr_gates_lock(struct weir_group *group)
@@ -402,7 +402,7 @@ int weir_group_gate_add(weir_gate **out, weir_group *handle, const weir_gate_cal
         wr_os_free(gate);
         return rc;
     }
-    wr_gate_join(group->rare->gates, gate, false);
+    wr_gate_join(group->extras->gates, gate, false);
     *out = gate;
     wr_gates_unlock(group);
     return 0;
@@ -418,7 +418,7 @@ void weir_gate_remove(weir_gate *gate)
         return;
     group = gate->group;
     wr_group_lock(group);
-    gates = group->rare->gates;
+    gates = group->extras->gates;
     if (gates->granted && gate->calls->take_back)
         gate->calls->take_back(gate->arg, gates->granted, wr_os_now());
     for (at = &gates->first; *at != gate; at = &(*at)->next)
@@ -439,5 +439,5 @@ void weir_gate_open(weir_gate *gate)
 {
     struct weir_group *group = gate->group;
 
-    wr_clock_set(group->executor, &group->rare->gates->alarm, 1); /* long past: at once */
+    wr_clock_set(group->executor, &group->extras->gates->alarm, 1); /* long past: at once */
 }

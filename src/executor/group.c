@@ -21,7 +21,7 @@ struct weir_group *wr_group_new(struct weir_executor *ex, const char *key, size_
 
     if (!group)
         return NULL;
-    if (ex->hall && !wr_group_rare(group)) {
+    if (ex->domains && !wr_group_extras(group)) {
         wr_os_free(group);
         return NULL;
     }
@@ -38,23 +38,23 @@ struct weir_group *wr_group_new(struct weir_executor *ex, const char *key, size_
 static void free_queues(struct weir_group *group)
 {
     wr_queue_fini(group, &group->queue);
-    for (int level = 0; group->rare && level < WR_LEVELS; level++)
-        wr_queue_fini(group, &group->rare->levels[level]);
+    for (int level = 0; group->extras && level < WR_LEVELS; level++)
+        wr_queue_fini(group, &group->extras->levels[level]);
 }
 
 void wr_group_discard(struct weir_group *group)
 {
     wr_gates_free(group);
     free_queues(group);
-    if (group->rare)
-        wr_refusals_fini(&group->rare->refused);
-    wr_os_free(group->rare);
+    if (group->extras)
+        wr_refusals_fini(&group->extras->refused);
+    wr_os_free(group->extras);
     wr_os_free(group);
 }
 
 /* What few groups have is kept apart, if there is memory for it. Under the lock. */
-static enum wr_resolution resolve_rare(struct weir_group *group,
-                                       const struct wr_group_limits *limits)
+static enum wr_resolution resolve_extras(struct weir_group *group,
+                                         const struct wr_group_limits *limits)
 {
     if (limits->lost)
         return WR_LOST;
@@ -62,9 +62,9 @@ static enum wr_resolution resolve_rare(struct weir_group *group,
         return WR_STARVED;
     if (!wr_has_deadlines(&limits->deadlines))
         return WR_RESOLVED;
-    if (!wr_group_rare(group))
+    if (!wr_group_extras(group))
         return WR_STARVED;
-    group->rare->deadlines = limits->deadlines;
+    group->extras->deadlines = limits->deadlines;
     wr_store(&group->executor->policy.watched, true, relaxed); /* read under the group's lock */
     return WR_RESOLVED;
 }
@@ -87,13 +87,13 @@ int wr_group_resolve(struct weir_group *group)
     limits = wr_policy_resolve(&ex->policy, group->key);
     wr_frame_leave(&frame);
     if (limits.run_on == WEIR_THREADS)
-        wr_hall_count(ex);
+        wr_domains_count(ex);
     wr_group_lock(group);
     wr_set_limits(&group->sums, &ex->root, limits.limit, limits.inflight_max, limits.queue_max);
     group->weight = limits.weight;
     group->domain = limits.domain;
     group->carrier = (uint8_t)limits.run_on;
-    resolution = resolve_rare(group, &limits);
+    resolution = resolve_extras(group, &limits);
     group->resolution = (uint8_t)resolution;
     wr_unlock(&group->lock);
     wr_waitq_wake_all(&ex->resolved);
@@ -169,7 +169,7 @@ static bool is_dead(const struct weir_group *group)
     /* A worker that has just taken it from the ring will look at it, and reap it then. */
     return group->evicted && !group->kept && !group->in_ring && group->sums.queued == 0 &&
            group->records == 0 && group->pins == 0 &&
-           group->berth != WR_BERTH_AWAITED; /* else it is being called */
+           group->thread != WR_THREAD_AWAITED; /* else it is being called */
 }
 
 /* Gives a pin back; true if that was the last thing that kept the group. */
@@ -263,7 +263,7 @@ void wr_group_introduce(struct weir_group *group, struct wr_shard *shard)
 
     group->generation = wr_add(&ex->table.generation, 1, relaxed);
     wr_set_counted(&group->sums, &ex->root, ex->table.counted);
-    if (ex->hall)
+    if (ex->domains)
         wr_domain_join(group);
     wr_add(&ex->references, 1, relaxed);
     wr_shard_put(shard, group);
@@ -384,11 +384,11 @@ void wr_group_forget_kept(struct weir_executor *ex)
 
 /* ---- the queue ------------------------------------------------------------------------------- */
 
-struct wr_rare *wr_group_rare(struct weir_group *group)
+struct wr_extras *wr_group_extras(struct weir_group *group)
 {
-    if (!group->rare)
-        group->rare = wr_os_alloc(sizeof(*group->rare));
-    return group->rare;
+    if (!group->extras)
+        group->extras = wr_os_alloc(sizeof(*group->extras));
+    return group->extras;
 }
 
 void wr_group_pop(struct weir_group *group, const uint64_t *first)
@@ -436,14 +436,15 @@ static inline bool refresh_in_ring(struct weir_group *group)
         if (!wr_ring_remove(ring, group))
             return false; /* a worker has it, and will see */
         group->in_ring = false;
-        if (group->executor->hall && !wr_group_is_counted(group))
+        if (group->executor->domains && !wr_group_is_counted(group))
             return wr_domain_sync(group);
         return wr_load(&ring->count, relaxed) > 0; /* it may have been owed permits */
     }
     if (!wr_group_note_first(group))
         return false;
     wr_ring_ask_again(ring);
-    if (group->executor->hall) /* also those that are about to sleep until there are more permits */
+    if (group->executor
+            ->domains) /* also those that are about to sleep until there are more permits */
         wr_domain_ask_again(group);
     return true;
 }
@@ -456,9 +457,9 @@ static inline bool refresh_out_of_ring(struct weir_group *group)
     group->in_ring = true;
     wr_group_note_first(group);
     /* A turn that was only interrupted, by the group's own limit or for want of a thread, goes on. */
-    if (group->turn_left > 0 || group->berth == WR_BERTH_KEPT) {
+    if (group->turn_left > 0 || group->thread == WR_THREAD_KEPT) {
         wr_ring_keep(wr_group_ring(group), group);
-        if (group->executor->hall) /* it may need less than who was first */
+        if (group->executor->domains) /* it may need less than who was first */
             wr_domain_ask_again(group);
     } else {
         wr_ring_append(wr_group_ring(group), group);
@@ -482,8 +483,8 @@ bool wr_group_refresh(struct weir_group *group)
 {
     if (group->sums.queued == 0)
         group->turn_left = 0;
-    if (WR_UNLIKELY(group->berth))
-        wr_berth_refresh(group);
+    if (WR_UNLIKELY(group->thread))
+        wr_thread_refresh(group);
     if (WR_UNLIKELY(wr_group_is_counted(group)))
         return refresh_in_domain(group);
     if (group->evicted)
@@ -504,8 +505,8 @@ void wr_group_changed(struct weir_group *group)
 
 void wr_group_refuse_count(struct weir_group *group, weir_reason reason)
 {
-    if (wr_group_rare(group)) /* without memory one is not counted; it is told all the same */
-        wr_refusals_add(&group->rare->refused, reason);
+    if (wr_group_extras(group)) /* without memory one is not counted; it is told all the same */
+        wr_refusals_add(&group->extras->refused, reason);
 }
 
 /* ---- permits --- */
@@ -532,7 +533,7 @@ static void given_back(struct weir_group *group, uint32_t cost)
 {
     struct weir_executor *ex = group->executor;
 
-    if (ex->hall)
+    if (ex->domains)
         wr_domain_give(group);
     discharge_heir(group, cost);
     if (WR_UNLIKELY(wr_load(&ex->nested.count, relaxed)) && group->sums.counted &&
@@ -576,7 +577,7 @@ bool wr_group_never_finishes(struct weir_group *group)
     wr_group_lock(group);
     never = group->sums.closed & WR_PAUSED ||
             highest_cost(group) > wr_load(&ex->root.inflight_max, relaxed) ||
-            (ex->hall && !wr_domain_has_slots(group));
+            (ex->domains && !wr_domain_has_slots(group));
     wr_unlock(&group->lock);
     return never;
 }
@@ -628,7 +629,7 @@ int weir_group_run_on(weir_group *handle, weir_carrier carrier)
     if (!handle || (unsigned)carrier > WEIR_THREADS)
         return WEIR_EINVAL;
     if (carrier == WEIR_THREADS)
-        wr_hall_count(handle->executor);
+        wr_domains_count(handle->executor);
     group = begin_change(handle);
     if (!group)
         return WEIR_ECLOSED;

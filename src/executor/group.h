@@ -36,7 +36,7 @@ enum wr_hands { WR_HANDS_NONE, WR_HANDS_COUNTED, WR_HANDS_UNCOUNTED };
  * Under the lock (wr_group_is_valid walks them):
  *     in_ring  <=>  in its ring, or just taken from it by a worker that has yet to look
  *     queued > 0 and nothing of its own in the way  =>  in_ring     (at rest)
- *     closed has WR_NO_THREAD  <=>  berth is WR_BERTH_AWAITED  =>  not in_ring
+ *     closed has WR_NO_THREAD  <=>  thread is WR_THREAD_AWAITED  =>  not in_ring
  *     sums.queued == tasks in its queues, of which queue.entries have no record
  *     records == records of its tasks: in its queues, running, pending, or held by a handle
  *     submitted + queue.entries == tasks that were ever submitted
@@ -48,21 +48,22 @@ struct weir_group {
     bool in_ring;
     bool evicted;        /* set under the shard's lock as well: either will do to look        */
     uint8_t carrier : 4; /* enum weir_carrier: where its next task runs                      */
-    uint8_t berth : 4;   /* enum wr_berth: whether it waits for a thread, or one for it      */
+    uint8_t thread : 4;  /* enum wr_thread: whether it waits for a thread, or one for it      */
     uint8_t domain;
     struct wr_sums sums;
     struct wr_queue queue; /* tasks of WEIR_NORMAL priority                                    */
 
     struct weir_executor *executor;
-    struct wr_rare *rare;     /* NULL until needed                                              */
+    struct wr_extras *extras; /* NULL until needed                                              */
     struct wr_list ring_link; /* in the ring, under its lock; or in line for a thread, under the
-                                 berths' lock; once evicted, in its shard's retired             */
+                                 threads' lock; once evicted, in its shard's retired             */
     uint16_t weight;
     uint16_t turn_left;      /* tasks it may still start in its present turn                    */
     uint8_t resolution;      /* enum wr_resolution; only resolved ones are of use               */
     bool kept;               /* somebody has a handle of it: stays until the executor goes      */
     _Atomic bool cancel_all; /* its running bodies are asked to end                             */
-    _Atomic uint8_t in_hands;/* enum wr_hands; see hall.h                                       */
+    _Atomic uint8_t
+        in_hands; /* enum wr_hands; see domains.h                                       */
     _Atomic uint32_t
         first_needs; /* the cost of its first task, as its ring knows it, and WR_TIMED */
     uint32_t records;
@@ -91,7 +92,7 @@ static_assert(sizeof(void *) != 8 || offsetof(struct weir_group, queue.first) ==
               "submitting writes one cache line");
 
 /* What only some groups need. */
-struct wr_rare {
+struct wr_extras {
     struct wr_queue levels[WR_LEVELS]; /* of other priorities than WEIR_NORMAL                  */
     struct wr_refusals refused;
     struct wr_gates *gates;
@@ -100,7 +101,7 @@ struct wr_rare {
     uint32_t timed_out, stalls, overdue; /* overdue: bodies that run beyond their deadline      */
 
     /* Groups in domains always have this record. */
-    _Atomic uint32_t want; /* under the hall's lock; also read without it          */
+    _Atomic uint32_t want; /* under the domains' lock; also read without it          */
     bool counted;          /* likewise: the ledger is told of each of its tasks that waits */
     bool keeps;            /* likewise: a thread is kept for it; no worker has it     */
     bool passed_over;      /* its turn for a thread came when its domain was full     */
@@ -122,22 +123,22 @@ static inline void wr_group_lock(struct weir_group *group)
 }
 
 /* Made if need be; NULL without memory. Under the lock. */
-struct wr_rare *wr_group_rare(struct weir_group *group);
+struct wr_extras *wr_group_extras(struct weir_group *group);
 
 static inline struct wr_gates *wr_group_gates(const struct weir_group *group)
 {
-    return group->rare ? group->rare->gates : NULL;
+    return group->extras ? group->extras->gates : NULL;
 }
 
 static inline struct weir_group *wr_group_heir(const struct weir_group *group)
 {
-    return group->rare ? group->rare->heir : NULL;
+    return group->extras ? group->extras->heir : NULL;
 }
 
 /* Whether the ledger of domains is told of each of its tasks that waits. */
 static inline bool wr_group_is_counted(const struct weir_group *group)
 {
-    return group->rare && group->rare->counted;
+    return group->extras && group->extras->counted;
 }
 
 /* A time as idle_since has it: rounded up, never 0, and around again after 49 days. */
@@ -158,7 +159,7 @@ static inline struct wr_queue *wr_group_level(struct weir_group *group, int leve
 {
     if (level == WR_LEVEL_NORMAL)
         return &group->queue;
-    return group->rare ? &group->rare->levels[level] : NULL;
+    return group->extras ? &group->extras->levels[level] : NULL;
 }
 
 /* A group that nobody knows yet, without limits; and: asks the policy for them, which may ask the user, so
@@ -222,7 +223,7 @@ static inline uint64_t *wr_group_first(struct weir_group *group)
 {
     uint64_t *first = NULL;
 
-    if (WR_LIKELY(!group->rare))
+    if (WR_LIKELY(!group->extras))
         return wr_queue_first(group, &group->queue);
     for (int level = 0; !first && level < WR_LEVELS; level++)
         first = wr_queue_first(group, wr_group_level(group, level));

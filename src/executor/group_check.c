@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: MIT */
 #include "executor/group_check.h"
 
-#include "executor/berth.h"
 #include "executor/group.h"
 #include "executor/record.h"
+#include "executor/threads.h"
 
 enum { WALKED_MAX = 64 }; /* tasks of a list that are looked at */
 
@@ -61,7 +61,7 @@ static bool pending_are_counted(const struct weir_group *group)
 /* Whether it is where its next task can be found. */
 static bool stands_right(struct weir_group *group)
 {
-    bool awaits = group->berth == WR_BERTH_AWAITED;
+    bool awaits = group->thread == WR_THREAD_AWAITED;
 
     return awaits == ((group->sums.closed & WR_NO_THREAD) != 0) && !(awaits && group->in_ring) &&
            (group->in_ring || group->evicted || !wr_group_is_ready(group));

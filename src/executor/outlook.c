@@ -54,7 +54,7 @@ static bool keeps_thread(struct weir_group *group)
     bool keeps;
 
     wr_group_lock(group);
-    keeps = group->berth == WR_BERTH_KEPT;
+    keeps = group->thread == WR_THREAD_KEPT;
     wr_unlock(&group->lock);
     return keeps;
 }
@@ -64,7 +64,7 @@ static bool thread_comes_free(struct weir_executor *ex)
 {
     int64_t most, taken;
 
-    wr_berths_count(ex, &most, &taken);
+    wr_threads_count(ex, &most, &taken);
     taken -= (int64_t)ex->nested.threads.stuck;
     return taken > 0 && taken > count_groups(ex, ANY_DOMAIN, keeps_thread);
 }
@@ -108,7 +108,7 @@ static void look_at_path(struct wr_outlook *outlook, struct weir_group *group, u
     uint32_t limit = s->limit < s->inflight_max ? s->limit : s->inflight_max;
     struct wr_node *node = &ex->nested.node;
 
-    if (group->evicted || (ex->hall && wr_domain_is_released(group)))
+    if (group->evicted || (ex->domains && wr_domain_is_released(group)))
         return; /* what waits there is being refused */
     if (limit < cost || wr_load(&ex->root.inflight_max, relaxed) < cost)
         return; /* a limit was lowered: that is no circle, it waits until the limit is raised */
@@ -119,9 +119,9 @@ static void look_at_path(struct wr_outlook *outlook, struct weir_group *group, u
         wr_outlook_need(outlook, node, cost, limit, "a permit");
     if (limit != WR_INF && wr_permits_owed_first(group))
         wr_outlook_ask(outlook, node, 1, limit, "a permit", owed_may_come, group);
-    if (group->carrier == WEIR_THREADS && group->berth != WR_BERTH_KEPT)
+    if (group->carrier == WEIR_THREADS && group->thread != WR_THREAD_KEPT)
         wr_outlook_ask(outlook, node, 1, 0, "a thread", thread_may_come, ex);
-    if (ex->hall)
+    if (ex->domains)
         wr_outlook_ask(outlook, node, 1, 0, "a slot", slot_may_come, group);
 }
 
@@ -139,7 +139,7 @@ static bool look_at_first(struct wr_outlook *outlook, struct weir_group *group)
 }
 
 /* A thread that is kept for a group which never gets permits of the executor's is as good as held by a stuck wait. For
- * want of anything else it is not kept: see wr_berth_refresh and wr_berths_let_go. */
+ * want of anything else it is not kept: see wr_thread_refresh and wr_threads_let_go. */
 static bool keeps_in_vain(struct weir_group *group)
 {
     struct wr_outlook outlook = { 0 };
@@ -159,7 +159,7 @@ static bool thread_may_come(const struct wr_need *need)
     struct weir_executor *ex = need->arg;
     int64_t most, taken, stuck = (int64_t)ex->nested.threads.stuck;
 
-    wr_berths_count(ex, &most, &taken);
+    wr_threads_count(ex, &most, &taken);
     return stuck < most &&
            (taken < most || stuck + count_groups(ex, ANY_DOMAIN, keeps_in_vain) < most);
 }

@@ -185,7 +185,7 @@ static int cool_down(struct weir_group *group, weir_time until)
 
     if (rc)
         return rc;
-    gates = group->rare->gates;
+    gates = group->extras->gates;
     gates->cool_until = until;
     gates->cool_gate.calls = &cool_calls;
     gates->cool_gate.arg = gates;
@@ -219,8 +219,8 @@ int weir_group_pace(weir_group *handle, int64_t starts, int64_t period_ns, int64
     if (rc)
         return rc;
     wr_gates_turn_over(group, wr_os_now());
-    change_pace(group->rare->gates, &pace, wr_os_now());
-    join_pace(group->rare->gates);
+    change_pace(group->extras->gates, &pace, wr_os_now());
+    join_pace(group->extras->gates);
     wr_gates_unlock(group);
     return 0;
 }

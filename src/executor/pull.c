@@ -29,7 +29,7 @@ static struct weir_task *take_turn(struct weir_group *group, struct wr_group_tur
     wr_group_lock(group);
     group->in_ring = false;
     turn->asked = wr_asked(group);
-    refused = group->evicted || (ex->hall && wr_domain_is_released(group));
+    refused = group->evicted || (ex->domains && wr_domain_is_released(group));
     first = refused ? NULL : wr_group_first(group); /* what waits there is being refused */
     if (first) {
         cost = wr_cost_at(first);
@@ -37,16 +37,16 @@ static struct weir_task *take_turn(struct weir_group *group, struct wr_group_tur
     }
     if (first && !has_memory)
         reason = WEIR_REASON_GLOBAL_INFLIGHT; /* stays first; the next look may find memory */
-    else if (first && group->carrier == WEIR_THREADS && !wr_berth_take(group))
+    else if (first && group->carrier == WEIR_THREADS && !wr_thread_take(group))
         reason = WEIR_REASON_NO_THREAD; /* it waits for one, and is out of the ring */
     else if (first && wr_group_gates(group) && !wr_gates_grant(group, wr_os_now()))
         reason = WEIR_REASON_GATED; /* likewise */
     else if (first)
         reason = wr_start(&group->sums, &ex->root, cost, reserved);
-    if (ex->hall && reason)
+    if (ex->domains && reason)
         wr_domain_untake(
             group); /* before it is put back: who finds it in the ring may take a slot */
-    else if (ex->hall)
+    else if (ex->domains)
         wr_domain_started(group);
     if (reason == WEIR_REASON_GLOBAL_INFLIGHT) {
         group->in_ring = true; /* and first: it is owed the next permit */
@@ -59,8 +59,8 @@ static struct weir_task *take_turn(struct weir_group *group, struct wr_group_tur
     if (reason) {
         if (wr_group_gates(group))
             wr_gates_turn_over(group, wr_os_now());
-        if (group->berth)
-            wr_berth_unused(group);
+        if (group->thread)
+            wr_thread_unused(group);
         if (refused)
             wr_group_refresh(group); /* a domain may be restored before all were refused */
         wr_group_unlock_and_reap(group);
@@ -79,7 +79,7 @@ static struct weir_task *take_turn(struct weir_group *group, struct wr_group_tur
     group->turn_left--;
     task = wr_group_turn_begin(group, first, turn);
     if (turn->to_thread) {
-        wr_berth_used(group);
+        wr_thread_used(group);
         task->runner = NULL; /* until it is on its thread */
         wr_watch_on_way(task, true);
     }
@@ -96,8 +96,8 @@ static struct weir_group *take_group(struct wr_intake *intake, uint32_t *reserve
 {
     struct weir_executor *ex = intake->executor;
 
-    return ex->hall ? wr_hall_take(intake, &ex->root, reserved)
-                    : wr_ring_take(&ex->ring, &ex->root, reserved);
+    return ex->domains ? wr_domains_take(intake, &ex->root, reserved)
+                       : wr_ring_take(&ex->ring, &ex->root, reserved);
 }
 
 /* What comes first. Answers a task to be told of, or NULL. */
@@ -106,7 +106,7 @@ static __attribute__((noinline)) struct weir_task *do_chores(struct weir_executo
 {
     struct weir_task *task = wr_watch_untold(ex);
 
-    wr_berths_call(ex);
+    wr_threads_call(ex);
     if (wr_load(&ex->nested.suspect, relaxed))
         wr_waits_look_again(ex);
     turn->tells = task != NULL;
@@ -118,7 +118,7 @@ static uint32_t permits_needed(struct wr_intake *intake)
 {
     struct weir_executor *ex = intake->executor;
 
-    return ex->hall ? wr_load(&intake->needed, relaxed) : wr_load(&ex->ring.needed, relaxed);
+    return ex->domains ? wr_load(&intake->needed, relaxed) : wr_load(&ex->ring.needed, relaxed);
 }
 
 /* A costly task may be first in line now for permits that waiting tasks keep. */
@@ -167,7 +167,8 @@ static bool pending(struct wr_source *source)
 
     if (wr_load(&ex->chores, seq_cst))
         return true;
-    if (ex->hall ? !wr_hall_ready_for(ex->hall, intake) : !wr_load(&ex->ring.count, seq_cst))
+    if (ex->domains ? !wr_domains_ready_for(ex->domains, intake)
+                    : !wr_load(&ex->ring.count, seq_cst))
         return false;
     needed = permits_needed(intake);
     return wr_load(&ex->root.held, seq_cst) + (needed ? needed : 1) <=

@@ -107,8 +107,8 @@ static bool turn_lasts(const struct wr_group_turn *turn, const struct weir_group
     if (!turn->on_thread && (wr_body_has_parked() || group->carrier == WEIR_THREADS))
         return false;
     if (wr_load(&wr_group_ring(group)->count, relaxed) == 0 &&
-        (!group->executor->hall || !wr_executor_has_ready(group->executor)) &&
-        (!turn->on_thread || !wr_berth_others_wait(group)))
+        (!group->executor->domains || !wr_executor_has_ready(group->executor)) &&
+        (!turn->on_thread || !wr_thread_others_wait(group)))
         return true; /* nobody else waits for a turn */
     return turn->tasks < weight || (turn->tasks < weight * SLICE_TASKS &&
                                     turn->clock - turn->began < (int64_t)weight * SLICE_NS);
@@ -120,7 +120,7 @@ static bool hand_over(struct weir_group *group, struct wr_group_turn *turn, uint
     struct wr_root *root = &group->executor->root;
 
     turn->asked = wr_asked(group);
-    if (!group->executor->hall)
+    if (!group->executor->domains)
         return wr_hand_over(&group->sums, root, cost);
     if (!wr_domain_hand_over(group))
         return false;
@@ -277,18 +277,18 @@ static bool is_plain(const struct weir_task *task)
 static uint32_t may_follow(struct weir_group *group, const struct weir_task *task,
                            const struct wr_group_turn *turn)
 {
-    const struct wr_rare *rare = group->rare;
+    const struct wr_extras *extras = group->extras;
     uint32_t most = CHAIN_MAX - turn->tasks;
 
     if (!is_plain(task) || group->evicted || group->carrier != WEIR_WORKERS ||
         turn->group != group || !wr_may_follow(&group->sums) ||
         !wr_queue_first(group, &group->queue))
         return 0;
-    if (!rare)
+    if (!extras)
         return most;
-    if (rare->levels[0].first || (group->executor->hall && !wr_domain_is_quiet(group)))
+    if (extras->levels[0].first || (group->executor->domains && !wr_domain_is_quiet(group)))
         return 0;
-    if (rare->gates && wr_gates_follow(group) < most)
+    if (extras->gates && wr_gates_follow(group) < most)
         return wr_gates_follow(group);
     return most;
 }
@@ -312,13 +312,13 @@ static bool take_hand(struct wr_hand *hand, struct weir_group *group, struct wei
 static const uint64_t *go_on(struct wr_hand *hand, struct weir_group *group, struct weir_task *task,
                              struct wr_group_turn *turn)
 {
-    const struct wr_hall *hall = group->executor->hall;
+    const struct wr_domains *domains = group->executor->domains;
     const uint64_t *entry;
 
     turn->clock = wr_os_now();
     if (turn->tasks >= CHAIN_MAX ||
         turn->clock - turn->began >= (int64_t)group->weight * SLICE_NS ||
-        turn->asked != wr_asked(group) || (hall && !wr_hall_is_calm(hall, group->domain)))
+        turn->asked != wr_asked(group) || (domains && !wr_domains_is_calm(domains, group->domain)))
         return NULL;
     entry = wr_hand_step(hand, turn->clock);
     if (!entry && take_hand(hand, group, task, turn))

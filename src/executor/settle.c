@@ -78,17 +78,17 @@ bool weir_task_done(const weir_task *task)
 
 static void count(struct weir_group *group, const struct wr_end *end)
 {
-    struct wr_hall *hall = group->executor->hall;
+    struct wr_domains *domains = group->executor->domains;
 
     wr_count_outcome(group, end->outcome);
     if (end->outcome == WEIR_REJECTED)
         wr_group_refuse_count(group, end->reason);
     if (end->outcome != WEIR_TIMED_OUT)
         return;
-    if (wr_group_rare(group)) /* without memory one is not counted; it is told all the same */
-        group->rare->timed_out++;
-    if (hall)
-        wr_add(&hall->domain[group->domain].timed_out, 1, relaxed);
+    if (wr_group_extras(group)) /* without memory one is not counted; it is told all the same */
+        group->extras->timed_out++;
+    if (domains)
+        wr_add(&domains->domain[group->domain].timed_out, 1, relaxed);
 }
 
 /* Takes a task out of its queue, with its place; it will not start. */
@@ -98,7 +98,7 @@ static void withdraw(struct weir_group *group, struct weir_task *task)
 
     wr_withdraw(&group->sums, &group->executor->root, wr_task_cost(task));
     wr_queue_remove(group, wr_group_level(group, side ? side->level : WR_LEVEL_NORMAL), task);
-    if (group->executor->hall)
+    if (group->executor->domains)
         wr_domain_withdraw(group);
     wr_watch_over(task);
 }
@@ -347,7 +347,7 @@ static void drop_first_entry(struct weir_group *group, const struct wr_end *end)
 {
     wr_group_pop(group, wr_group_first(group));
     wr_withdraw(&group->sums, &group->executor->root, 1);
-    if (group->executor->hall)
+    if (group->executor->domains)
         wr_domain_withdraw(group);
     group->submitted++; /* as an entry it was counted by standing there */
     count(group, end);

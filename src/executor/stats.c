@@ -36,10 +36,10 @@ static void group_snapshot(weir_group_stats *s, const struct weir_group *group)
                              .run_on = (weir_carrier)group->carrier,
                              .domain = weir_group_domain(group),
                              WR_FIGURES(FROM_TOTALS) };
-    if (group->rare) {
-        s->overdue = group->rare->overdue;
-        s->stalls = group->rare->stalls;
-        fill_rejected_by(s, &group->rare->refused);
+    if (group->extras) {
+        s->overdue = group->extras->overdue;
+        s->stalls = group->extras->stalls;
+        fill_rejected_by(s, &group->extras->refused);
     }
 }
 
@@ -71,7 +71,7 @@ int weir_group_rejections_get(uint64_t *count, weir_executor *ex, const char *ke
     if (!group)
         return WEIR_ENOGROUP;
     wr_group_lock(group);
-    *count = group->rare ? wr_refusals_count(&group->rare->refused, reason) : 0;
+    *count = group->extras ? wr_refusals_count(&group->extras->refused, reason) : 0;
     wr_unlock(&group->lock);
     wr_group_unpin(group);
     return 0;
@@ -155,9 +155,9 @@ static uint64_t threads_of(struct weir_executor *ex)
 
     weir_runtime_stats_get(&stats, ex->intake.runtime);
     threads = stats.threads;
-    for (uint32_t d = 0; ex->hall && d < ex->hall->ledger.count; d++)
-        if (ex->hall->domain[d].own.runtime &&
-            weir_runtime_stats_get(&stats, ex->hall->domain[d].own.runtime) == 0)
+    for (uint32_t d = 0; ex->domains && d < ex->domains->ledger.count; d++)
+        if (ex->domains->domain[d].own.runtime &&
+            weir_runtime_stats_get(&stats, ex->domains->domain[d].own.runtime) == 0)
             threads += stats.threads;
     return threads;
 }

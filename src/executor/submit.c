@@ -22,7 +22,7 @@ static struct wr_queue *queue_of(struct weir_group *group, uint8_t level, unsign
 {
     struct wr_queue *queue;
 
-    if (level != WR_LEVEL_NORMAL && !wr_group_rare(group))
+    if (level != WR_LEVEL_NORMAL && !wr_group_extras(group))
         return NULL;
     queue = wr_group_level(group, level);
     return wr_queue_make_room(group, queue, words) ? queue : NULL;
@@ -50,7 +50,7 @@ static weir_reason ask_domain(struct weir_group *group, struct wr_queue *queue, 
     struct weir_executor *ex = group->executor;
     weir_reason reason;
 
-    if (!ex->hall)
+    if (!ex->domains)
         return WEIR_REASON_NONE;
     reason = wr_domain_admit(group); /* knows whether it is ready, now that it stands there */
     if (reason) {
@@ -103,10 +103,10 @@ int wr_submission_enter(struct weir_group *group, struct weir_task *task, struct
  * what keeps the first of them keeps it. But those of lower priority it leaves behind. */
 static inline bool may_be_first(const struct weir_group *group)
 {
-    const struct wr_rare *rare = group->rare;
+    const struct wr_extras *extras = group->extras;
 
-    return group->sums.queued == 1 || (rare && (rare->levels[WR_LEVEL_NORMAL + 1].first ||
-                                                rare->levels[WR_LEVEL_NORMAL + 2].first));
+    return group->sums.queued == 1 || (extras && (extras->levels[WR_LEVEL_NORMAL + 1].first ||
+                                                  extras->levels[WR_LEVEL_NORMAL + 2].first));
 }
 
 /* The same for a task that needs no record while it waits. */
@@ -125,7 +125,7 @@ static int enter_plain(struct weir_group *group, weir_fn *fn, void *arg, weir_ti
     if (WR_UNLIKELY(*reason))
         return 0;
     wr_queue_put_entry(&group->queue, now, fn, arg);
-    if (ex->hall && (*reason = ask_domain(group, &group->queue, 1, WR_ENTRY_WORDS, wake)))
+    if (ex->domains && (*reason = ask_domain(group, &group->queue, 1, WR_ENTRY_WORDS, wake)))
         return 0;
     if (group->sums.queued == 1)
         wr_group_entered(group);
@@ -303,9 +303,9 @@ static inline bool submit_freely(struct weir_executor *ex, struct weir_group *gr
     bool fits, wake = false;
 
     fits = !group->evicted && !wr_load(&ex->closed, seq_cst) &&
-           !(group->rare && group->rare->gates && group->rare->gates->accepts) &&
+           !(group->extras && group->extras->gates && group->extras->gates->accepts) &&
            !wr_load(&ex->policy.watched, relaxed) &&
-           (!ex->hall || (!group->rare->counted && !wr_domain_is_released(group))) &&
+           (!ex->domains || (!group->extras->counted && !wr_domain_is_released(group))) &&
            wr_queue_make_room(group, &group->queue, WR_ENTRY_WORDS) &&
            wr_admit_freely(&group->sums);
     if (fits) {

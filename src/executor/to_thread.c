@@ -34,10 +34,10 @@ static void run_sent(struct wr_job *job)
     if (turn.record)
         wr_cell_give(&ex->cells, 0, turn.record);
     wr_thread_rests(); /* before anybody may count on it */
-    wr_berth_leave(ex);
+    wr_thread_leave(ex);
 }
 
-/* Sends a task, which has its berth, to a thread. All bodies on threads share the pool of the executor's own workers:
+/* Sends a task, which has the right to one, to a thread. All bodies on threads share the pool of the executor's own workers:
  * one cap, and no idle threads elsewhere. False: no thread can be started, and it runs here. */
 static bool send_to_thread(struct weir_task *task, const struct wr_group_turn *turn)
 {
@@ -61,7 +61,7 @@ bool wr_group_turn_sent_to_thread(struct weir_task *task, const struct wr_group_
     wr_body_over(); /* a record that is on its way is not ours any more, nor the monitor's */
     if (send_to_thread(task, turn))
         return true;
-    wr_berth_leave(task->group->executor);
+    wr_thread_leave(task->group->executor);
     wr_group_lock(task->group);
     *settled = wr_task_outcome(task) != WEIR_UNSETTLED;
     if (!*settled) /* else ended_at stands there */

@@ -18,15 +18,15 @@ struct weir_group;
     X(uint64_t, inflight, (uint64_t)group->bodies + group->pending, "tasks",                  \
       "Tasks that are running or pending")                                                    \
     X(uint64_t, waiting, group->sums.queued, "tasks", "Tasks that wait in the queue")
-#define WR_TASK_COUNTERS(X)                                                              \
-    X(uint64_t, submitted, wr_group_submitted(group), "tasks", "Tasks submitted")        \
-    X(uint64_t, started, group->started, "tasks", "Tasks that started") \
-    X(uint64_t, succeeded, group->succeeded, "tasks", "Tasks that succeeded")           \
-    X(uint64_t, failed, group->failed, "tasks", "Tasks that failed")        \
-    X(uint64_t, cancelled, group->cancelled, "tasks", "Tasks that were cancelled")       \
-    X(uint64_t, rejected, group->rare ? group->rare->refused.total : 0, "tasks",         \
-      "Tasks that were rejected")                                          \
-    X(uint64_t, timed_out, group->rare ? group->rare->timed_out : 0, "tasks",            \
+#define WR_TASK_COUNTERS(X)                                                          \
+    X(uint64_t, submitted, wr_group_submitted(group), "tasks", "Tasks submitted")    \
+    X(uint64_t, started, group->started, "tasks", "Tasks that started")              \
+    X(uint64_t, succeeded, group->succeeded, "tasks", "Tasks that succeeded")        \
+    X(uint64_t, failed, group->failed, "tasks", "Tasks that failed")                 \
+    X(uint64_t, cancelled, group->cancelled, "tasks", "Tasks that were cancelled")   \
+    X(uint64_t, rejected, group->extras ? group->extras->refused.total : 0, "tasks", \
+      "Tasks that were rejected")                                                    \
+    X(uint64_t, timed_out, group->extras ? group->extras->timed_out : 0, "tasks",    \
       "Tasks that a deadline ended")
 #define WR_TIME_COUNTERS(X)                                                                  \
     X(int64_t, waited_ns, group->waited_ns, "ns", "Time from submit to start, of all tasks") \

@@ -71,9 +71,9 @@ static void arm_first(struct wr_watch *watch, weir_time when, weir_reason reason
 static int64_t resolve(struct wr_watch *watch)
 {
     struct weir_task *task = watch->task;
-    const struct wr_rare *rare = task->group->rare;
+    const struct wr_extras *extras = task->group->extras;
     weir_deadlines d = wr_policy_deadlines(&task->group->executor->policy, &watch->own,
-                                           rare ? &rare->deadlines : NULL);
+                                           extras ? &extras->deadlines : NULL);
 
     watch->run_ns = d.run_ms * NS_PER_MS;
     watch->total_at = later(task->queued_at, d.total_ms * NS_PER_MS);
@@ -141,13 +141,13 @@ bool wr_watch_is_armed(const struct weir_task *task)
 /* One body more that is overdue, or (-1) one less. */
 static void count_overdue(struct weir_group *group, int more)
 {
-    struct wr_hall *hall = group->executor->hall;
+    struct wr_domains *domains = group->executor->domains;
 
-    if (wr_group_rare(group) &&
-        (more > 0 || group->rare->overdue)) /* without memory, not counted */
-        group->rare->overdue += (uint32_t)more;
-    if (hall)
-        wr_add(&hall->domain[group->domain].overdue, (uint64_t)(int64_t)more, relaxed);
+    if (wr_group_extras(group) &&
+        (more > 0 || group->extras->overdue)) /* without memory, not counted */
+        group->extras->overdue += (uint32_t)more;
+    if (domains)
+        wr_add(&domains->domain[group->domain].overdue, (uint64_t)(int64_t)more, relaxed);
 }
 
 /* Whether the permits of one more overdue body may go back while it runs on. */
@@ -193,7 +193,7 @@ static void overdue(struct wr_watch *watch)
     free_permits(watch);
     watch->lost = ex->policy.given.overdue == WEIR_REPLACE && watch->on_thread;
     if (watch->lost)
-        wr_berths_lost(ex, true);
+        wr_threads_lost(ex, true);
 }
 
 bool wr_watch_returned(struct weir_task *task)
@@ -206,7 +206,7 @@ bool wr_watch_returned(struct weir_task *task)
     watch->late = false;
     count_overdue(group, -1);
     if (watch->lost)
-        wr_berths_lost(group->executor, false);
+        wr_threads_lost(group->executor, false);
     if (watch->freed && wr_sub(&group->executor->freed, 1, seq_cst) == 1)
         wr_waitq_wake_all(&group->executor->quiet);
     return watch->freed;

@@ -48,7 +48,7 @@ static void why_waiting(weir_why *why, struct weir_group *group, struct weir_tas
 
     why->earliest = wr_gates_open_at(group);
     why->reason = wr_blocked_by(s, root, wr_cost_at(wr_group_first(group)));
-    if (why->reason == WEIR_REASON_NONE && group->executor->hall)
+    if (why->reason == WEIR_REASON_NONE && group->executor->domains)
         why->reason = wr_domain_blocked_by(group, &why->limit, &why->held);
     if (why->reason == WEIR_REASON_NONE && wr_permits_are_owed(group))
         why->reason = WEIR_REASON_GLOBAL_INFLIGHT; /* those that are free are another's */
@@ -73,7 +73,7 @@ static void why_waiting(weir_why *why, struct weir_group *group, struct weir_tas
         break;
     case WEIR_REASON_NO_THREAD:
         why->node = "executor";
-        wr_berths_count(group->executor, &why->limit, &why->held);
+        wr_threads_count(group->executor, &why->limit, &why->held);
         break;
     case WEIR_REASON_GATED:
         why_gated(why, group);

@@ -1,12 +1,12 @@
 /* Domains as the executor runs them: the ledger under its lock, and one ring of groups for each.
  *
- * An executor without domains has no hall (ex->hall == NULL), and every call below is then a test of that
+ * An executor without domains has none of this (ex->domains == NULL), and every call below is then a test of that
  * pointer. While no other domain has a claim to them, the ledger cedes a domain's own units to it: then a slot is taken
  * and given back by one step of the domain's word, without the lock. Whoever locks the ledger takes back first what is
  * idle of them, so under the lock its figures are exact. docs/internals/domains.md has the invariants and the lock order.
  * SPDX-License-Identifier: MIT */
-#ifndef WR_EXECUTOR_HALL_H
-#define WR_EXECUTOR_HALL_H
+#ifndef WR_EXECUTOR_DOMAINS_H
+#define WR_EXECUTOR_DOMAINS_H
 
 #include "base/lock.h"
 #include "executor/circle.h"
@@ -27,7 +27,7 @@ struct wr_intake {
     _Atomic uint64_t turn;   /* whose turn it is among the domains, and for how many tasks more  */
     _Atomic uint32_t needed; /* permits of the executor's that must be free for the next task     */
     uint64_t
-        asked; /* when it was refused permits, counted in refusals; 0: it was not. Hall's lock */
+        asked; /* when it was refused permits, counted in refusals; 0: it was not. Domains' lock */
     uint32_t owed; /* how many they were; 0 <=> asked == 0                                        */
 };
 
@@ -48,23 +48,25 @@ struct wr_domain {
         in_hands; /* groups that workers have in their hands, uncounted, with a slot each */
     _Atomic uint32_t peak; /* of what was used of ceded units                                 */
     bool
-        asks; /* the ledger counts one task for those that wait, since a worker found no slot; hall's lock.
+        asks; /* the ledger counts one task for those that wait, since a worker found no slot; under the lock.
                   Never in an executor that counts */
     struct wr_intake *intake;
     struct wr_intake own; /* if it has workers of its own */
-    uint32_t kept; /* groups that wait with a thread kept for them; under the hall's lock         */
+    uint32_t
+        kept; /* groups that wait with a thread kept for them; under the domains' lock         */
     _Atomic uint64_t timed_out, overdue;
-    _Atomic bool released; /* a copy of the ledger's, written under the hall's lock               */
+    _Atomic bool
+        released; /* a copy of the ledger's, written under the domains' lock               */
     _Atomic uint32_t waits;   /* of its bodies for tasks; see deadlock.h                          */
     struct wr_node node;      /* the slots that these keep; likewise                              */
     _Atomic uint32_t cancels; /* how often its bodies were asked to end; likewise                 */
 };
 
-/* Under the lock: the ledger; and, if it counts, rare->want of every group:
- *     share[d].want == sum of rare->want over the groups of d, and domain[d].kept of rare->keeps
- *     rare->want    == tasks the group is ready for, less one that a worker has just taken (at rest)
+/* Under the lock: the ledger; and, if it counts, extras->want of every group:
+ *     share[d].want == sum of extras->want over the groups of d, and domain[d].kept of extras->keeps
+ *     extras->want    == tasks the group is ready for, less one that a worker has just taken (at rest)
  *     a group with want > 0 stands in its domain's ring, or a worker has just taken it (at rest)     */
-struct wr_hall {
+struct wr_domains {
     struct wr_lock lock;
     struct wr_ledger ledger;
     struct wr_ledger
@@ -79,7 +81,7 @@ struct wr_hall {
         barred; /* a set: there is no slot for their tasks now. Written under the lock */
     _Atomic bool
         counts; /* the ledger must know of each task that waits, since places or permits of the executor's are
-                   limited, slots lent, or threads used: rare->counted of all groups, and nothing is ceded */
+                   limited, slots lent, or threads used: extras->counted of all groups, and nothing is ceded */
     _Atomic bool
         counting; /* that is being brought about: nothing is taken meanwhile              */
     _Atomic bool
@@ -91,48 +93,52 @@ struct wr_hall {
 };
 
 /* The domains of an intake whose tasks its workers can take now. */
-static inline uint64_t wr_hall_ready_for(const struct wr_hall *hall, const struct wr_intake *intake)
+static inline uint64_t wr_domains_ready_for(const struct wr_domains *domains,
+                                            const struct wr_intake *intake)
 {
-    return wr_load(&hall->ready, seq_cst) & ~wr_load(&hall->barred, seq_cst) & intake->domains;
+    return wr_load(&domains->ready, seq_cst) & ~wr_load(&domains->barred, seq_cst) &
+           intake->domains;
 }
 
 /* Whether whoever has a slot of the domain's may keep it for the next task, as far as is known without any lock. */
-static inline bool wr_hall_is_calm(const struct wr_hall *hall, uint32_t domain)
+static inline bool wr_domains_is_calm(const struct wr_domains *domains, uint32_t domain)
 {
-    return !wr_load(&hall->contested, relaxed) && !wr_load(&hall->domain[domain].released, acquire);
+    return !wr_load(&domains->contested, relaxed) &&
+           !wr_load(&domains->domain[domain].released, acquire);
 }
 
-int wr_hall_new(struct weir_executor *ex);
-void wr_hall_delete(struct weir_executor *ex);
+int wr_domains_new(struct weir_executor *ex);
+void wr_domains_delete(struct weir_executor *ex);
 
 /* Its workers, and its sampling. On failure the caller stops and deletes what there is. All threads of the
  * executor's are stopped before any runtime is deleted: a body in one may wake another. */
-int wr_hall_start(struct weir_executor *ex);
-void wr_hall_stop(struct weir_executor *ex);
-void wr_hall_delete_runtimes(struct weir_executor *ex);
+int wr_domains_start(struct weir_executor *ex);
+void wr_domains_stop(struct weir_executor *ex);
+void wr_domains_delete_runtimes(struct weir_executor *ex);
 
 /* Locks the ledger and takes back what is ceded and idle of a set of domains; and: publishes what has changed, cedes
  * what no other domain has a claim to, and unlocks. Answers whether a worker can take something. */
 #define WR_ALL_DOMAINS UINT64_MAX
-void wr_hall_lock(struct weir_executor *ex, uint64_t domains);
-bool wr_hall_unlock(struct weir_executor *ex);
-void wr_hall_unlock_unchanged(struct weir_executor *ex);
+void wr_domains_lock(struct weir_executor *ex, uint64_t domains);
+bool wr_domains_unlock(struct weir_executor *ex);
+void wr_domains_unlock_unchanged(struct weir_executor *ex);
 
 /* The next group whose domain has a slot for it, with the slot taken, and with permits of the executor's as
  * wr_ring_take has them; or NULL. */
-struct weir_group *wr_hall_take(struct wr_intake *intake, struct wr_root *root, uint32_t *reserved);
+struct weir_group *wr_domains_take(struct wr_intake *intake, struct wr_root *root,
+                                   uint32_t *reserved);
 
 /* Has the ledger count all tasks that wait, if it does not yet: they are about to be limited by more than slots. Without
  * any lock. */
-void wr_hall_count(struct weir_executor *ex);
+void wr_domains_count(struct weir_executor *ex);
 
 /* A domain's part of the ledger, and how many slots its tasks have. */
-struct wr_share wr_hall_look(struct weir_executor *ex, uint32_t d, int64_t *used);
+struct wr_share wr_domains_look(struct weir_executor *ex, uint32_t d, int64_t *used);
 
 /* Whether that is so in any domain; see wr_domain_keeps_in_vain. */
-bool wr_hall_keeps_in_vain(struct weir_executor *ex);
+bool wr_domains_keeps_in_vain(struct weir_executor *ex);
 
-/* ---- for a group; under its lock, and only if there is a hall --------------------------------- */
+/* ---- for a group; under its lock, and only if there are domains --------------------------------- */
 
 /* Its domain is known from now on. */
 void wr_domain_join(struct weir_group *group);

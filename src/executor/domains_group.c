@@ -1,0 +1,204 @@
+/* Domains: what becomes of a group's tasks, and of threads that are kept for them; see domains.h.
+ * SPDX-License-Identifier: MIT */
+#include "executor/domains_parts.h"
+#include "executor/settle.h"
+
+weir_reason wr_domain_admit(struct weir_group *group)
+{
+    struct wr_domains *domains = wr_domains_of(group);
+    weir_reason reason;
+    bool ready;
+
+    if (!group->extras->counted)
+        return wr_domain_is_released(group) ? WEIR_REASON_DOMAIN_RELEASED : WEIR_REASON_NONE;
+    wr_domains_lock_near(group);
+    ready = wr_domain_ready_tasks(group) > wr_load(&group->extras->want, relaxed);
+    reason = wr_ledger_admit(&domains->ledger, group->domain, ready);
+    if (!reason)
+        wr_store(&group->extras->want, wr_load(&group->extras->want, relaxed) + ready, relaxed);
+    wr_domains_unlock(group->executor);
+    return reason;
+}
+
+void wr_domain_withdraw(struct weir_group *group)
+{
+    if (!group->extras->counted)
+        return;
+    wr_domains_lock_near(group);
+    wr_ledger_withdraw(&wr_domains_of(group)->ledger, group->domain);
+    wr_domains_unlock(group->executor);
+}
+
+/* A slot is not kept for a domain without a group that could have it. */
+static void ask_no_slot(struct weir_group *group)
+{
+    uint64_t bit = wr_domain_bit(group->domain);
+    struct wr_domains *domains = wr_domains_of(group);
+
+    if (wr_load(&domains->ready, seq_cst) & bit ||
+        wr_load(&domains->domain[group->domain].slots, seq_cst) != WR_SLOTS_IN_LEDGER)
+        return;
+    wr_domains_lock_near(group);
+    if (!(wr_load(&domains->ready, seq_cst) & bit) && !wr_load(&domains->counts, relaxed))
+        wr_domains_set_asks(domains, group->domain, false);
+    wr_domains_unlock(group->executor);
+}
+
+/* Without the lock `want` and `in_hands` may change under our eyes, but only by a worker that takes a task of the group, and
+ * that will come here itself when it has the group's lock. */
+bool wr_domain_sync(struct weir_group *group)
+{
+    if (!group->extras->counted) {
+        ask_no_slot(group);
+        return wr_executor_has_ready(group->executor);
+    }
+    if (wr_domain_ready_tasks(group) == wr_load(&group->extras->want, relaxed))
+        return wr_executor_has_ready(group->executor);
+    wr_domains_lock_near(group);
+    wr_domain_set_want(group);
+    return wr_domains_unlock(group->executor);
+}
+
+void wr_domain_ask_again(struct weir_group *group)
+{
+    struct wr_domains *domains = wr_domains_of(group);
+
+    if (!group->extras->counted)
+        return;
+    wr_lock(&domains->lock); /* whoever found another first has said so by now */
+    wr_store(&domains->domain[group->domain].intake->needed, 0,
+             seq_cst); /* pairs with a sleeper's look; see parking.md */
+    wr_unlock(&domains->lock);
+}
+
+bool wr_domain_is_released(const struct weir_group *group)
+{
+    return wr_load(&group->executor->domains->domain[group->domain].released, acquire);
+}
+
+void wr_domain_started(struct weir_group *group)
+{
+    wr_domain_put_down(group);
+}
+
+void wr_domain_untake(struct weir_group *group)
+{
+    struct wr_domains *domains = wr_domains_of(group);
+
+    if (!group->extras->counted)
+        wr_domains_give_slot(group->executor, group->domain);
+    wr_domain_put_down(group);
+    if (!group->extras->counted)
+        return;
+    wr_domains_lock_near(group);
+    wr_ledger_untake(&domains->ledger, group->domain);
+    wr_domain_set_want(group);
+    wr_domain_set_keeps(group, group->thread == WR_THREAD_KEPT);
+    wr_domains_unlock(group->executor);
+}
+
+void wr_domain_give(struct weir_group *group)
+{
+    wr_domains_give_slot(group->executor, group->domain);
+}
+
+bool wr_domain_is_quiet(struct weir_group *group)
+{
+    struct wr_domains *domains = wr_domains_of(group);
+
+    return !group->extras->counted && !wr_load(&domains->contested, relaxed) &&
+           !wr_domain_is_released(group);
+}
+
+bool wr_domain_hand_over(struct weir_group *group)
+{
+    bool may;
+
+    if (!group->extras->counted)
+        return wr_domain_is_quiet(group);
+    wr_domains_lock_near(group);
+    may = wr_ledger_hand_over(&wr_domains_of(group)->ledger, group->domain);
+    wr_domains_tell_of_room(group->executor); /* nothing else has changed */
+    wr_domains_unlock_unchanged(group->executor);
+    return may;
+}
+
+void wr_domain_hand_back(struct weir_group *group)
+{
+    if (!group->extras->counted)
+        return;
+    wr_domains_lock_near(group);
+    wr_ledger_hand_back(&wr_domains_of(group)->ledger, group->domain);
+    wr_domains_tell_of_room(group->executor);
+    wr_domains_unlock_unchanged(group->executor);
+}
+
+/* ---- a thread that is kept --------------------------------------------------------------------- */
+
+/* Whether a group of the domain may wait for a slot with a thread in hand. Somebody has to end who has a slot, other than
+ * by way of that thread: bodies that wait for tasks may never. Units that are not its own, or not for long, do not
+ * count. Under the domains' lock. Waits that begin later, and slots that are taken away, have it looked at again
+ * (wr_threads_let_go). */
+static bool slot_is_to_come(struct weir_executor *ex, uint32_t d)
+{
+    const struct wr_share *s = &ex->domains->ledger.share[d];
+    uint64_t waits = wr_load(&ex->domains->domain[d].waits, seq_cst);
+
+    return !wr_load(&ex->nested.count, seq_cst) || s->own > waits + s->slots.due;
+}
+
+bool wr_domain_keep(struct weir_group *group, bool insists)
+{
+    struct wr_domains *domains = wr_domains_of(group);
+    struct wr_domain *domain = &domains->domain[group->domain];
+    bool keep;
+
+    wr_domains_lock_near(group);
+    wr_domain_set_want(group);
+    wr_domains_publish(group->executor);
+    insists = insists && slot_is_to_come(group->executor, group->domain);
+    keep = domain->kept < domains->ledger.share[group->domain].promised + insists;
+    if (keep)
+        wr_domain_set_keeps(group, true);
+    wr_domains_unlock_unchanged(group->executor);
+    return keep;
+}
+
+void wr_domain_unkeep(struct weir_group *group)
+{
+    struct wr_domains *domains = wr_domains_of(group);
+
+    wr_lock(&domains->lock);
+    wr_domain_set_keeps(group, false);
+    wr_unlock(&domains->lock);
+}
+
+/* Under the domains' lock. */
+static bool keeps_in_vain(struct weir_executor *ex, uint32_t d)
+{
+    return ex->domains->domain[d].kept > ex->domains->ledger.share[d].promised &&
+           !slot_is_to_come(ex, d);
+}
+
+bool wr_domain_keeps_in_vain(struct weir_group *group)
+{
+    struct wr_domains *domains = wr_domains_of(group);
+    bool in_vain;
+
+    wr_lock(&domains->lock);
+    in_vain = group->extras->keeps && keeps_in_vain(group->executor, group->domain);
+    wr_unlock(&domains->lock);
+    return in_vain;
+}
+
+bool wr_domains_keeps_in_vain(struct weir_executor *ex)
+{
+    struct wr_domains *domains = ex->domains;
+    bool in_vain = false;
+
+    wr_lock(&domains->lock);
+    for (uint32_t d = 0; d < domains->ledger.count; d++)
+        in_vain |= keeps_in_vain(ex, d);
+    wr_unlock(&domains->lock);
+    return in_vain;
+}

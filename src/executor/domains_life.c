@@ -1,0 +1,230 @@
+/* Domains: making them as the policy says, counting what waits in them, and their end; see domains.h.
+ * SPDX-License-Identifier: MIT */
+#include "base/os.h"
+#include "executor/domains_parts.h"
+#include "executor/settle.h"
+
+#include <weir/error.h>
+
+/* ---- sampling ---------------------------------------------------------------------------------- */
+
+static void sample(struct wr_alarm *alarm, weir_time now)
+{
+    struct wr_domains *domains = WR_CONTAINER(alarm, struct wr_domains, sampling);
+    struct weir_executor *ex = domains->domain[WR_DEFAULT].intake->executor;
+    int64_t period = ex->policy.given.lending.period_ms * 1000000;
+
+    wr_domains_lock(ex, WR_ALL_DOMAINS);
+    wr_ledger_sample(&domains->ledger);
+    wr_domains_unlock(ex);
+    wr_executor_wake(ex);
+    wr_waits_suspect(ex);             /* a loan that was hoped for may not have come */
+    wr_room_made(ex);                 /* who has a slot now needs no place any more */
+    while (domains->sample_at <= now) /* a late look does not make the next one late */
+        domains->sample_at += period;
+    wr_clock_set(ex, &domains->sampling, domains->sample_at);
+}
+
+/* ---- from a policy ----------------------------------------------------------------------------- */
+
+static uint32_t count_from(int64_t amount)
+{
+    uint32_t count = 0;
+
+    wr_queue_from(&count, amount);
+    return count;
+}
+
+static struct wr_stock stock_from(int64_t amount, int64_t lend_max)
+{
+    return (struct wr_stock){ .amount = count_from(amount),
+                              .lend_max = count_from(lend_max),
+                              .lends_half = !lend_max };
+}
+
+static void fill_ledger(struct wr_ledger *l, const struct wr_policy *policy)
+{
+    const weir_policy *given = &policy->given;
+    const weir_lending *lending = &given->lending;
+
+    l->total = (uint32_t)given->slots;
+    wr_queue_from(&l->places_total, given->queue_places);
+    l->floor = (uint32_t)given->default_floor;
+    l->lending = (struct wr_lending){ .on = lending->period_ms > 0,
+                                      .low = (uint32_t)lending->low_percent,
+                                      .high = (uint32_t)lending->high_percent,
+                                      .hold = (uint32_t)lending->hold,
+                                      .headroom = (uint32_t)lending->headroom_percent,
+                                      .step = (uint32_t)lending->step };
+    for (uint32_t d = 0; d < l->count; d++) {
+        const weir_domain_policy *from = &policy->domain[d];
+        l->share[d] = (struct wr_share){ .slots = stock_from(from->slots, from->lend_max),
+                                         .places = stock_from(from->queue, from->queue_lend_max),
+                                         .weight = (uint16_t)from->weight,
+                                         .slots_reserved = from->slots_mode == WEIR_RESERVED,
+                                         .places_reserved = from->queue_mode == WEIR_RESERVED };
+        l->apart |= from->workers ? wr_domain_bit(d) : 0;
+    }
+    wr_ledger_init(l);
+}
+
+static bool places_are_limited(const struct wr_ledger *l)
+{
+    bool limited = l->places_total != WR_INF;
+
+    for (uint32_t d = 0; d < l->count; d++)
+        limited |= l->share[d].places.amount != WR_INF;
+    return limited;
+}
+
+/* Whether more than slots is limited, so that the ledger has to know of each task that waits. */
+static bool must_count(const struct wr_domains *domains, const struct wr_policy *policy)
+{
+    bool on_threads = policy->given.stall_policy == WEIR_STALL_TO_THREADS;
+
+    for (uint32_t d = 0; d < domains->ledger.count; d++)
+        on_threads |= policy->domain[d].run_on == WEIR_THREADS;
+    return on_threads || places_are_limited(&domains->ledger) || domains->ledger.lending.on ||
+           wr_limit_from(policy->given.inflight_max) != WR_INF;
+}
+
+/* ---- counting ---------------------------------------------------------------------------------- */
+
+/* The ledger is told of the group's tasks from now on, but for one that a worker has in its hands. Under its lock. */
+static void count_group(struct weir_group *group)
+{
+    struct wr_ring *ring = wr_group_ring(group);
+
+    wr_domains_lock_near(group);
+    wr_lock(&ring->lock); /* a slot is taken, and its group out of the ring, at one moment */
+    if (!group->extras->counted) {
+        uint8_t uncounted = WR_HANDS_UNCOUNTED;
+        bool taken = wr_cas(&group->in_hands, &uncounted, WR_HANDS_COUNTED, acq_rel);
+        if (taken)
+            wr_sub(&wr_domains_of(group)->domain[group->domain].in_hands, 1, relaxed);
+        wr_domains_of(group)->ledger.share[group->domain].queued +=
+            (int64_t)group->sums.queued - taken;
+        group->extras->counted = true;
+    }
+    wr_unlock(&ring->lock);
+    wr_domain_set_want(group);
+    wr_domains_unlock(group->executor);
+}
+
+void wr_domains_count(struct weir_executor *ex)
+{
+    struct wr_domains *domains = ex->domains;
+    struct weir_group *group = NULL;
+
+    if (!domains || wr_load(&domains->counts, acquire))
+        return;
+    wr_domains_lock(ex, WR_ALL_DOMAINS);
+    wr_store(&domains->counting, true, seq_cst);
+    wr_store(&domains->counts, true, seq_cst);
+    for (uint32_t d = 0; d < domains->ledger.count; d++)
+        wr_domains_set_asks(domains, d, false);
+    wr_domains_unlock(ex);
+    while ((group = wr_table_walk(&ex->table, group))) {
+        wr_group_lock(group);
+        if (!group->evicted)
+            count_group(group);
+        wr_unlock(&group->lock);
+    }
+    wr_store(&domains->counting, false, seq_cst);
+    wr_executor_wake(ex);
+}
+
+void wr_domain_join(struct weir_group *group)
+{
+    wr_lock(&wr_domains_of(group)->lock);
+    group->extras->counted = wr_load(&wr_domains_of(group)->counts, seq_cst);
+    wr_unlock(&wr_domains_of(group)->lock);
+}
+
+/* ---- life -------------------------------------------------------------------------------------- */
+
+int wr_domains_new(struct weir_executor *ex)
+{
+    uint32_t count = ex->policy.domain_count;
+    struct wr_domains *domains = wr_os_alloc(sizeof(*domains));
+
+    if (!domains)
+        return WEIR_ENOMEM;
+    domains->ledger.count = count;
+    domains->ledger.share = wr_os_alloc(count * sizeof(domains->ledger.share[0]));
+    domains->ledger.loan = wr_os_alloc(wr_ledger_loans(count) * sizeof(domains->ledger.loan[0]));
+    domains->supposed.share = wr_os_alloc(count * sizeof(domains->ledger.share[0]));
+    domains->supposed.loan = wr_os_alloc(wr_ledger_loans(count) * sizeof(domains->ledger.loan[0]));
+    domains->domain = wr_os_alloc(count * sizeof(domains->domain[0]));
+    ex->domains = domains;
+    if (!domains->ledger.share || !domains->ledger.loan || !domains->supposed.share ||
+        !domains->supposed.loan || !domains->domain) {
+        wr_domains_delete(ex);
+        return WEIR_ENOMEM;
+    }
+    fill_ledger(&domains->ledger, &ex->policy);
+    wr_store(&domains->counts, must_count(domains, &ex->policy), relaxed);
+    wr_store(&domains->barred, wr_domains_barred(domains), relaxed);
+    for (uint32_t d = 0; d < count; d++) {
+        struct wr_domain *domain = &domains->domain[d];
+        wr_ring_init(&domain->ring, &domains->ready, wr_domain_bit(d));
+        wr_store(&domain->slots, WR_SLOTS_IN_LEDGER, relaxed);
+        domain->intake = ex->policy.domain[d].workers ? &domain->own : &ex->intake;
+        if (domain->intake == &domain->own)
+            wr_intake_init(&domain->own, ex);
+        domain->intake->domains |= wr_domain_bit(d);
+    }
+    wr_alarm_init(&domains->sampling, sample);
+    return 0;
+}
+
+void wr_domains_delete(struct weir_executor *ex)
+{
+    struct wr_domains *domains = ex->domains;
+
+    if (!domains)
+        return;
+    wr_os_free(domains->ledger.share);
+    wr_os_free(domains->ledger.loan);
+    wr_os_free(domains->supposed.share);
+    wr_os_free(domains->supposed.loan);
+    wr_os_free(domains->domain);
+    wr_os_free(domains);
+    ex->domains = NULL;
+}
+
+int wr_domains_start(struct weir_executor *ex)
+{
+    struct wr_domains *domains = ex->domains;
+    int rc = 0;
+
+    for (uint32_t d = 0; domains && d < domains->ledger.count && !rc; d++)
+        if (domains->domain[d].intake == &domains->domain[d].own)
+            rc = wr_intake_start(&domains->domain[d].own, ex->policy.domain[d].workers);
+    if (!rc && domains && domains->ledger.lending.on)
+        rc = wr_clock_start(ex);
+    if (!rc && domains && domains->ledger.lending.on) {
+        domains->sample_at = wr_os_now() + ex->policy.given.lending.period_ms * 1000000;
+        wr_clock_set(ex, &domains->sampling, domains->sample_at);
+    }
+    return rc;
+}
+
+void wr_domains_stop(struct weir_executor *ex)
+{
+    struct wr_domains *domains = ex->domains;
+
+    for (uint32_t d = 0; domains && d < domains->ledger.count; d++)
+        wr_runtime_stop(domains->domain[d].own.runtime);
+}
+
+void wr_domains_delete_runtimes(struct weir_executor *ex)
+{
+    struct wr_domains *domains = ex->domains;
+
+    for (uint32_t d = 0; domains && d < domains->ledger.count; d++) {
+        struct wr_intake *own = &domains->domain[d].own;
+        wr_runtime_delete(own->runtime);
+        own->runtime = NULL;
+    }
+}
