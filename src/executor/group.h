@@ -24,7 +24,7 @@ enum { WR_LEVELS = 4, WR_LEVEL_NORMAL = 1 };
 enum wr_resolution {
     WR_RESOLVED,
     WR_UNRESOLVED, /* whoever made the group is about to ask                                  */
-    WR_LOST,       /* it was to be in a domain that there is not                              */
+    WR_LOST,       /* the policy gave it an unknown domain                                     */
     WR_STARVED,    /* there was no memory for what the policy says of it                      */
 };
 

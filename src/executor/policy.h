@@ -35,7 +35,7 @@ struct wr_group_limits {
     weir_carrier run_on;
     weir_deadlines deadlines; /* of tasks that say nothing themselves; 0: none                  */
     struct wr_pace pace;
-    bool lost; /* it was to be in a domain that there is not                                    */
+    bool lost; /* the policy named an unknown domain                                            */
 };
 
 /* ---- numbers, by tables --------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* weir map: groups without number, little memory.
+/* weir map: an unbounded set of groups, little memory.
  * SPDX-License-Identifier: MIT */
 #include "command/command.h"
 

@@ -375,7 +375,7 @@ GUARD_TEST(test_a_name_stands_for_one_guard_and_other_settings_are_told)
         weir_guard_unref(a);
 }
 
-/* Names without number: what is whole is forgotten, what is not stays. */
+/* An unbounded set of names: guards that are as good as new are forgotten, others stay. */
 GUARD_TEST(test_guards_that_nobody_needs_are_forgotten_when_they_are_whole)
 {
     weir_guard *spent = guard_of("spent", WEIR_RATE(.limit = 1, .period_ns = 1000 * MS));

@@ -211,7 +211,7 @@ static void test_a_body_asks_whether_it_is_cancelled_while_it_is_being_cancelled
     weir_executor_free(ex);
 }
 
-/* ---- groups without number --------------------------------------------------------------------- */
+/* ---- an unbounded set of keys -------------------------------------------------------------------- */
 
 enum { PASSERS = 2, PASSING = 5 * TASKS / 4 };
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What of is told only if there is room. */
+/* Drops the noun if it does not fit. */
 static void put_more(struct page *page, uint64_t count, const char *what)
 {
     char text[64];
