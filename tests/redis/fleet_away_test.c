@@ -89,7 +89,7 @@ static void test_a_share_is_a_limit_of_the_process_s_own(void)
     assert_int_equal(weir_guard_enter(&p[1], guard, WEIR_NOW_OR_NEVER), 0);
     assert_int_equal(weir_guard_enter(&p[2], guard, WEIR_NOW_OR_NEVER), WEIR_EFULL);
     weir_guard_leave(&p[0], 0);
-    assert_int_equal(weir_guard_enter(&p[2], guard, weir_in_s(10)), 0);
+    assert_int_equal(weir_guard_enter(&p[2], guard, patience()), 0);
     p[0] = WEIR_PERMIT;
     assert_int_equal(weir_guard_enter(&p[0], often, WEIR_NOW_OR_NEVER), 0);
     p[0] = WEIR_PERMIT;

@@ -32,12 +32,12 @@ static void test_guards_of_a_cluster_work_wherever_their_slot_is(void)
         guard = guard_of(store, name, WEIR_MUTEX());
         snprintf(name, sizeof(name), "rate %d", i);
         rate = guard_of(store, name, WEIR_RATE(.limit = 1, .period_ns = MS(3600000)));
-        assert_int_equal(weir_guard_enter(&p, guard, weir_in_s(10)), 0);
+        assert_int_equal(weir_guard_enter(&p, guard, patience()), 0);
         assert_int_equal(weir_guard_enter(&q, guard, weir_in_ms(5)), WEIR_ELOCKED);
         assert_int_equal(weir_guard_leave(&p, 0), 0);
-        assert_int_equal(weir_guard_enter(&q, guard, weir_in_s(10)), 0);
+        assert_int_equal(weir_guard_enter(&q, guard, patience()), 0);
         weir_guard_leave(&q, 0);
-        assert_int_equal(weir_guard_enter(&r, rate, weir_in_s(10)), 0);
+        assert_int_equal(weir_guard_enter(&r, rate, patience()), 0);
         r = WEIR_PERMIT;
         assert_int_equal(weir_guard_enter(&r, rate, WEIR_NOW_OR_NEVER), WEIR_ETOOFAST);
         weir_guard_unref(guard);
@@ -62,7 +62,7 @@ static void test_limits_and_tokens_survive_a_fail_over(void)
     ga = guard_of(a, "over", WEIR_CONCURRENCY(.limit = 7, .lease_ns = MS(30000)));
     gb = guard_of(b, "over", WEIR_CONCURRENCY(.limit = 7, .lease_ns = MS(30000)));
     assert_int_equal(weir_guard_change(ga, WEIR_GUARD_OPTIONS(.limit = 1), NULL, NULL), 0);
-    assert_int_equal(weir_guard_enter(&p, ga, weir_in_s(10)), 0);
+    assert_int_equal(weir_guard_enter(&p, ga, patience()), 0);
     first = p.token;
     /* The replica has it: what it has not yet, a fail-over loses (docs/redis.md). */
     while (server_do(&formation.replica, "ZCARD weir:{over}:held") < 1)

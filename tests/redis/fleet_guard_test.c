@@ -20,7 +20,7 @@ static void test_two_stores_share_one_limit(void)
     assert_int_equal(guard_stats(gb).used, 2);
     assert_int_equal(weir_guard_leave(&p, 0), 0);
     assert_int_equal(weir_guard_leave(&p, 0), WEIR_EALREADY);
-    assert_int_equal(weir_guard_enter(&r, gb, weir_in_s(10)), 0);
+    assert_int_equal(weir_guard_enter(&r, gb, patience()), 0);
     assert_true(r.token > q.token);
     weir_guard_leave(&q, 0);
     weir_guard_leave(&r, 0);
@@ -39,14 +39,14 @@ static void test_an_acquire_is_one_round_trip(void)
     weir_permit p = WEIR_PERMIT;
     long long before, sent = 0;
 
-    assert_int_equal(weir_guard_enter(&p, guard, weir_in_s(10)), 0); /* scripts are known then */
+    assert_int_equal(weir_guard_enter(&p, guard, patience()), 0); /* scripts are known then */
     weir_guard_leave(&p, 0);
     await_number(0, "ZCARD weir:{trip}:held");
     /* Once, when it begins to listen, and every third of a lease the client asks for all that it holds. */
     for (int round = 0; round < 10 && sent != 20; round++) {
         before = scripts_run();
         for (int i = 0; i < 10; i++) {
-            assert_int_equal(weir_guard_enter(&p, guard, weir_in_s(10)), 0);
+            assert_int_equal(weir_guard_enter(&p, guard, patience()), 0);
             weir_guard_leave(&p, 0);
         }
         await_number(0, "ZCARD weir:{trip}:held");
@@ -138,7 +138,7 @@ static void test_a_waiter_that_gives_up_leaves_the_line(void)
     assert_true(weir_now() - before >= MS(30));
     await_number(0, "EXISTS weir:{gives-up}:line");
     weir_guard_leave(&p, 0);
-    assert_int_equal(weir_guard_enter(&q, guard, weir_in_s(10)), 0);
+    assert_int_equal(weir_guard_enter(&q, guard, patience()), 0);
     weir_guard_leave(&q, 0);
     weir_guard_unref(guard);
     weir_store_free(store);
@@ -196,7 +196,7 @@ static void test_a_mutex_has_growing_tokens_and_scopes(void)
     uint64_t last = 0;
 
     for (int i = 0; i < 20; i++) {
-        assert_int_equal(weir_guard_enter(&p, g, weir_in_s(10)), 0);
+        assert_int_equal(weir_guard_enter(&p, g, patience()), 0);
         assert_true(p.token > last);
         last = p.token;
         if (i < 19)
@@ -389,7 +389,7 @@ static void test_a_caller_of_a_rate_sleeps_until_its_turn(void)
 
     for (int i = 0; i < 4; i++) {
         weir_permit p = WEIR_PERMIT;
-        assert_int_equal(weir_guard_enter(&p, guard, weir_in_s(60)), 0);
+        assert_int_equal(weir_guard_enter(&p, guard, patience()), 0);
     }
     assert_true(weir_now() - begin >= MS(179));
     weir_guard_unref(guard);
@@ -421,7 +421,7 @@ static void test_windows_count_what_is_let_in_and_nothing_else(void)
         assert_int_equal(guard_stats(gb).available, 0);
         /* A call that was never made does not count either. */
         assert_int_equal(weir_guard_release(&p), 0);
-        assert_int_equal(weir_guard_enter(&p, ga, weir_in_s(10)), 0);
+        assert_int_equal(weir_guard_enter(&p, ga, patience()), 0);
         weir_guard_unref(ga);
         weir_guard_unref(gb);
     }
@@ -438,7 +438,7 @@ static void test_a_caller_of_an_exact_window_waits_for_its_room(void)
 
     for (int i = 0; i < 6; i++) {
         weir_permit p = WEIR_PERMIT;
-        assert_int_equal(weir_guard_enter(&p, guard, weir_in_s(10)), 0);
+        assert_int_equal(weir_guard_enter(&p, guard, patience()), 0);
         entered[i] = weir_now();
     }
     /* Any window: the server counted at most 2 in 150 ms; the answers come a little later each. */

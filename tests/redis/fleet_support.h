@@ -6,6 +6,7 @@
 #include "redis/server.h"
 #include "support/check.h"
 
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 #include <weir/redis.h>
@@ -46,6 +47,40 @@ static inline weir_guard_stats guard_stats(weir_guard *guard)
 
     assert_int_equal(weir_guard_stats_get(&s, guard), 0);
     return s;
+}
+
+/* Measures for how long a thread of this machine was kept from running, so that a bound on a span of time says something
+ * about weir and not about the machine's other work. */
+struct ruler {
+    pthread_t thread;
+    _Atomic bool stop;
+    int64_t late_ns;
+};
+
+static inline void *ruler_main(void *arg)
+{
+    struct ruler *ruler = arg;
+
+    while (!ruler->stop) {
+        weir_time until = weir_in_ms(5);
+        weir_sleep(until);
+        ruler->late_ns += weir_now() - until;
+    }
+    return NULL;
+}
+
+static inline void ruler_start(struct ruler *ruler)
+{
+    *ruler = (struct ruler){ .stop = false };
+    assert_int_equal(pthread_create(&ruler->thread, NULL, ruler_main, ruler), 0);
+}
+
+/* How late its sleeps were, all together. */
+static inline int64_t ruler_end(struct ruler *ruler)
+{
+    ruler->stop = true;
+    assert_int_equal(pthread_join(ruler->thread, NULL), 0);
+    return ruler->late_ns;
 }
 
 /* Asks the server until it answers `wanted`: what was sent without waiting is on its way. */

@@ -10,10 +10,10 @@
 
 /* Waits for servers to agree among themselves. */
 #define SETTLE(condition)                                                                \
-    for (weir_time settle_until_ = weir_in_s(60); !(condition);                          \
+    for (weir_time settle_until_ = patience(); !(condition);                          \
          nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL)) {                    \
         if (weir_now() > settle_until_) {                                                \
-            fprintf(stderr, "%s:%d: in a minute: %s\n", __FILE__, __LINE__, #condition); \
+            fprintf(stderr, "%s:%d: in time: %s\n", __FILE__, __LINE__, #condition); \
             _exit(1);                                                                    \
         }                                                                                \
     }

@@ -55,7 +55,7 @@ static void join(pthread_t thread[SUBMITTERS])
 {
     for (int i = 0; i < SUBMITTERS; i++)
         pthread_join(thread[i], NULL);
-    CHECK_EQUAL(weir_executor_drain(ex, weir_in_s(60)), 0);
+    CHECK_EQUAL(weir_executor_drain(ex, patience()), 0);
 }
 
 /* A group is counted in one place at any moment, so sums never shrink; and in the end nothing is missing. */

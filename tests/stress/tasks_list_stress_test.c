@@ -60,7 +60,7 @@ static void test_lists_are_sound_under_traffic(void)
     }
     for (int i = 0; i < SUBMITTERS; i++)
         pthread_join(thread[i], NULL);
-    CHECK_EQUAL(weir_executor_drain(ex, weir_in_s(60)), 0);
+    CHECK_EQUAL(weir_executor_drain(ex, patience()), 0);
     weir_executor_free(ex);
     CHECK(listed > 0);
 }

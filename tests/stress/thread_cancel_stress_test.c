@@ -112,7 +112,7 @@ static void run(weir_rejection rejection, int64_t queue_max)
         0);
     for (int round = 0; round < ROUNDS; round++)
         cancel_submitters(ex, round);
-    CHECK_EQUAL(weir_executor_drain(ex, weir_in_s(60)), 0);
+    CHECK_EQUAL(weir_executor_drain(ex, patience()), 0);
     CHECK_EQUAL(weir_executor_stats_get(&stats, ex), 0);
     CHECK_EQUAL(done, submitted);
     CHECK_EQUAL(stats.submitted, submitted);

@@ -192,7 +192,7 @@ static void test_a_cancel_wakes_a_wait_for_a_descriptor(void **state)
             weir_task_cancel(task[i]);
             weir_task_unref(task[i]);
         }
-        CHECK(weir_executor_drain(ex, weir_in_s(60)) == 0);
+        CHECK(weir_executor_drain(ex, patience()) == 0);
     }
     weir_executor_free(ex);
     close(fds[0]);
