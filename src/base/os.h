@@ -195,6 +195,9 @@ int64_t wr_os_file_size(int fd);
 bool wr_os_file_has_name(int fd);
 void *wr_os_file_map(int fd, size_t size);
 
+/* Puts the file's bytes in place of those of another file of the same size, which are mapped there. */
+bool wr_os_file_map_over(int fd, size_t size, void *memory);
+
 /* The calling process, told apart from all others of this boot, also from later ones with the same number. The lower half
  * is that number. 0: cannot be found out. */
 uint64_t wr_os_process_self(void);
@@ -205,6 +208,9 @@ uint32_t wr_os_forks(void);
 
 /* A descriptor that becomes readable when that process ends. -ESRCH: it has. Other errors: it may be alive. */
 int wr_os_process_open(uint64_t process);
+
+/* Whether it is alive, and stands still until it is told to go on (SIGSTOP, a debugger). */
+bool wr_os_process_is_stopped(uint64_t process);
 
 /* What tells this boot and its numbering of processes apart. False: cannot be found out. */
 enum { WR_OS_MACHINE = 32 };

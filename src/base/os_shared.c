@@ -121,6 +121,11 @@ void *wr_os_file_map(int fd, size_t size)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
+bool wr_os_file_map_over(int fd, size_t size, void *memory)
+{
+    return mmap(memory, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == memory;
+}
+
 /* ---- processes ------------------------------------------------------------------------------- */
 
 static int read_small(const char *path, char *text, size_t size)
@@ -136,8 +141,9 @@ static int read_small(const char *path, char *text, size_t size)
     return 0;
 }
 
-/* When a process began, in ticks since the boot: the 22nd word of its line; the name in the second may hold anything. */
-static bool start_of(uint32_t pid, uint64_t *start)
+/* The state of a process, a letter, and when it began, in ticks since the boot: the third and the 22nd word of its line; the
+ * name in the second may hold anything. */
+static bool life_of(uint32_t pid, char *state, uint64_t *start)
 {
     char path[64], line[1024];
     const char *at;
@@ -145,11 +151,21 @@ static bool start_of(uint32_t pid, uint64_t *start)
     snprintf(path, sizeof(path), "/proc/%u/stat", pid);
     if (read_small(path, line, sizeof(line)) || !(at = strrchr(line, ')')))
         return false;
-    for (int word = 2; word < 22; word++)
+    for (int word = 2; word < 22; word++) {
         if (!(at = strchr(at + 1, ' ')))
             return false;
+        if (word == 2)
+            *state = at[1];
+    }
     *start = strtoull(at + 1, NULL, 10);
     return true;
+}
+
+static bool start_of(uint32_t pid, uint64_t *start)
+{
+    char state;
+
+    return life_of(pid, &state, start);
 }
 
 static uint64_t identity(uint32_t pid, uint64_t start)
@@ -180,6 +196,16 @@ int wr_os_process_open(uint64_t process)
         return -ESRCH;
     }
     return fd;
+}
+
+bool wr_os_process_is_stopped(uint64_t process)
+{
+    WR_SHIELDED;
+    uint64_t start;
+    char state;
+
+    return life_of((uint32_t)process, &state, &start) &&
+           identity((uint32_t)process, start) == process && (state == 'T' || state == 't');
 }
 
 _Atomic uint32_t wr_os_fork_count;

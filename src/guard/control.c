@@ -26,6 +26,20 @@ static int apply(struct weir_guard *guard, const weir_guard_options *to,
     return 0;
 }
 
+static int change(struct weir_guard *guard, const weir_guard_options *to,
+                  const weir_guard_options *expected, weir_message *message)
+{
+    int rc;
+
+    do {
+        rc = wr_guard_lock(guard);
+        if (rc)
+            return rc;
+        rc = apply(guard, to, expected, message);
+    } while (!wr_guard_unlock(guard));
+    return rc;
+}
+
 int weir_guard_change(weir_guard *guard, const weir_guard_options *to,
                       const weir_guard_options *expected, weir_message *message)
 {
@@ -39,11 +53,7 @@ int weir_guard_change(weir_guard *guard, const weir_guard_options *to,
     if (!rc && guard->remote)
         rc = wr_remote_change(guard, &all, &old, message);
     else if (!rc)
-        rc = wr_guard_lock(guard);
-    if (!rc && !guard->remote) {
-        rc = apply(guard, &all, &old, message);
-        wr_guard_unlock(guard);
-    }
+        rc = change(guard, &all, &old, message);
     if (!rc)
         wr_guard_tell(guard, &(weir_guard_event){ .type = WEIR_EVENT_CHANGED, .at = wr_os_now() });
     if (rc && message && !message->text[0])
@@ -66,11 +76,12 @@ int64_t weir_guard_drain(weir_guard *guard)
         if (drained < 0)
             return drained;
     } else {
-        rc = wr_guard_lock(guard);
-        if (rc)
-            return rc;
-        drained = wr_rate_drain(&wr_guard_write(guard)->as.rate, now);
-        wr_guard_unlock(guard);
+        do {
+            rc = wr_guard_lock(guard);
+            if (rc)
+                return rc;
+            drained = wr_rate_drain(&wr_guard_write(guard)->as.rate, now);
+        } while (!wr_guard_unlock(guard));
     }
     wr_guard_tell(guard,
                   &(weir_guard_event){ .type = WEIR_EVENT_DRAINED, .at = now, .permits = drained });
@@ -122,12 +133,14 @@ int weir_guard_set_state(weir_guard *guard, weir_breaker_state to, weir_time unt
         message->text[0] = '\0';
     if (!guard || guard->kind != &wr_kind_breaker || to < WEIR_CLOSED || to > WEIR_FORCED_OPEN)
         return WEIR_EINVAL;
-    rc = wr_guard_lock(guard);
-    if (rc)
-        return rc;
-    rc = set_state(&call, to, until, expected, message);
-    guard->ops->tell(guard->cell);
-    wr_guard_unlock(guard);
+    do {
+        rc = wr_guard_lock(guard);
+        if (rc)
+            return rc;
+        call.news = (struct wr_news){ 0 };
+        rc = set_state(&call, to, until, expected, message);
+        guard->ops->tell(guard->cell);
+    } while (!wr_guard_unlock(guard));
     wr_guard_tell_news(guard, &call.news, call.now);
     return rc;
 }
@@ -140,12 +153,14 @@ int weir_guard_reset(weir_guard *guard)
 
     if (!guard || guard->kind != &wr_kind_breaker)
         return WEIR_EINVAL;
-    rc = wr_guard_lock(guard);
-    if (rc)
-        return rc;
-    wr_breaker_reset(wr_state_breaker(wr_guard_write(guard)), &step);
-    guard->ops->tell(guard->cell);
-    wr_guard_unlock(guard);
+    do {
+        rc = wr_guard_lock(guard);
+        if (rc)
+            return rc;
+        call.news = (struct wr_news){ 0 };
+        wr_breaker_reset(wr_state_breaker(wr_guard_write(guard)), &step);
+        guard->ops->tell(guard->cell);
+    } while (!wr_guard_unlock(guard));
     wr_guard_tell_news(guard, &call.news, call.now);
     wr_guard_tell(guard, &(weir_guard_event){ .type = WEIR_EVENT_RESET, .at = call.now });
     return 0;

@@ -20,7 +20,7 @@ void wr_fast_fold(struct weir_guard *guard)
     }
 }
 
-void wr_guard_unlock(struct weir_guard *guard)
+bool wr_guard_unlock(struct weir_guard *guard)
 {
     if (guard->kind == &wr_kind_breaker) {
         const struct wr_breaker *b = wr_state_breaker(wr_guard_read(guard));
@@ -30,7 +30,16 @@ void wr_guard_unlock(struct weir_guard *guard)
     }
     if (guard->quick)
         wr_quick_arm(guard);
-    guard->ops->unlock(guard->cell);
+    return guard->ops->unlock(guard->cell) == 0;
+}
+
+bool wr_guard_unlock_counted(struct weir_guard *guard, _Atomic uint64_t *count)
+{
+    wr_guard_count(count);
+    if (wr_guard_unlock(guard))
+        return true;
+    wr_sub(count, 1, relaxed);
+    return false;
 }
 
 int wr_permit_check(const weir_permit *permit, const struct weir_guard *guard, int64_t n)
@@ -163,18 +172,31 @@ static void take(struct wr_call *call)
         wr_guard_count(&guard->counts.entered);
 }
 
+/* What enter and its parts answer if their step does not count: from the beginning. */
+enum { AGAIN = 1 };
+
+/* What it took does not count. */
+static int not_entered(struct wr_call *call)
+{
+    if (call->guard->kind != &wr_kind_breaker)
+        wr_sub(&call->guard->counts.entered, 1, relaxed);
+    call->permit->guard = NULL;
+    call->news = (struct wr_news){ 0 };
+    return AGAIN;
+}
+
 /* ---- rates: a place ahead ------------------------------------------------------------------------ */
 
 static void give_back(struct wr_call *call)
 {
     struct weir_guard *guard = call->guard;
 
-    if (wr_guard_lock(guard))
-        return;
-    call->now = wr_os_now();
-    guard->kind->undo(wr_guard_write(guard), call);
-    wr_guard_count(&guard->counts.cancelled);
-    wr_guard_unlock(guard);
+    do {
+        if (wr_guard_lock(guard))
+            return;
+        call->now = wr_os_now();
+        guard->kind->undo(wr_guard_write(guard), call);
+    } while (!wr_guard_unlock_counted(guard, &guard->counts.cancelled));
 }
 
 static int sleep_until_its_turn(struct wr_call *call, weir_time turn)
@@ -191,8 +213,8 @@ static int sleep_until_its_turn(struct wr_call *call, weir_time turn)
     return cancelled(call);
 }
 
-/* Under the lock, which it gives back. True: reserved; the wait is in call->wait. */
-static bool reserve(struct wr_call *call, int *rc)
+/* Under the lock, which it gives back. 0: reserved; the wait is in call->wait. */
+static int reserve(struct wr_call *call)
 {
     struct weir_guard *guard = call->guard;
     struct wr_state *state = wr_guard_write(guard);
@@ -202,22 +224,20 @@ static bool reserve(struct wr_call *call, int *rc)
         call->patience = 0;
     call->permit->guard = NULL;
     guard->kind->take(state, call);
-    if (!call->permit->guard) {
-        *rc = refused(call, wr_sum(call->now, call->wait));
-        return false;
-    }
+    if (!call->permit->guard)
+        return refused(call, wr_sum(call->now, call->wait));
     wr_guard_count(&guard->counts.entered);
-    wr_guard_unlock(guard);
-    return true;
+    return wr_guard_unlock(guard) ? 0 : not_entered(call);
 }
 
 static int enter_rate(struct wr_call *call, weir_time deadline)
 {
-    int rc = 0;
+    int rc;
 
     deadline = wr_guard_deadline(call->guard, deadline, call->now);
     call->patience = deadline == WEIR_FOREVER ? INT64_MAX : wr_max(deadline - call->now, 0);
-    if (!reserve(call, &rc))
+    rc = reserve(call);
+    if (rc)
         return rc;
     if (call->wait == 0)
         return entered(call);
@@ -252,10 +272,11 @@ static int stand_in_line(struct wr_call *call, weir_place *place, weir_time dead
 {
     struct weir_guard *guard = call->guard;
 
-    for (;;) {
+    for (bool joined = false;; joined = true) {
         weir_time until = moment < deadline ? moment : deadline;
 
-        wr_guard_unlock(guard);
+        if (!wr_guard_unlock(guard) && !joined)
+            return AGAIN; /* it stands nowhere */
         wr_guard_tell_news(guard, &call->news, call->now);
         call->news = (struct wr_news){ 0 };
         if (!weir_cancelled())
@@ -275,8 +296,7 @@ static int stand_in_line(struct wr_call *call, weir_place *place, weir_time dead
             if (moment <= call->now) {
                 take(call);
                 part(call, place);
-                wr_guard_unlock(guard);
-                return entered(call);
+                return wr_guard_unlock(guard) ? entered(call) : not_entered(call);
             }
         }
         if (call->now >= deadline || (moment > deadline && moment != WEIR_FOREVER)) {
@@ -300,7 +320,7 @@ static int enter_line(struct wr_call *call, weir_time deadline, weir_time moment
     return stand_in_line(call, &place, deadline, moment);
 }
 
-static int enter(struct wr_call *call, weir_time deadline)
+static int try_to_enter(struct wr_call *call, weir_time deadline)
 {
     struct weir_guard *guard = call->guard;
     bool swept = false;
@@ -321,8 +341,7 @@ static int enter(struct wr_call *call, weir_time deadline)
         moment = when(call);
         if (moment <= call->now && guard->ops->is_first(guard->cell, NULL)) {
             take(call);
-            wr_guard_unlock(guard);
-            return entered(call);
+            return wr_guard_unlock(guard) ? entered(call) : not_entered(call);
         }
         if (swept || !guard->kind->holds || guard->ops->word(guard->cell))
             break;
@@ -333,6 +352,16 @@ static int enter(struct wr_call *call, weir_time deadline)
     if (moment <= call->now)
         moment = WEIR_FOREVER; /* it is only that others came first */
     return enter_line(call, wr_guard_deadline(guard, deadline, call->now), moment);
+}
+
+static int enter(struct wr_call *call, weir_time deadline)
+{
+    int rc;
+
+    do
+        rc = try_to_enter(call, deadline);
+    while (rc == AGAIN);
+    return rc;
 }
 
 /* ---- the calls ----------------------------------------------------------------------------------- */
@@ -350,6 +379,16 @@ __attribute__((noinline)) bool wr_direct_contended(const weir_direct *direct)
         if (wr_load(lock, relaxed) == 0 && wr_cas(lock, &free, direct->owner, acquire))
             return true;
     }
+    return false;
+}
+
+__attribute__((noinline)) bool wr_direct_displaced(struct weir_guard *guard, bool entered)
+{
+    if (entered) {
+        wr_host_add(&guard->direct, -1);
+        wr_sub(&guard->counts.entered, 1, relaxed);
+    }
+    guard->ops->unlock(guard->cell);
     return false;
 }
 
@@ -438,7 +477,10 @@ int64_t weir_guard_reserve(weir_permit *out, weir_guard *guard, int64_t permits,
         wr_guard_unlock(guard);
         return WEIR_EINVAL;
     }
-    if (!reserve(&call, &rc))
+    rc = reserve(&call);
+    if (rc == AGAIN)
+        return weir_guard_reserve(out, guard, permits, patience_ns);
+    if (rc)
         return rc;
     entered(&call);
     return call.wait;

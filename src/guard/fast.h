@@ -19,9 +19,12 @@ static inline bool wr_direct_lock(const weir_direct *direct)
            wr_direct_contended(direct);
 }
 
-static inline void wr_direct_unlock(const weir_direct *direct)
+/* False: another process has taken the lock over. */
+static inline bool wr_direct_unlock(const weir_direct *direct)
 {
-    wr_store((_Atomic uint64_t *)direct->lock, 0, release);
+    uint64_t owner = direct->owner;
+
+    return WR_LIKELY(wr_cas((_Atomic uint64_t *)direct->lock, &owner, 0, release));
 }
 
 /* Under the lock: what is held counts, what is used follows from it. */
@@ -39,6 +42,9 @@ static inline bool wr_host_line_is_empty(const weir_direct *d)
            wr_load((const _Atomic uint64_t *)d->tail, relaxed);
 }
 
+/* Entering did not count: it is taken back, and to be done the long way. */
+bool wr_direct_displaced(struct weir_guard *guard, bool entered);
+
 static inline bool wr_host_enter(struct weir_guard *guard)
 {
     const weir_direct *d = &guard->direct;
@@ -55,8 +61,9 @@ static inline bool wr_host_enter(struct weir_guard *guard)
         wr_host_add(d, 1);
         wr_bump(&guard->counts.entered);
     }
-    wr_direct_unlock(d);
-    return usual;
+    if (wr_direct_unlock(d))
+        return usual;
+    return wr_direct_displaced(guard, usual);
 }
 
 static inline bool wr_host_leave(struct weir_guard *guard, int64_t n)
@@ -71,7 +78,8 @@ static inline bool wr_host_leave(struct weir_guard *guard, int64_t n)
         wr_host_add(d, -n);
         wr_bump(&guard->counts.left);
     }
-    wr_direct_unlock(d);
+    if (!wr_direct_unlock(d))
+        guard->ops->unlock(guard->cell); /* what was given counts */
     return usual;
 }
 

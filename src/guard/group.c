@@ -83,7 +83,7 @@ static void part(struct wr_group_guard *g)
 {
     if (g->in_line)
         g->guard->ops->part(g->guard->cell, &g->place);
-    g->in_line = false;
+    g->in_line = g->watches = false; /* others may depend on other processes next time */
 }
 
 /* Under the lock. */
@@ -107,6 +107,32 @@ static uint32_t ask_locked(struct wr_group_guard *g, struct wr_call *call, uint3
     some = count ? take_some(g, call, count) : 1;
     wr_guard_tell_next(guard, call->now);
     return some;
+}
+
+/* False: it cannot be asked. */
+static bool ask(struct wr_group_guard *g, struct wr_call *call, uint32_t count, weir_time *again,
+                uint32_t *some)
+{
+    struct weir_guard *guard = g->guard;
+    struct wr_news news = call->news;
+    bool in_line = g->in_line;
+    int64_t n = call->n;
+
+    for (;;) {
+        if (wr_guard_lock(guard))
+            return false;
+        *some = ask_locked(g, call, count, again);
+        if (wr_guard_unlock(guard))
+            return true;
+        /* Nothing was taken or joined; a line that was left is left. */
+        for (uint32_t i = 0; i < *some && count && !guard->fast && guard->kind != &wr_kind_breaker;
+             i++)
+            wr_sub(&guard->counts.entered, 1, relaxed);
+        g->in_line = g->in_line && in_line;
+        in_line = g->in_line;
+        call->news = news;
+        call->n = n;
+    }
 }
 
 /* What time has made of a breaker, while somebody looked at it. */
@@ -135,12 +161,10 @@ static uint32_t guard_ask(void *arg, uint32_t count, weir_time now, weir_time *a
         return 0; /* the gate is opened once they are judged */
     if (guard->fast && !g->in_line)
         some = count ? (uint32_t)wr_fast_enter_some(guard, count) : wr_fast_has_some(guard);
-    /* Twice if it has to depend on others from now on: who was told before they were watched looks once more. */
+    /* Again if that did not count; and twice if it has to depend on others from now on: who was told before they were watched looks once more. */
     for (int i = 0; i < 2 && !some; i++) {
-        if (wr_guard_lock(guard))
+        if (!ask(g, &call, count, again, &some))
             return 0;
-        some = ask_locked(g, &call, count, again);
-        wr_guard_unlock(guard);
         if (some || g->watches || !guard->ops->watch || !g->in_line)
             break;
         guard->ops->watch(guard->cell);
@@ -164,21 +188,21 @@ static void guard_take_back(void *arg, uint32_t count, weir_time now)
             wr_guard_tell_first(guard);
         return;
     }
-    if (wr_guard_lock(guard))
-        return;
     if (guard->kind == &wr_kind_rate) /* the last of the positions that were taken */
         last.token = (uint64_t)((int64_t)last.token - (g->taken - count));
     call.permit = &last;
-    if (guard->kind == &wr_kind_breaker)
-        for (uint32_t i = 0; i < count; i++)
+    do {
+        if (wr_guard_lock(guard))
+            return;
+        if (guard->kind == &wr_kind_breaker)
+            for (uint32_t i = 0; i < count; i++)
+                guard->kind->undo(wr_guard_write(guard), &call);
+        else if (guard->kind->undo)
             guard->kind->undo(wr_guard_write(guard), &call);
-    else if (guard->kind->undo)
-        guard->kind->undo(wr_guard_write(guard), &call);
-    for (uint32_t i = 0; i < count; i++)
-        wr_guard_count(&guard->counts.released);
+        guard->ops->tell(guard->cell);
+    } while (!wr_guard_unlock(guard));
+    wr_add(&guard->counts.released, count, relaxed);
     g->taken -= count;
-    guard->ops->tell(guard->cell);
-    wr_guard_unlock(guard);
 }
 
 /* ---- starts and ends ----------------------------------------------------------------------------- */
@@ -238,11 +262,8 @@ static void guard_ended(void *arg, uint64_t word, int error, int64_t ran_ns, wei
         return;
     end.judged = true;
     end.verdict = error == WEIR_ECANCELED ? WEIR_IGNORE : wr_guard_verdict(guard, error);
-    if (wr_guard_lock(guard))
+    if (wr_guard_end(&call, end.verdict, &end.silent))
         return;
-    end.silent = wr_guard_end(&call, end.verdict);
-    guard->ops->tell(guard->cell);
-    wr_guard_unlock(guard);
     end.news = call.news;
     if (g->tells)
         wr_group_note(g, &end);

@@ -44,10 +44,7 @@ static void judge(struct wr_group_guard *g, struct wr_note *note, struct wr_call
 
     note->verdict =
         note->error == WEIR_ECANCELED ? WEIR_IGNORE : wr_guard_judge(guard, note->error, NULL);
-    if (wr_guard_lock(guard))
-        return;
-    note->silent = wr_guard_end(call, note->verdict);
-    wr_guard_unlock(guard);
+    wr_guard_end(call, note->verdict, &note->silent);
 }
 
 static void tell_one(struct wr_group_guard *g, struct wr_note *note)

@@ -49,9 +49,9 @@ struct wr_call {
     weir_permit *permit;
     int64_t n;
     weir_time now;
-    int64_t patience;     /* rate: how far ahead it may reserve                                  */
-    int64_t wait;         /* rate: how long it has to, of which `permits` said                   */
-    bool failed, counted; /* when it ends; not counted: ignored                                  */
+    int64_t patience; /* rate: how far ahead it may reserve                                  */
+    int64_t wait;     /* rate: how long it has to, of which `permits` said                   */
+    bool failed, counted, slow; /* when it ends; not counted: ignored                            */
     int64_t ns;
     struct wr_news news;
 };
@@ -141,8 +141,12 @@ static inline int wr_guard_lock(struct weir_guard *guard)
     return rc;
 }
 
-/* Publishes what others may read without the lock, and gives it back. */
-void wr_guard_unlock(struct weir_guard *guard);
+/* Publishes what others may read without the lock, and gives it back. False: nothing since wr_guard_lock counts, and it is to be
+ * done again if it decided anything (weir_store_ops.unlock). */
+bool wr_guard_unlock(struct weir_guard *guard);
+
+/* The same, and counts the call if it does. */
+bool wr_guard_unlock_counted(struct weir_guard *guard, _Atomic uint64_t *count);
 
 static inline const struct wr_state *wr_guard_read(struct weir_guard *guard)
 {
@@ -166,8 +170,8 @@ void wr_guard_tell_news(struct weir_guard *guard, const struct wr_news *news, we
 weir_call_result wr_guard_verdict(const struct weir_guard *guard, int error);
 weir_call_result wr_guard_judge(struct weir_guard *guard, int error, const void *result);
 
-/* Under the lock: the call is over. True: nothing is told of it. What is told without the lock later. */
-bool wr_guard_end(struct wr_call *call, weir_call_result verdict);
+/* The call is over; WEIR_ECLOSED. Silent: nothing is told of it. What is told later. */
+int wr_guard_end(struct wr_call *call, weir_call_result verdict, bool *silent);
 void wr_guard_tell_end(struct wr_call *call, weir_call_result verdict, int error, bool silent);
 
 /* Who holds its permits: "group \"a\" (2), callers (1)"; empty if that is not known. */

@@ -16,12 +16,13 @@ static void ask_open_for(struct weir_guard *guard, const struct wr_news *news, w
     int64_t ns = guard->open_for(news->attempt, guard->open_arg);
     struct wr_breaker *b;
 
-    if (wr_guard_lock(guard))
-        return;
-    b = wr_state_breaker(wr_guard_write(guard));
-    if (b->epoch == news->epoch && b->state == WEIR_OPEN)
-        b->until = wr_sum(now, ns > 0 ? ns : 1);
-    wr_guard_unlock(guard);
+    do {
+        if (wr_guard_lock(guard))
+            return;
+        b = wr_state_breaker(wr_guard_write(guard));
+        if (b->epoch == news->epoch && b->state == WEIR_OPEN)
+            b->until = wr_sum(now, ns > 0 ? ns : 1);
+    } while (!wr_guard_unlock(guard));
 }
 
 void wr_guard_tell_news(struct weir_guard *guard, const struct wr_news *news, weir_time now)
@@ -82,22 +83,32 @@ weir_call_result wr_guard_verdict(const struct weir_guard *guard, int error)
 
 /* ---- leaving ------------------------------------------------------------------------------------- */
 
+static void count_by(_Atomic uint64_t *count, int by)
+{
+    if (by > 0)
+        wr_guard_count(count);
+    else
+        wr_sub(count, 1, relaxed);
+}
+
+/* Under the lock; `by` is -1 to take it back. */
 static void count_end(struct weir_guard *guard, const struct wr_call *call,
-                      weir_call_result verdict)
+                      weir_call_result verdict, int by)
 {
     struct wr_counts *c = &guard->counts;
 
-    wr_guard_count(&c->left);
+    count_by(&c->left, by);
     if (!guard->kind->timed)
         return;
     if (guard->kind == &wr_kind_breaker) {
-        wr_guard_count(&c->entered);
-        if (call->ns > wr_guard_read(guard)->set.slow_ns)
-            wr_guard_count(&c->slow);
+        count_by(&c->entered, by);
+        if (call->slow)
+            count_by(&c->slow, by);
     }
-    wr_guard_count(verdict == WEIR_SUCCESS   ? &c->succeeded
-                   : verdict == WEIR_FAILURE ? &c->failed
-                                             : &c->ignored);
+    count_by(verdict == WEIR_SUCCESS   ? &c->succeeded
+             : verdict == WEIR_FAILURE ? &c->failed
+                                       : &c->ignored,
+             by);
 }
 
 void wr_guard_tell_end(struct wr_call *call, weir_call_result verdict, int error, bool silent)
@@ -128,7 +139,8 @@ static void note_opening(struct wr_call *call)
     call->news.epoch = b->epoch;
 }
 
-bool wr_guard_end(struct wr_call *call, weir_call_result verdict)
+/* Under the lock. True: nothing is told of it. */
+static bool end_locked(struct wr_call *call, weir_call_result verdict)
 {
     struct weir_guard *guard = call->guard;
     bool silent = false;
@@ -140,24 +152,43 @@ bool wr_guard_end(struct wr_call *call, weir_call_result verdict)
     if (guard->kind == &wr_kind_breaker) {
         weir_breaker_state state = wr_state_breaker(wr_guard_read(guard))->state;
         silent = state == WEIR_DISABLED || state == WEIR_FORCED_OPEN;
+        call->slow = call->ns > wr_guard_read(guard)->set.slow_ns;
         note_opening(call);
     }
-    count_end(guard, call, verdict);
     if (guard->ops->waiting(guard->cell))
         guard->ops->tell(guard->cell);
     return silent;
+}
+
+int wr_guard_end(struct wr_call *call, weir_call_result verdict, bool *silent)
+{
+    struct weir_guard *guard = call->guard;
+    struct wr_news news = call->news;
+    bool done = false;
+    int rc;
+
+    while (!done) {
+        rc = wr_guard_lock(guard);
+        if (rc)
+            return rc;
+        call->news = news;
+        *silent = end_locked(call, verdict);
+        count_end(guard, call, verdict, 1);
+        done = wr_guard_unlock(guard);
+        if (!done)
+            count_end(guard, call, verdict, -1);
+    }
+    return 0;
 }
 
 static int leave_locked(struct wr_call *call, weir_call_result verdict, int error)
 {
     struct weir_guard *guard = call->guard;
     bool silent;
-    int rc = wr_guard_lock(guard);
+    int rc = wr_guard_end(call, verdict, &silent);
 
     if (rc)
         return rc;
-    silent = wr_guard_end(call, verdict);
-    wr_guard_unlock(guard);
     wr_guard_tell_end(call, verdict, error, silent);
     wr_guard_tell_news(guard, &call->news, call->now);
     return 0;
@@ -297,16 +328,16 @@ int weir_guard_release(weir_permit *permit)
     call.n = permit->permits;
     if (guard->remote)
         return wr_remote_release(permit);
-    rc = wr_guard_lock(guard);
-    if (rc)
-        return rc;
-    call.now = wr_os_now();
-    if (guard->kind->undo)
-        guard->kind->undo(guard->kind->fast ? NULL : wr_guard_write(guard), &call);
-    wr_guard_count(&guard->counts.released);
-    if (guard->ops->waiting(guard->cell))
-        guard->ops->tell(guard->cell);
-    wr_guard_unlock(guard);
+    do {
+        rc = wr_guard_lock(guard);
+        if (rc)
+            return rc;
+        call.now = wr_os_now();
+        if (guard->kind->undo)
+            guard->kind->undo(guard->kind->fast ? NULL : wr_guard_write(guard), &call);
+        if (guard->ops->waiting(guard->cell))
+            guard->ops->tell(guard->cell);
+    } while (!wr_guard_unlock_counted(guard, &guard->counts.released));
     permit->guard = NULL;
     return 0;
 }

@@ -51,10 +51,13 @@ int64_t weir_backoff(uint32_t attempt, uint64_t luck, const weir_retry_options *
 
 static void earn(struct weir_guard *budget)
 {
-    if (!budget || wr_guard_lock(budget))
+    if (!budget)
         return;
-    wr_budget_earn(&wr_guard_write(budget)->as.budget);
-    wr_guard_unlock(budget);
+    do {
+        if (wr_guard_lock(budget))
+            return;
+        wr_budget_earn(&wr_guard_write(budget)->as.budget);
+    } while (!wr_guard_unlock(budget));
 }
 
 static bool is_worth_it(int error, const weir_retry_options *opt)

@@ -15,6 +15,7 @@ struct together {
     int line;
     weir_place place;
     weir_time now;
+    bool done[WEIR_TOGETHER_MAX];
 };
 
 /* By rank, then by store, then by name: the same order in every process. */
@@ -56,10 +57,16 @@ static int together_init(struct together *t, weir_permit *permits, weir_guard *c
     return 0;
 }
 
-static void unlock_first(struct together *t, size_t count)
+/* True: all of it counts. `done` says of which it does. */
+static bool unlock_first(struct together *t, size_t count)
 {
-    while (count-- > 0)
-        wr_guard_unlock(t->call[count].guard);
+    bool all = true;
+
+    while (count-- > 0) {
+        t->done[count] = wr_guard_unlock(t->call[count].guard);
+        all = all && t->done[count];
+    }
+    return all;
 }
 
 static int lock_all(struct together *t)
@@ -162,6 +169,21 @@ static int join(struct together *t, int at)
     return 0;
 }
 
+/* Some of the guards were taken by a step that counts, others not: none is to be. */
+static void release_all(struct together *t)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        struct wr_call *call = &t->call[i];
+
+        if (t->done[i])
+            weir_guard_release(call->permit);
+        else if (!call->guard->fast && call->guard->kind != &wr_kind_breaker)
+            wr_sub(&call->guard->counts.entered, 1, relaxed);
+        call->permit->guard = NULL;
+        call->news = (struct wr_news){ 0 };
+    }
+}
+
 static void tell_all(struct together *t, weir_guard_event_type type)
 {
     for (size_t i = 0; i < t->count; i++) {
@@ -225,7 +247,7 @@ int weir_guards_enter(weir_permit *permits, weir_guard *const *guards, size_t co
 
     while (!rc) {
         weir_time all, until;
-        int at;
+        int at, line = t.line;
 
         rc = lock_all(&t);
         if (rc)
@@ -236,9 +258,12 @@ int weir_guards_enter(weir_permit *permits, weir_guard *const *guards, size_t co
         if (at < 0) {
             take_all(&t);
             part(&t);
-            unlock_first(&t, t.count);
-            tell_all(&t, WEIR_EVENT_ENTERED);
-            return 0;
+            if (unlock_first(&t, t.count)) {
+                tell_all(&t, WEIR_EVENT_ENTERED);
+                return 0;
+            }
+            release_all(&t);
+            continue;
         }
         if (!swept) {
             unlock_first(&t, t.count);
@@ -252,6 +277,10 @@ int weir_guards_enter(weir_permit *permits, weir_guard *const *guards, size_t co
             return refuse(&t, at, all, t.call[at].guard->kind->error);
         until = when(&t, (size_t)at);
         unlock_first(&t, t.count);
+        if (t.line >= 0 && t.line != line && !t.done[t.line])
+            t.line = -1; /* it stands nowhere: look again */
+        if (t.line < 0 && t.call[at].guard->kind != &wr_kind_rate)
+            continue;
         tell_all(&t, (weir_guard_event_type)0);
         wait(&t, until < deadline ? until : deadline);
     }

@@ -19,15 +19,15 @@ enum {
 
 /* ---- the lock -------------------------------------------------------------------------------- */
 
-/* The owner died in its section: what it had not finished does not count, what is derived is derived again. */
-static void recover(struct wr_host_cell *cell)
+/* The owner did not finish its step: that does not count, what is derived is derived again. */
+void wr_host_recover(struct wr_host_file *file)
 {
-    struct wr_host_file *file = cell->file;
     int64_t used = 0;
 
     for (int i = 0; i < WR_SEATS; i++)
         used += wr_load(&file->seat[i].held, relaxed);
     wr_store(&file->used, used, relaxed);
+    wr_store(&file->hint, 0, relaxed);
 }
 
 static bool is_dead(uint64_t process)
@@ -37,6 +37,22 @@ static bool is_dead(uint64_t process)
     if (fd >= 0)
         wr_os_close(fd);
     return fd == -ESRCH;
+}
+
+/* Another process has the lock, for too long. True: it is ours now. */
+static bool take_over(struct wr_host_cell *cell, uint64_t owner)
+{
+    _Atomic uint64_t *lock = &cell->file->lock.owner;
+
+    if (is_dead(owner)) {
+        if (!wr_cas(lock, &owner, cell->store->self, acquire))
+            return false;
+        wr_host_recover(cell->file);
+        return true;
+    }
+    if (wr_os_process_is_stopped(owner))
+        wr_cas(lock, &owner, owner | WR_HOST_MOVED, acq_rel);
+    return false;
 }
 
 static __attribute__((noinline)) void lock_contended(struct wr_host_cell *cell)
@@ -50,11 +66,10 @@ static __attribute__((noinline)) void lock_contended(struct wr_host_cell *cell)
         if (wr_spin_try(lock, self))
             return;
         owner = wr_load(&lock->owner, relaxed);
-        if (tries % LOOK_AFTER == 0 && owner && owner != self && is_dead(owner) &&
-            wr_cas(&lock->owner, &owner, self, acquire)) {
-            recover(cell);
+        if (owner & WR_HOST_MOVED)
+            wr_host_follow(cell);
+        else if (tries % LOOK_AFTER == 0 && owner && owner != self && take_over(cell, owner))
             return;
-        }
     }
 }
 
@@ -82,19 +97,20 @@ static __attribute__((noinline)) void ring(struct wr_host_cell *cell, uint64_t p
         wr_host_sweep(&cell->base);
 }
 
-void wr_host_unlock(weir_cell *handle)
+int wr_host_unlock(weir_cell *handle)
 {
     struct wr_host_cell *cell = wr_host_cell_of(handle);
-    uint64_t process = cell->ring;
+    uint64_t process = cell->step.ring, self = cell->store->self;
+    struct wr_host_step step = cell->step;
 
-    if (cell->dirty) {
-        cell->dirty = false;
+    if (step.dirty)
         wr_store(&cell->file->active, !wr_load(&cell->file->active, relaxed), release);
-    }
-    cell->ring = 0;
-    wr_spin_unlock(&cell->file->lock);
+    cell->step = (struct wr_host_step){ 0 };
+    if (WR_UNLIKELY(!wr_cas(&cell->file->lock.owner, &self, 0, release)))
+        return wr_host_displaced(cell, &step);
     if (WR_UNLIKELY(process))
         ring(cell, process);
+    return 0;
 }
 
 /* ---- state and permits; under the lock --------------------------------------------------------- */
@@ -110,16 +126,16 @@ static const void *host_read(weir_cell *handle)
 {
     struct wr_host_cell *cell = wr_host_cell_of(handle);
 
-    return copy_of(cell, cell->dirty);
+    return copy_of(cell, cell->step.dirty);
 }
 
 static void *host_write(weir_cell *handle)
 {
     struct wr_host_cell *cell = wr_host_cell_of(handle);
 
-    if (!cell->dirty)
+    if (!cell->step.dirty)
         memcpy(copy_of(cell, true), copy_of(cell, false), cell->file->header.state_size);
-    cell->dirty = true;
+    cell->step.dirty = true;
     return copy_of(cell, true);
 }
 
@@ -135,10 +151,12 @@ static void add(struct wr_host_cell *cell, int64_t permits)
     wr_store(&seat->held, wr_load(&seat->held, relaxed) + permits,
              relaxed); /* this is what counts */
     wr_store(&cell->file->used, wr_load(&cell->file->used, relaxed) + permits, relaxed);
+    cell->step.delta += permits;
 }
 
 static void host_take(weir_cell *handle, int64_t permits)
 {
+    wr_host_cell_of(handle)->step.took = true;
     add(wr_host_cell_of(handle), permits);
 }
 
@@ -228,31 +246,46 @@ bool wr_host_sweep(weir_cell *handle)
         if (wr_load(&cell->file->seat[i].process, relaxed) == process) {
             clear_seat(cell, i);
             remove_bell(cell->store, process);
-            any = true;
+            any = cell->step.took = true;
         }
-        wr_host_unlock(handle);
+        if (wr_host_unlock(handle))
+            i--; /* once more */
     }
     if (wr_host_lock(handle))
         return any;
     wr_host_tell(handle);
     wr_host_unlock(handle);
+    wr_host_pass_over(cell);
     return any;
 }
 
-static bool take_seat(struct wr_host_cell *cell)
+/* Under the lock. */
+static bool find_seat(struct wr_host_cell *cell)
 {
-    bool found = false;
-
-    if (wr_host_lock(&cell->base))
-        return false;
-    for (uint32_t i = 0; i < WR_SEATS && !found; i++)
+    if (cell->seat != UINT32_MAX && /* taken by a step that does not count, but for this */
+        wr_load(&cell->file->seat[cell->seat].process, relaxed) == cell->store->self)
+        return true;
+    for (uint32_t i = 0; i < WR_SEATS; i++)
         if (wr_load(&cell->file->seat[i].process, relaxed) == 0) {
             wr_store(&cell->file->seat[i].held, 0, relaxed);
             wr_store(&cell->file->seat[i].process, cell->store->self, release);
             cell->seat = i;
-            found = true;
+            return true;
         }
-    wr_host_unlock(&cell->base);
+    return false;
+}
+
+/* No other process opens the file meanwhile. */
+static bool take_seat(struct wr_host_cell *cell)
+{
+    bool found;
+
+    do {
+        if (wr_host_lock(&cell->base))
+            return false;
+        found = find_seat(cell);
+        cell->step.took = true;
+    } while (wr_host_unlock(&cell->base));
     return found;
 }
 
@@ -299,20 +332,32 @@ static bool can_be_removed(struct wr_host_cell *cell)
     return cell->is_whole(host_read(&cell->base), wr_os_now());
 }
 
+/* The one with the guard's name, and those that came after it. */
+static void remove_files(struct wr_host_cell *cell)
+{
+    const struct wr_host_header *h = &cell->file->header;
+    char name[WR_NEXT_NAME];
+
+    wr_os_file_remove(cell->store->dir, cell->file_name);
+    for (uint64_t n = 1; n <= h->generation; n++) {
+        wr_host_next_name(name, h, n);
+        wr_os_file_remove(cell->store->dir, name);
+    }
+}
+
 static void leave_seat(struct wr_host_cell *cell)
 {
-    bool remove;
-
     wr_os_file_lock(cell->fd); /* no process opens it meanwhile */
     wr_host_sweep(&cell->base);
-    if (wr_host_lock(&cell->base))
-        return;
-    clear_seat(cell, cell->seat);
-    remove = can_be_removed(cell);
-    if (remove)
-        wr_os_file_remove(cell->store->dir, cell->file_name);
-    wr_host_tell(&cell->base);
-    wr_host_unlock(&cell->base);
+    do {
+        if (wr_host_lock(&cell->base))
+            break;
+        clear_seat(cell, cell->seat);
+        if (can_be_removed(cell))
+            remove_files(cell);
+        wr_host_tell(&cell->base);
+        cell->step.took = true;
+    } while (wr_host_unlock(&cell->base));
     wr_os_file_unlock(cell->fd);
 }
 

@@ -3,6 +3,7 @@
  *     host.c        the store, cells: lock, state, permits
  *     host_file.c   files: made, checked, refused, removed
  *     host_line.c   the line: tickets, places, who is told
+ *     host_move.c   a cell whose owner was stopped in a step goes on in another file
  *     host_watch.c  the thread that hears the bell and notices deaths
  *
  * Why every change is one store, or can be derived: docs/internals/guards.md.
@@ -18,14 +19,23 @@
 
 #include <weir/sys/store.h>
 
-enum { WR_SEATS = 1024, WR_LINE = 4096, WR_HOST_LAYOUT = 2 };
+enum { WR_SEATS = 1024, WR_LINE = 4096, WR_HOST_LAYOUT = 3 };
 
 #define WR_HOST_MAGIC UINT64_C(0x3164726175477257) /* "WrGuard1" */
+
+/* In the word of the lock: the cell goes on in the next file; see host_move.c. No process has such a number. */
+#define WR_HOST_MOVED (UINT64_C(1) << 31)
 
 /* Written before the file has a name, and never again. */
 struct wr_host_header {
     uint64_t magic;
     uint32_t layout, kind, version, name_length;
+    uint64_t birth;      /* by chance: the same in all files that follow one another            */
+    uint64_t generation; /* 0 has the guard's name                                              */
+    int64_t
+        displaced_held; /* what was seen of the process that was stopped in a step: its permits, */
+    uint64_t
+        displaced_active; /* and which copy of the state counted                              */
     uint64_t state_size, file_size;
     unsigned char machine[WR_OS_MACHINE];
     uint64_t sum; /* of all before, and of the name */
@@ -62,6 +72,9 @@ struct wr_host_store {
     unsigned char machine[WR_OS_MACHINE];
     char path[512];
 
+    struct wr_lock
+        moving; /* held while a cell of ours goes on to its next file; no other inside  */
+
     /* The watcher. `watching` is what it and closers hold while they are at work with cells; it comes before a cell's lock, which comes
      * before `waiters_lock`. */
     struct wr_lock watching;
@@ -70,6 +83,7 @@ struct wr_host_store {
     struct wr_os_thread thread;
     struct wr_os_poller poller;
     int bell;
+    _Atomic bool dozing; /* it sleeps until something happens; else it looks now and then       */
     bool started; /* under `watching`                                                       */
     _Atomic bool over;
     struct {
@@ -77,6 +91,15 @@ struct wr_host_store {
         int fd;
     } watched[WR_SEATS]; /* under `watching`                                                      */
     size_t watched_count;
+};
+
+/* What has been done since the lock was taken. */
+struct wr_host_step {
+    bool dirty; /* the other copy is being written                                             */
+    bool took;  /* it decided something else: if it does not count it is to be done again       */
+    int64_t delta; /* permits taken, less those given                                             */
+    struct wr_host_place *joined;
+    uint64_t ring; /* the process to be told after unlock; 0: none                                */
 };
 
 struct wr_host_cell {
@@ -89,9 +112,7 @@ struct wr_host_cell {
     uint32_t seat;
     bool (*is_whole)(const void *state, weir_time now);
 
-    /* Under the cell's lock. */
-    bool dirty;    /* the other copy is being written                                             */
-    uint64_t ring; /* the process to be told after unlock; 0: none                                */
+    struct wr_host_step step; /* under the cell's lock */
 };
 
 struct wr_host_place {
@@ -105,6 +126,8 @@ struct wr_host_place {
     bool watches; /* all on whom it depends are watched, and it has looked since                  */
 };
 
+enum { WR_NEXT_NAME = 64 };
+
 static inline struct wr_host_cell *wr_host_cell_of(weir_cell *cell)
 {
     return (struct wr_host_cell *)cell;
@@ -112,12 +135,14 @@ static inline struct wr_host_cell *wr_host_cell_of(weir_cell *cell)
 
 /* host.c */
 int wr_host_lock(weir_cell *cell);
-void wr_host_unlock(weir_cell *cell);
+int wr_host_unlock(weir_cell *cell);
 bool wr_host_sweep(weir_cell *cell);
+void wr_host_recover(struct wr_host_file *file); /* with its lock: what is derived              */
 
 /* host_file.c: opens or makes the file, maps it and answers with it locked against other openers. */
 int wr_host_file_open(struct wr_host_cell *cell, const weir_cell_spec *spec, weir_message *message);
 void wr_host_file_close(struct wr_host_cell *cell);
+uint64_t wr_host_header_sum(const struct wr_host_file *file);
 void wr_host_say(weir_message *message, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -132,6 +157,9 @@ void wr_host_wait(weir_cell *cell, weir_place *place, weir_time deadline);
 void wr_host_line_forget(struct wr_host_cell *cell, uint32_t seat); /* its places are given up   */
 
 void wr_host_line_mend(struct wr_host_cell *cell); /* places of seats that are free are, too      */
+bool wr_host_lost_place(const struct wr_host_place *place);
+void wr_host_pass_over(struct wr_host_cell *cell);
+void wr_host_line_settle(struct wr_host_cell *cell); /* this process's are those that wait        */
 
 static inline void wr_host_wake(struct wr_host_place *p)
 {
@@ -140,6 +168,13 @@ static inline void wr_host_wake(struct wr_host_place *p)
     else
         wr_unpark(p->who);
 }
+
+/* host_move.c. The name of a cell's n-th file, n from 1. Has the cell go on in the newest file, if its lock says so. The step of
+ * this thread's that was just finished does not count, if it decided anything: WEIR_EAGAIN, else 0. */
+void wr_host_next_name(char name[WR_NEXT_NAME], const struct wr_host_header *header, uint64_t n);
+bool wr_host_is_moved(const struct wr_host_cell *cell);
+void wr_host_follow(struct wr_host_cell *cell);
+int wr_host_displaced(struct wr_host_cell *cell, struct wr_host_step *step);
 
 /* host_watch.c */
 enum { WR_BELL_NAME = 32 };

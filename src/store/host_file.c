@@ -33,7 +33,7 @@ static uint64_t sum_of(uint64_t sum, const void *bytes, size_t size)
     return sum;
 }
 
-static uint64_t header_sum(const struct wr_host_file *file)
+uint64_t wr_host_header_sum(const struct wr_host_file *file)
 {
     uint64_t sum = sum_of(0xcbf29ce484222325u, &file->header, offsetof(struct wr_host_header, sum));
 
@@ -90,7 +90,8 @@ static void fill(struct wr_host_file *file, const struct wr_host_cell *cell,
     h->file_size = file_size_of(spec->state_size);
     memcpy(h->machine, cell->store->machine, sizeof(h->machine));
     memcpy(file->name, spec->name, h->name_length);
-    h->sum = header_sum(file);
+    h->birth = wr_os_random();
+    h->sum = wr_host_header_sum(file);
     spec->init(file->state, spec->arg);
 }
 
@@ -137,8 +138,9 @@ static int check_header(struct wr_host_cell *cell, const struct wr_host_file *fi
         return refuse(cell, message, "not a guard of weir");
     if (h->layout != WR_HOST_LAYOUT || h->version != spec->version)
         return refuse(cell, message, "made by another version of weir");
-    if (h->name_length > WEIR_KEY_MAX || h->state_size > INT32_MAX || header_sum(file) != h->sum ||
-        h->file_size != (uint64_t)size || h->file_size != file_size_of(h->state_size))
+    if (h->name_length > WEIR_KEY_MAX || h->state_size > INT32_MAX ||
+        wr_host_header_sum(file) != h->sum || h->file_size != (uint64_t)size ||
+        h->file_size != file_size_of(h->state_size))
         return refuse(cell, message, "damaged: its header is not valid");
     if (strcmp(file->name, spec->name) != 0)
         return refuse(cell, message, "it belongs to a guard of another name");
@@ -178,7 +180,7 @@ static const char *fault_of(struct wr_host_cell *cell, const weir_cell_spec *spe
 static int check_rest(struct wr_host_cell *cell, const weir_cell_spec *spec, weir_message *message)
 {
     const char *fault;
-    int rc = wr_host_lock(&cell->base);
+    int rc = wr_host_lock(&cell->base); /* from here on it is the newest file */
 
     if (rc)
         return rc;
@@ -200,7 +202,7 @@ static int adopt(struct wr_host_cell *cell, const weir_cell_spec *spec, weir_mes
         return WEIR_ENOMEM;
     cell->stride = stride_of(cell->file->header.state_size);
     if (cell->file->header.magic == WR_HOST_MAGIC &&
-        header_sum(cell->file) == cell->file->header.sum &&
+        wr_host_header_sum(cell->file) == cell->file->header.sum &&
         !is_of_this_boot(cell, &cell->file->header)) {
         wr_os_file_remove(cell->store->dir, cell->file_name);
         rc = 1;

@@ -20,37 +20,62 @@ static void advance(struct wr_host_file *file)
     wr_store(&file->head, head, release);
 }
 
-int wr_host_join(weir_cell *handle, weir_place *place)
+/* At the end of the line; false: it is full. */
+static bool stand(struct wr_host_cell *cell, struct wr_host_place *p)
 {
-    struct wr_host_place *p = (struct wr_host_place *)place;
-    struct wr_host_cell *cell = wr_host_cell_of(handle);
     struct wr_host_file *file = cell->file;
     uint64_t tail = wr_load(&file->tail, relaxed);
 
     advance(file);
     if (tail - wr_load(&file->head, relaxed) >= WR_LINE)
+        return false;
+    p->ticket = tail;
+    wr_store(&file->stamp[tail % WR_LINE], p->stamp, relaxed);
+    wr_store(entry(file, tail), cell->seat + 1, relaxed);
+    wr_store(&file->tail, tail + 1, release); /* from here on it stands in line */
+    cell->step.took = true;
+    return true;
+}
+
+int wr_host_join(weir_cell *handle, weir_place *place)
+{
+    struct wr_host_place *p = (struct wr_host_place *)place;
+    struct wr_host_cell *cell = wr_host_cell_of(handle);
+
+    if (!stand(cell, p))
         return WEIR_EAGAIN;
     p->who = p->told ? NULL : wr_parker_self(&p->storage);
-    p->ticket = tail;
     p->cell = cell;
     p->watches = false;
     wr_lock(&cell->store->waiters_lock);
     wr_list_append(&cell->store->waiters, &p->link);
     wr_unlock(&cell->store->waiters_lock);
-    wr_store(&file->stamp[tail % WR_LINE], p->stamp, relaxed);
-    wr_store(entry(file, tail), cell->seat + 1, relaxed);
-    wr_store(&file->tail, tail + 1, release); /* from here on it stands in line */
+    cell->step.joined = p;
     return 0;
+}
+
+/* Whether its process was stopped and others went past. */
+bool wr_host_lost_place(const struct wr_host_place *p)
+{
+    struct wr_host_file *file = p->cell->file;
+
+    return p->ticket < wr_load(&file->head, acquire) ||
+           wr_load(entry(file, p->ticket), relaxed) != p->cell->seat + 1;
 }
 
 bool wr_host_is_first(weir_cell *handle, const weir_place *place)
 {
-    const struct wr_host_place *p = (const struct wr_host_place *)place;
+    struct wr_host_place *p = (struct wr_host_place *)place;
     struct wr_host_file *file = wr_host_cell_of(handle)->file;
 
     advance(file);
     if (!p)
         return wr_load(&file->head, relaxed) == wr_load(&file->tail, relaxed);
+    if (wr_host_lost_place(p)) { /* once more, behind those who came meanwhile */
+        wr_lock(&p->cell->store->waiters_lock);
+        stand(p->cell, p);
+        wr_unlock(&p->cell->store->waiters_lock);
+    }
     return wr_load(&file->head, relaxed) == p->ticket;
 }
 
@@ -76,7 +101,8 @@ void wr_host_part(weir_cell *handle, weir_place *place)
     wr_lock(&cell->store->waiters_lock);
     wr_list_remove(&p->link);
     wr_unlock(&cell->store->waiters_lock);
-    wr_store(entry(cell->file, p->ticket), 0, relaxed);
+    if (!wr_host_lost_place(p))
+        wr_store(entry(cell->file, p->ticket), 0, relaxed);
     advance(cell->file);
 }
 
@@ -114,7 +140,7 @@ void wr_host_tell(weir_cell *handle)
     if (seat == cell->seat)
         unpark_own(cell, wr_load(&file->head, relaxed));
     else
-        cell->ring = wr_load(&file->seat[seat].process, relaxed);
+        cell->step.ring = wr_load(&file->seat[seat].process, relaxed);
 }
 
 void wr_host_line_forget(struct wr_host_cell *cell, uint32_t seat)
@@ -128,6 +154,30 @@ void wr_host_line_forget(struct wr_host_cell *cell, uint32_t seat)
     advance(file);
 }
 
+/* Without the lock: if the process that is first in line is stopped, it loses its place, so that others get what is
+ * there. It stands in line again once it goes on and looks. */
+void wr_host_pass_over(struct wr_host_cell *cell)
+{
+    struct wr_host_file *file = cell->file;
+    uint64_t head = wr_load(&file->head, acquire), process;
+    uint32_t seat = head < wr_load(&file->tail, acquire) ? wr_load(entry(file, head), relaxed) : 0;
+
+    if (seat == 0 || seat > WR_SEATS || seat - 1 == cell->seat)
+        return;
+    process = wr_load(&file->seat[seat - 1].process, acquire);
+    if (process == cell->store->self || !wr_os_process_is_stopped(process) ||
+        wr_host_lock(&cell->base))
+        return;
+    file = cell->file;
+    if (wr_load(&file->head, relaxed) == head && wr_load(entry(file, head), relaxed) == seat &&
+        wr_load(&file->seat[seat - 1].process, relaxed) == process) {
+        wr_store(entry(file, head), 0, relaxed);
+        advance(file);
+        wr_host_tell(&cell->base);
+    }
+    wr_host_unlock(&cell->base);
+}
+
 void wr_host_line_mend(struct wr_host_cell *cell)
 {
     struct wr_host_file *file = cell->file;
@@ -138,6 +188,30 @@ void wr_host_line_mend(struct wr_host_cell *cell)
         if (seat && wr_load(&file->seat[seat - 1].process, relaxed) == 0)
             wr_store(entry(file, t), 0, relaxed);
     }
+    advance(file);
+}
+
+/* Whether one of the process's places has that ticket. With waiters_lock. */
+static bool is_own(const struct wr_host_cell *cell, uint64_t ticket)
+{
+    wr_list_each(node, &cell->store->waiters) {
+        const struct wr_host_place *p = WR_CONTAINER(node, struct wr_host_place, link);
+        if (p->cell == cell && p->ticket == ticket)
+            return true;
+    }
+    return false;
+}
+
+void wr_host_line_settle(struct wr_host_cell *cell)
+{
+    struct wr_host_file *file = cell->file;
+    uint64_t tail = wr_load(&file->tail, relaxed);
+
+    wr_lock(&cell->store->waiters_lock);
+    for (uint64_t t = wr_load(&file->head, relaxed); t < tail; t++)
+        if (wr_load(entry(file, t), relaxed) == cell->seat + 1 && !is_own(cell, t))
+            wr_store(entry(file, t), 0, relaxed);
+    wr_unlock(&cell->store->waiters_lock);
     advance(file);
 }
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <weir/io.h>
 
-enum { READY_MAX = 16 };
+enum { READY_MAX = 16, LOOK_NS = 200000000 };
 
 void wr_host_bell_name(char name[WR_BELL_NAME], uint64_t process)
 {
@@ -21,7 +21,7 @@ static void wake_first(struct wr_host_store *store)
     wr_lock(&store->waiters_lock);
     wr_list_each(node, &store->waiters) {
         struct wr_host_place *p = WR_CONTAINER(node, struct wr_host_place, link);
-        if (wr_load(&p->cell->file->head, acquire) == p->ticket)
+        if (wr_load(&p->cell->file->head, acquire) == p->ticket || wr_host_lost_place(p))
             wr_host_wake(p);
     }
     wr_unlock(&store->waiters_lock);
@@ -45,6 +45,16 @@ static struct wr_host_cell *waited_for(struct wr_host_store *store, size_t n)
     }
     wr_unlock(&store->waiters_lock);
     return cell;
+}
+
+/* Lines that went on elsewhere are looked at there. */
+static void follow_all(struct wr_host_store *store)
+{
+    struct wr_host_cell *cell;
+
+    for (size_t n = 0; (cell = waited_for(store, n)); n++)
+        if (wr_host_is_moved(cell))
+            wr_host_follow(cell);
 }
 
 static void forget_watched(struct wr_host_store *store, int fd)
@@ -76,20 +86,44 @@ static void bell_rung(struct wr_host_store *store)
     wr_os_poller_watch(&store->poller, store->bell, WEIR_READ, 0);
 }
 
+/* No process is told that another one was stopped: whoever waits looks now and then whether the first in line is. */
+static void look_around(struct wr_host_store *store)
+{
+    struct wr_host_cell *cell;
+
+    for (size_t n = 0; (cell = waited_for(store, n)); n++)
+        wr_host_pass_over(cell);
+}
+
+/* Until when to sleep if nothing happens. A waiter that comes while it dozes wakes it. */
+static weir_time until_when(struct wr_host_store *store)
+{
+    bool waiters;
+
+    wr_lock(&store->waiters_lock);
+    waiters = store->waiters.next != &store->waiters;
+    wr_store(&store->dozing, !waiters, seq_cst);
+    wr_unlock(&store->waiters_lock);
+    return waiters ? wr_os_now() + LOOK_NS : WEIR_FOREVER;
+}
+
 static void watch_main(void *store_arg)
 {
     struct wr_host_store *store = store_arg;
     struct wr_os_ready ready[READY_MAX];
 
     while (!wr_load(&store->over, acquire)) {
-        int count = wr_os_poller_wait(&store->poller, ready, READY_MAX, WEIR_FOREVER);
+        int count = wr_os_poller_wait(&store->poller, ready, READY_MAX, until_when(store));
 
         wr_lock(&store->watching);
+        if (count == 0)
+            look_around(store);
         for (int i = 0; i < count; i++)
             if (ready[i].fd == store->bell)
                 bell_rung(store);
             else
                 process_ended(store, ready[i].fd);
+        follow_all(store);
         wake_first(store);
         wr_unlock(&store->watching);
     }
@@ -176,6 +210,8 @@ bool wr_host_watch(struct wr_host_cell *cell)
 
     wr_lock(&store->watching);
     all = start(store);
+    if (all && wr_swap(&store->dozing, false, acq_rel))
+        wr_os_poller_ring(&store->poller);
     for (int i = 0; i < WR_SEATS && all; i++) {
         uint64_t process = wr_load(&cell->file->seat[i].process, acquire);
         int rc = process && process != store->self ? watch(store, process) : 0;

@@ -82,7 +82,7 @@ static int local_lock(weir_cell *cell)
     return 0;
 }
 
-static void local_unlock(weir_cell *cell)
+static int local_unlock(weir_cell *cell)
 {
     struct local_cell *c = of(cell);
 
@@ -92,6 +92,7 @@ static void local_unlock(weir_cell *cell)
             wr_sub(&c->word, WEIR_WORD_SLOW, release);
     }
     wr_spin_unlock(&c->lock);
+    return 0;
 }
 
 static const void *local_read(weir_cell *cell)

@@ -298,6 +298,108 @@ static void test_a_killed_holder_gives_its_permits_back(void)
     munmap((void *)in, sizeof(*in));
 }
 
+/* ---- stopped waiters ---------------------------------------------------------------------------------- */
+
+static void waits_once(void *arg)
+{
+    weir_store *store = host();
+    weir_guard *g = open_guard(store, "aside", WEIR_BULKHEAD(.limit = 1));
+    weir_permit p = WEIR_PERMIT;
+
+    CHECK_EQUAL(weir_guard_enter(&p, g, patience()), 0);
+    ++*(_Atomic int *)arg;
+    CHECK_EQUAL(weir_guard_leave(&p, 0), 0);
+    weir_guard_unref(g);
+    weir_store_free(store);
+}
+
+/* First in line, and it cannot come: those behind it, and newcomers, go past. When it goes on it has its turn. */
+static void test_a_waiter_that_is_stopped_steps_aside(void)
+{
+    _Atomic int *in = shared(2 * sizeof(*in));
+    weir_store *store = host();
+    weir_guard *g = open_guard(store, "aside", WEIR_BULKHEAD(.limit = 1));
+    weir_permit p = WEIR_PERMIT;
+    int status;
+    pid_t pid[2];
+
+    CHECK_EQUAL(weir_guard_enter(&p, g, 0), 0);
+    for (int i = 0; i < 2; i++) {
+        pid[i] = fork_child(waits_once, (void *)&in[i]);
+        AWAIT(figures(g).waiting == i + 1);
+    }
+    kill(pid[0], SIGSTOP);
+    CHECK(waitpid(pid[0], &status, WUNTRACED) == pid[0] && WIFSTOPPED(status));
+    CHECK_EQUAL(weir_guard_leave(&p, 0), 0);
+    CHECK_EQUAL(child_end(pid[1]), 0); /* the second has had its turn */
+    CHECK_EQUAL(in[1], 1);
+    CHECK_EQUAL(weir_guard_enter(&p, g, patience()), 0);
+    kill(pid[0], SIGCONT);
+    AWAIT(figures(g).waiting == 1); /* it stands in line again */
+    CHECK_EQUAL(in[0], 0);
+    kill(pid[0], SIGSTOP);
+    CHECK(waitpid(pid[0], &status, WUNTRACED) == pid[0] && WIFSTOPPED(status));
+    CHECK_EQUAL(weir_guard_leave(&p, 0), 0);
+    CHECK_EQUAL(weir_guard_enter(&p, g, 0), 0); /* a newcomer looks, too, before it is refused */
+    CHECK_EQUAL(weir_guard_leave(&p, 0), 0);
+    kill(pid[0], SIGCONT);
+    CHECK_EQUAL(child_end(pid[0]), 0);
+    CHECK_EQUAL(in[0], 1);
+    weir_guard_unref(g);
+    weir_store_free(store);
+    munmap((void *)in, 2 * sizeof(*in));
+}
+
+/* ---- groups ------------------------------------------------------------------------------------------- */
+
+static void holds_one_and_sleeps(void *arg)
+{
+    weir_guard *g = open_guard(host(), "group", WEIR_BULKHEAD(.limit = 1));
+    weir_permit p = WEIR_PERMIT;
+
+    CHECK_EQUAL(weir_guard_enter(&p, g, 0), 0);
+    *(_Atomic int *)arg = 1;
+    for (;;)
+        pause();
+}
+
+static int counts_itself(void **value, void *arg)
+{
+    (void)value;
+    ++*(_Atomic int *)arg;
+    return 0;
+}
+
+/* Also of processes that came after the group had waited for the first time. */
+static void test_a_group_that_waits_is_woken_by_the_death_of_any_holder(void)
+{
+    _Atomic int *in = shared(2 * sizeof(*in));
+    weir_store *store = host();
+    weir_guard *g = open_guard(store, "group", WEIR_BULKHEAD(.limit = 1));
+    weir_executor *ex = NULL;
+    weir_group *group = NULL;
+
+    CHECK_EQUAL(weir_executor_new(&ex, WEIR_POLICY(.workers = 1), NULL), 0);
+    CHECK_EQUAL(weir_group_get(&group, ex, "k"), 0);
+    CHECK_EQUAL(weir_group_guard_add(NULL, group, g, 0), 0);
+    for (int round = 1; round <= 3; round++) {
+        pid_t pid;
+
+        in[0] = 0;
+        pid = fork_child(holds_one_and_sleeps, (void *)in);
+        AWAIT(in[0]);
+        CHECK_EQUAL(weir_submit(NULL, group, counts_itself, (void *)&in[1], NULL), 0);
+        AWAIT(figures(g).waiting == 1);
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        AWAIT(in[1] == round);
+    }
+    weir_executor_free(ex);
+    weir_guard_unref(g);
+    weir_store_free(store);
+    munmap((void *)in, 2 * sizeof(*in));
+}
+
 enum { MANY = 150 };
 
 static void one_of_many(void *arg)
@@ -355,7 +457,7 @@ static void test_a_child_of_fork_cannot_use_its_parents_guard(void)
 
 /* ---- five hundred deaths among eight ------------------------------------------------------------------ */
 
-enum { WORKERS = 8, GUARDS = 2, DEATHS = 500, LOG_MAX = 1 << 21 };
+enum { WORKERS = 8, GUARDS = 2, DEATHS = 500, STOPS = 300, LOG_MAX = 1 << 21 };
 static const int limits[GUARDS] = { 1, 3 };
 
 /* A history that no part of the library writes or reads. IN is written after enter returned, OUT before leave is called, KILL
@@ -531,6 +633,125 @@ static void test_five_hundred_deaths_lose_no_permit_and_forget_no_waiter(void)
     munmap(history, sizeof(*history));
 }
 
+/* ---- three hundred stops among eight ------------------------------------------------------------------ */
+
+/* Nobody dies here, so what is inside can be counted as it happens. */
+struct yard {
+    _Atomic int inside[3], stop;
+    _Atomic int64_t spent;
+    _Atomic uint32_t answered[WORKERS];
+};
+static struct yard *yard;
+static const int room[3] = { 1, 3, 1000 };
+
+static weir_guard *yard_guard(weir_store *store, int k)
+{
+    return k == 0   ? open_guard(store, "yard mutex", WEIR_MUTEX())
+           : k == 1 ? open_guard(store, "yard three", WEIR_BULKHEAD(.limit = 3))
+                    : open_guard(store, "yard wide", WEIR_BULKHEAD(.limit = 1000));
+}
+
+static weir_guard *yard_rate(weir_store *store)
+{
+    return open_guard(store, "yard rate",
+                      WEIR_RATE(.limit = WEIR_PERMITS_MAX, .period_ns = INT64_C(3600000000000)));
+}
+
+static void hurries(int me)
+{
+    struct luck luck = luck_of(1000 + (uint32_t)me);
+    weir_store *store = host();
+    weir_guard *g[3], *rate = yard_rate(store);
+
+    for (int k = 0; k < 3; k++)
+        g[k] = yard_guard(store, k);
+    while (!atomic_load(&yard->stop)) {
+        int k = (int)luck_below(&luck, 3);
+        weir_permit p = WEIR_PERMIT, token = WEIR_PERMIT;
+        weir_time deadline =
+            luck_below(&luck, 8) ? WEIR_NOW_OR_NEVER : weir_in_us((int64_t)luck_below(&luck, 300));
+        int rc = weir_guard_enter(&p, g[k], deadline);
+
+        CHECK(rc == 0 || rc == (k ? WEIR_EFULL : WEIR_ELOCKED));
+        if (rc == 0) {
+            CHECK(atomic_fetch_add(&yard->inside[k], 1) < room[k]);
+            atomic_fetch_sub(&yard->inside[k], 1);
+            CHECK_EQUAL(weir_guard_leave(&p, 0), 0);
+        }
+        if (luck_below(&luck, 4) == 0) {
+            CHECK_EQUAL(weir_guard_enter(&token, rate, 0), 0);
+            atomic_fetch_add(&yard->spent, 1);
+        }
+        atomic_fetch_add(&yard->answered[me], 1);
+    }
+    for (int k = 0; k < 3; k++)
+        weir_guard_unref(g[k]);
+    weir_guard_unref(rate);
+    weir_store_free(store);
+}
+
+static void hurries_as(void *arg)
+{
+    hurries((int)(intptr_t)arg);
+}
+
+static void all_but_one_go_on(int one)
+{
+    uint32_t before[WORKERS];
+
+    for (int i = 0; i < WORKERS; i++)
+        before[i] = yard->answered[i];
+    for (int i = 0; i < WORKERS; i++)
+        if (i != one)
+            AWAIT(yard->answered[i] > before[i] + 3);
+}
+
+/* Stopped anywhere, also in a step: calls of the others get their answers meanwhile, and when it goes on nothing is out of
+ * order: never too many inside, no permit lost, each call of a rate counted once. */
+static void test_a_process_that_is_stopped_keeps_no_other_from_an_answer(void)
+{
+    struct luck luck = luck_of(2);
+    int stops = (int)soak_times(STOPS), in_steps = 0, before;
+    weir_store *store;
+    pid_t pid[WORKERS];
+    weir_guard *g;
+
+    yard = shared(sizeof(*yard));
+    for (int i = 0; i < WORKERS; i++)
+        pid[i] = fork_child(hurries_as, (void *)(intptr_t)i);
+    for (int i = 0; i < WORKERS; i++)
+        AWAIT(yard->answered[i]);
+    for (int n = 0; n < stops; n++) {
+        int victim = (int)luck_below(&luck, WORKERS), status;
+
+        usleep((useconds_t)luck_below(&luck, 1000));
+        before = files("next-");
+        kill(pid[victim], SIGSTOP);
+        CHECK(waitpid(pid[victim], &status, WUNTRACED) == pid[victim] && WIFSTOPPED(status));
+        all_but_one_go_on(victim);
+        in_steps += files("next-") > before;
+        kill(pid[victim], SIGCONT);
+    }
+    all_but_one_go_on(-1);
+    yard->stop = 1;
+    for (int i = 0; i < WORKERS; i++)
+        CHECK_EQUAL(child_end(pid[i]), 0);
+    printf("%d stops, %d of them in a step\n", stops, in_steps);
+    store = host();
+    for (int k = 0; k < 3; k++) {
+        g = yard_guard(store, k);
+        CHECK_EQUAL(figures(g).used, 0);
+        CHECK_EQUAL(figures(g).waiting, 0);
+        weir_guard_unref(g);
+    }
+    g = yard_rate(store);
+    CHECK_EQUAL(figures(g).available, WEIR_PERMITS_MAX - yard->spent);
+    weir_guard_unref(g);
+    weir_store_free(store);
+    CHECK_EQUAL(files("guard-yard") - files("guard-yard%20rate") + files("bell-"), 0);
+    munmap(yard, sizeof(*yard));
+}
+
 /* ---- death in the middle of a step ---------------------------------------------------------------------- */
 
 /* A cell as stores know it: two numbers that must always be equal. */
@@ -644,6 +865,95 @@ static void test_a_lock_whose_owner_was_killed_is_taken_over_and_its_step_undone
     cell->ops->unlock(cell);
     cell->ops->close(cell);
     CHECK_EQUAL(files("guard-pair"), 0);
+    weir_store_free(store);
+    munmap(stuck, sizeof(*stuck));
+}
+
+/* Does the steps, is stopped in the middle of them, and does them again if they do not count. */
+static void is_stopped(void *arg)
+{
+    struct stuck *stuck = arg;
+    weir_store *store = host();
+    weir_cell *cell = pair_open(store);
+    int steps = stuck->steps, rounds = 0, rc;
+
+    do {
+        weir_place place = { .told = NULL };
+        struct pair *pair;
+
+        CHECK_EQUAL(cell->ops->lock(cell), 0);
+        if (steps > 0)
+            cell->ops->take(cell, 2);
+        if (steps > 1) {
+            pair = cell->ops->write(cell);
+            pair->a++;
+        }
+        if (steps > 2)
+            CHECK_EQUAL(cell->ops->join(cell, &place), 0);
+        if (rounds++ == 0) {
+            stuck->there = 1;
+            raise(SIGSTOP);
+        }
+        if (steps > 1)
+            pair->b++;
+        if (steps > 2)
+            cell->ops->part(cell, &place);
+        rc = cell->ops->unlock(cell);
+    } while (rc == WEIR_EAGAIN);
+    CHECK_EQUAL(rounds, steps > 0 ? 2 : 1); /* nothing was decided, nothing is to be done again */
+    CHECK_EQUAL(cell->ops->lock(cell), 0);
+    if (steps > 0)
+        cell->ops->give(cell, 2);
+    cell->ops->unlock(cell);
+    cell->ops->close(cell);
+    weir_store_free(store);
+}
+
+static void test_a_step_of_a_stopped_process_is_passed_over_and_done_again(void)
+{
+    struct stuck *stuck = shared(sizeof(*stuck));
+    weir_store *store = host();
+    weir_cell *cell = pair_open(store);
+    struct pair *pair;
+
+    CHECK_EQUAL(cell->ops->lock(cell), 0);
+    cell->ops->take(cell, 1);
+    CHECK_EQUAL(cell->ops->unlock(cell), 0);
+    for (int round = 0, sum = 0; round < 16; round++) {
+        int status;
+        pid_t pid;
+
+        stuck->steps = round % 4;
+        stuck->there = 0;
+        pid = fork_child(is_stopped, stuck);
+        CHECK_EQUAL(waitpid(pid, &status, WUNTRACED), pid);
+        CHECK(WIFSTOPPED(status) && stuck->there);
+        CHECK_EQUAL(cell->ops->lock(cell),
+                    0); /* the child has the lock, and does not give it back */
+        pair = cell->ops->write(cell);
+        CHECK_EQUAL(pair->a, sum);
+        CHECK_EQUAL(pair->b, sum);
+        pair->a = pair->b = ++sum;
+        CHECK_EQUAL(cell->ops->unlock(cell), 0);
+        kill(pid, SIGCONT);
+        CHECK_EQUAL(child_end(pid), 0);
+        sum += round % 4 > 1;
+        CHECK_EQUAL(cell->ops->lock(cell), 0);
+        pair = (struct pair *)cell->ops->read(cell);
+        CHECK_EQUAL(pair->a, sum);
+        CHECK_EQUAL(pair->b, sum);
+        CHECK_EQUAL(cell->ops->used(cell), 1);
+        CHECK_EQUAL(cell->ops->waiting(cell), 0);
+        CHECK_EQUAL(cell->ops->unlock(cell), 0);
+    }
+    CHECK_EQUAL(files("next-"), 16);
+    CHECK_EQUAL(cell->ops->lock(cell), 0);
+    pair = cell->ops->write(cell);
+    pair->a = pair->b = 0;
+    cell->ops->give(cell, 1);
+    CHECK_EQUAL(cell->ops->unlock(cell), 0);
+    cell->ops->close(cell);
+    CHECK_EQUAL(files("guard-pair") + files("next-"), 0);
     weir_store_free(store);
     munmap(stuck, sizeof(*stuck));
 }
@@ -853,9 +1163,13 @@ int main(void)
         TEST(test_processes_are_served_in_the_order_they_came),
         TEST(test_tasks_that_wait_for_the_host_do_not_hold_their_worker),
         TEST(test_a_killed_holder_gives_its_permits_back),
+        TEST(test_a_waiter_that_is_stopped_steps_aside),
+        TEST(test_a_group_that_waits_is_woken_by_the_death_of_any_holder),
         TEST(test_a_hundred_and_fifty_processes_share_a_guard),
         TEST(test_a_child_of_fork_cannot_use_its_parents_guard),
         TEST(test_five_hundred_deaths_lose_no_permit_and_forget_no_waiter),
+        TEST(test_a_step_of_a_stopped_process_is_passed_over_and_done_again),
+        TEST(test_a_process_that_is_stopped_keeps_no_other_from_an_answer),
         TEST(test_a_lock_whose_owner_was_killed_is_taken_over_and_its_step_undone),
         TEST(test_files_that_are_not_guards_are_refused_with_a_sentence),
         TEST(test_random_damage_is_refused_or_harmless),

@@ -55,8 +55,8 @@ typedef struct weir_place {
 #define WEIR_WORD_ENTERED UINT64_C(0x100000000)
 
 /* What of a cell in shared memory may be used without calls, all good as long as it is open. The lock is taken by compare and
- * swap of 0 by `owner`, and given back by storing 0; who does not get it at once uses the calls. All to be used
- * atomically, but for the state. */
+ * swap of 0 by `owner`, and given back by compare and swap of that by 0; who does not get it at once, or cannot give it
+ * back, uses the calls, and has taken nothing before. All to be used atomically, but for the state. */
 typedef struct weir_direct {
     uint64_t *lock;
     uint64_t owner;
@@ -138,7 +138,10 @@ typedef struct weir_store_ops {
     /* Locks are held for some dozen instructions, never across a wait or a call of the user's. Several cells are locked
      * in the order that docs/internals/guards.md gives. WEIR_ECLOSED: the store is of another process (fork). */
     int (*lock)(weir_cell *cell);
-    void (*unlock)(weir_cell *cell);
+
+    /* 0, or WEIR_EAGAIN: nothing of what was done since lock counts, as another process went on without this one, which had
+     * been stopped; do it again. Not after steps that only gave back, left a line, or told. */
+    int (*unlock)(weir_cell *cell);
 
     /* Under the lock. The state to read; and the same to change, which is another address maybe. */
     const void *(*read)(weir_cell *cell);
