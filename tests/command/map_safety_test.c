@@ -213,6 +213,23 @@ static void test_too_few_descriptors_for_one_command_are_told_at_once(void)
     }
 }
 
+static void test_what_waits_for_a_descriptor_when_weir_is_stopped_has_not_failed(void)
+{
+    const struct ran *r;
+
+    command_start(
+        &(struct command){ .argv = WORDS("/bin/sh", "-c",
+                                         "ulimit -n 32; seq 10 >ten; exec " WEIR_COMMAND
+                                         " map -a ten -j10 -N --journal scarce -- sleep 300") });
+    assert_true(command_await_message("has to wait"));
+    kill(command_pid(), SIGTERM);
+    r = sound(command_finish());
+    assert_status(r, 255);
+    assert_lacks(r->err, "failed");
+    assert_contains(r->err, "tasks were not run");
+    assert_ran(SCRIPT(NULL, "weir log --failed scarce | wc -l"), 0, "1\n", ""); /* the heading */
+}
+
 static void test_a_limit_on_the_size_of_files_is_an_error_not_a_death(void)
 {
     const struct ran *r =
@@ -396,6 +413,7 @@ int main(void)
         TEST(test_one_term_ends_it_while_a_regular_expression_runs),
         TEST(test_an_expression_that_repeats_repetitions_takes_no_memory),
         TEST(test_too_few_descriptors_for_one_command_are_told_at_once),
+        TEST(test_what_waits_for_a_descriptor_when_weir_is_stopped_has_not_failed),
         TEST(test_a_limit_on_the_size_of_files_is_an_error_not_a_death),
         TEST(test_processes_that_left_their_session_are_ended_with_their_task),
         TEST(test_processes_that_left_their_session_do_not_outlive_weir),

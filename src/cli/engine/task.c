@@ -138,6 +138,7 @@ static void attempt(struct task *task, int64_t *cool_ns)
     struct engine *engine = task->engine;
     weir_time since = weir_now();
     int64_t pause_ns = SHORTAGE_PAUSE_NS;
+    enum outcome before = task->outcome;
 
     attempt_run(task, cool_ns);
     while (is_passing(task) && may_pass(task, since) &&
@@ -147,6 +148,10 @@ static void attempt(struct task *task, int64_t *cool_ns)
         weir_fd_wait(engine->stop_fd, WEIR_READ, weir_in_ns(pause_ns));
         pause_ns = pause_ns < SHORTAGE_PAUSE_MAX_NS ? 2 * pause_ns : pause_ns;
         attempt_run(task, cool_ns);
+    }
+    if (is_passing(task) && atomic_load(&engine->phase) != PHASE_RUNNING) {
+        task->outcome = before; /* we stopped before it could start: it has not failed */
+        task->attempts--;
     }
 }
 

@@ -22,6 +22,7 @@ struct feed {
     struct batches *batches; /* NULL: each record is a task of its own */
     bool no_more;            /* records                                */
     int stop_fd;
+    bool dropped; /* a record, since the search for its group was stopped */
     struct template *command, *tag, *directory;
     struct key_rule *key_rule;
     bool needs_fields; /* a placeholder or the group is a column, or the form is to be checked */
@@ -191,7 +192,7 @@ bool feed_is_used_up(void *arg)
 {
     const struct feed *feed = arg;
 
-    return records_are_used_up(feed->records) &&
+    return !feed->dropped && records_are_used_up(feed->records) &&
            (!feed->batches || batches_are_empty(feed->batches));
 }
 
@@ -287,6 +288,7 @@ static int next_plan(struct plan *out, struct feed *feed, uint64_t seq, weir_mes
     if (!rc)
         return 1;
     plan_fini(out);
+    feed->dropped |= rc == WEIR_ECANCELED;
     return rc == WEIR_EINVAL ? 1 : rc;
 }
 
