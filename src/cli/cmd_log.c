@@ -5,6 +5,7 @@
 #include "cli/opt/quantity.h"
 #include "cli/opt/refuse.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum { FAILED = 1, SLOWEST, BY_GROUP, WHY_RERUN, FORMAT, HELP };
@@ -75,6 +76,19 @@ static int set_option(struct journal_log_options *opt, int id, const struct opt_
     }
 }
 
+/* The file, behind which further options may stand. True: there is more to read. */
+static bool take_path(struct journal_log_options *opt, struct opt_reader *reader, char **argv)
+{
+    bool words_only = reader->argv > argv && !strcmp(reader->argv[-1], "--");
+
+    if (opt->path || !*reader->argv)
+        return false;
+    opt->path = *reader->argv++;
+    if (!words_only)
+        opt_start(reader, &command_log, reader->argv);
+    return !words_only;
+}
+
 int cmd_log(char **argv)
 {
     struct journal_log_options opt = { 0 };
@@ -83,15 +97,16 @@ int cmd_log(char **argv)
     int id, rc = 0;
 
     opt_start(&reader, &command_log, argv);
-    while (!rc && (id = opt_next(&reader, &message)) != OPT_END) {
-        if (id == HELP) {
-            command_print_help(&command_log);
-            return 0;
+    do {
+        while (!rc && (id = opt_next(&reader, &message)) != OPT_END) {
+            if (id == HELP) {
+                command_print_help(&command_log);
+                return 0;
+            }
+            rc = id == OPT_WRONG ? WEIR_EINVAL : set_option(&opt, id, &reader, &message);
         }
-        rc = id == OPT_WRONG ? WEIR_EINVAL : set_option(&opt, id, &reader, &message);
-    }
-    opt.path = reader.argv[0];
-    if (!rc && (!opt.path || reader.argv[1]))
+    } while (!rc && take_path(&opt, &reader, argv));
+    if (!rc && (!opt.path || *reader.argv))
         rc = refuse(&message, "log: which journal? weir log [OPTION]... FILE");
     if (!rc && opt.by_group + opt.why_rerun + (opt.slowest > 0 && !opt.by_group) > 1)
         rc = refuse(&message, "use only one of --by-group, --why-rerun and --slowest");

@@ -104,6 +104,16 @@ static void test_the_log_says_what_became_of_tasks(void)
     assert_contains(LOG("--format", "xml", "said")->err, "use text, jsonl or csv");
 }
 
+static void test_options_of_the_log_may_stand_behind_the_file(void)
+{
+    SCRIPT(NULL, "weir map -j1 --journal behind -- sh -c 'exit $1' sh ::: 0 1");
+    assert_ran(SCRIPT(NULL, "weir log behind --format csv --failed | cut -d, -f2,4"), 0,
+               "seq,reason\n2,failed\n", "");
+    assert_ran(SCRIPT(NULL, "weir log --failed -- behind | wc -l"), 0, "2\n", "");
+    assert_contains(SCRIPT(NULL, "weir log behind behind")->err, "which journal?");
+    assert_contains(SCRIPT(NULL, "weir log behind --nonsense")->err, "--nonsense: no such option");
+}
+
 static void test_the_log_says_why_something_ran_again(void)
 {
     const struct ran *r;
@@ -362,6 +372,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_what_runs_again_after_an_edit),
         TEST(test_the_log_says_what_became_of_tasks),
+        TEST(test_options_of_the_log_may_stand_behind_the_file),
         TEST(test_the_log_says_why_something_ran_again),
         TEST(test_the_log_is_read_without_write_access),
         TEST(test_a_second_weir_is_told_which_one_uses_the_journal),
