@@ -41,7 +41,7 @@ static int count(int64_t *n, const struct opt_reader *reader, weir_message *mess
 /* N, +N, N% of the CPUs, or a file that says so. */
 static int jobs(struct map_options *p, const struct opt_reader *reader, weir_message *message)
 {
-    char wanted[40];
+    char wanted[60];
 
     p->jobs_given = true;
     p->engine.jobs_file = NULL;
@@ -55,7 +55,7 @@ static int jobs(struct map_options *p, const struct opt_reader *reader, weir_mes
     }
     if (strchr(reader->value, '%'))
         return bad_value(message, reader, "a number, or a share of the CPUs such as 200%");
-    snprintf(wanted, sizeof(wanted), "a number from 1 to %d", SLOTS_MAX);
+    snprintf(wanted, sizeof(wanted), "a number from 1 to %d, +N, N%%, or a file", SLOTS_MAX);
     return bad_value(message, reader, wanted);
 }
 

@@ -155,10 +155,10 @@ static int start_executor(struct engine *engine)
                     .idle_evict_ms = GROUP_IDLE_MS),
         &message);
 
-    if (rc && rc != -EMFILE)
-        say("%s", message.text[0] ? message.text : weir_strerror(rc));
+    if (rc == -EMFILE || rc == -EAGAIN)
+        say_wrong("cannot start", -rc);
     else if (rc)
-        say_wrong("cannot start", EMFILE);
+        say("%s", message.text[0] ? message.text : weir_strerror(rc));
     return rc ? SAY_WRONG : 0;
 }
 
