@@ -19,17 +19,17 @@ static const char *directory;
 
 struct plot {
     FILE *file;
-    double span_ms;
+    double from_ms, span_ms;
     int y;
 };
 
 static double x_of(const struct plot *p, double ms)
 {
-    return LEFT + ms / p->span_ms * (WIDTH - LEFT - RIGHT);
+    return LEFT + (ms - p->from_ms) / p->span_ms * (WIDTH - LEFT - RIGHT);
 }
 
-static void plot_begin(struct plot *p, const char *name, const char *title, double span_ms,
-                       double every_ms, const char *unit, int height)
+static void plot_begin(struct plot *p, const char *name, const char *title, double from_ms,
+                       double to_ms, double every_ms, const char *unit, int height)
 {
     char path[512];
 
@@ -37,7 +37,8 @@ static void plot_begin(struct plot *p, const char *name, const char *title, doub
     p->file = directory ? fopen(path, "w") : tmpfile();
     if (!p->file)
         weir_sim_fail("%s: %s", path, strerror(errno));
-    p->span_ms = span_ms;
+    p->from_ms = from_ms;
+    p->span_ms = to_ms - from_ms;
     p->y = 44;
     fprintf(p->file,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
@@ -45,13 +46,13 @@ static void plot_begin(struct plot *p, const char *name, const char *title, doub
             "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
             "<text x=\"%d\" y=\"20\" font-weight=\"bold\">%s</text>\n",
             WIDTH, height, LEFT, title);
-    for (double ms = 0; ms <= span_ms + 0.5; ms += every_ms)
+    for (double ms = from_ms; ms <= to_ms + every_ms / 2; ms += every_ms)
         fprintf(p->file,
                 "<line x1=\"%.1f\" y1=\"36\" x2=\"%.1f\" y2=\"%d\" stroke=\"#ddd\"/>"
                 "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\" fill=\"#666\">%g</text>\n",
                 x_of(p, ms), x_of(p, ms), height - 24, x_of(p, ms), height - 8, ms);
     fprintf(p->file, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\" fill=\"#666\">%s</text>\n",
-            LEFT - 8, height - 8, unit);
+            LEFT - 16, height - 8, unit);
 }
 
 static void plot_label(struct plot *p, const char *text)
@@ -60,13 +61,28 @@ static void plot_label(struct plot *p, const char *text)
             text);
 }
 
-/* A stroke per call. */
-static void plot_tick(struct plot *p, double ms, const char *colour)
+/* A smaller line below that. */
+static void plot_remark(struct plot *p, const char *text)
 {
     fprintf(
         p->file,
-        "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"%s\" stroke-width=\"1.5\"/>\n",
-        x_of(p, ms), p->y, x_of(p, ms), p->y + 16, colour);
+        "<text x=\"%d\" y=\"%d\" font-size=\"10\" fill=\"#666\" text-anchor=\"end\">%s</text>\n",
+        LEFT - 8, p->y + 24, text);
+}
+
+/* A stroke per call, a short one for a call that is refused. */
+static void plot_stroke(struct plot *p, double ms, const char *colour, int height)
+{
+    if (ms >= p->from_ms && ms <= p->from_ms + p->span_ms)
+        fprintf(p->file,
+                "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"%s\" "
+                "stroke-width=\"1.5\"/>\n",
+                x_of(p, ms), p->y + 16 - height, x_of(p, ms), p->y + 16, colour);
+}
+
+static void plot_tick(struct plot *p, double ms, const char *colour)
+{
+    plot_stroke(p, ms, colour, 16);
 }
 
 static void plot_box(struct plot *p, double from_ms, double to_ms, const char *colour,
@@ -74,9 +90,14 @@ static void plot_box(struct plot *p, double from_ms, double to_ms, const char *c
 {
     fprintf(p->file, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"16\" fill=\"%s\"/>\n",
             x_of(p, from_ms), p->y, x_of(p, to_ms) - x_of(p, from_ms), colour);
-    if (x_of(p, to_ms) - x_of(p, from_ms) > 55)
+    if (x_of(p, to_ms) - x_of(p, from_ms) > 6.5 * (double)strlen(text) + 8)
         fprintf(p->file, "<text x=\"%.1f\" y=\"%d\" fill=\"white\" font-size=\"11\">%s</text>\n",
                 x_of(p, from_ms) + 4, p->y + 12, text);
+    else /* below it */
+        fprintf(p->file,
+                "<text x=\"%.1f\" y=\"%d\" fill=\"%s\" font-size=\"11\" "
+                "text-anchor=\"middle\">%s</text>\n",
+                x_of(p, (from_ms + to_ms) / 2), p->y + 28, colour, text);
 }
 
 static void plot_end(struct plot *p)
@@ -102,13 +123,13 @@ static void draw_arrivals(void)
         arrival[arrivals++] = t;
 }
 
-/* Every caller looks once: who is let in is drawn black, the others grey. */
+/* Every caller looks once. */
 static void row(struct plot *p, const char *label, const weir_guard_options *opt)
 {
     weir_store *store;
     weir_guard *guard;
     weir_time begin = weir_now() + MS;
-    int in = 0;
+    int in = 0, seen = 0;
     char text[64];
 
     begin +=
@@ -123,14 +144,14 @@ static void row(struct plot *p, const char *label, const weir_guard_options *opt
         bool ok;
         weir_sleep(begin + (weir_time)(arrival[i] * 1e6));
         ok = weir_guard_enter(&permit, guard, WEIR_NOW_OR_NEVER) == 0;
+        if (arrival[i] < p->from_ms || arrival[i] > p->from_ms + p->span_ms)
+            continue;
+        seen++;
         in += ok;
-        plot_tick(p, arrival[i], ok ? "#0a5" : "#e3b7b7");
+        plot_stroke(p, arrival[i], ok ? "#0a5" : "#d88", ok ? 16 : 6);
     }
-    snprintf(text, sizeof(text), "%d of %d", in, arrivals);
-    fprintf(
-        p->file,
-        "<text x=\"%d\" y=\"%d\" font-size=\"10\" fill=\"#666\" text-anchor=\"end\">%s</text>\n",
-        LEFT - 8, p->y + 24, text);
+    snprintf(text, sizeof(text), "%d of %d", in, seen);
+    plot_remark(p, text);
     p->y += ROW;
     weir_guard_unref(guard);
     weir_store_free(store);
@@ -144,17 +165,16 @@ static void arrivals_row(struct plot *p)
     p->y += ROW;
 }
 
-static void limiters(void)
+static void limiters(const char *name, const char *title, double from_ms, double to_ms,
+                     double every_ms)
 {
     struct plot p;
 
     draw_arrivals();
-    plot_begin(&p, "limiters",
-               "10 calls per 100 ms: who is let in (green) and who is refused (pink)", 1000, 100,
-               "ms", 44 + 6 * ROW + 24);
+    plot_begin(&p, name, title, from_ms, to_ms, every_ms, "ms", 44 + 6 * ROW + 24);
     arrivals_row(&p);
     row(&p, "rate, cycles", WEIR_RATE(.limit = 10, .period_ns = 100 * MS));
-    row(&p, "rate, smooth",
+    row(&p, "smooth, burst 5",
         WEIR_RATE(.mode = WEIR_SMOOTH, .limit = 10, .period_ns = 100 * MS, .burst = 5));
     row(&p, "fixed window", WEIR_FREQUENCY(.mode = WEIR_FIXED, .limit = 10, .period_ns = 100 * MS));
     row(&p, "two windows",
@@ -210,8 +230,15 @@ static void waiting_row(struct plot *p, const char *label, const weir_guard_opti
     for (int i = 0; i < 40; i++)
         weir_sim_join(w[i].thread);
     plot_label(p, label);
-    for (int i = 0; i < 40; i++)
+    for (int i = 0, from = 0; i < 40; i++) {
         plot_tick(p, w[i].in_ms, "#0a5");
+        if (i < 39 && w[i + 1].in_ms - w[from].in_ms < 3)
+            continue;
+        if (i > from) /* how many came together */
+            fprintf(p->file, "<text x=\"%.1f\" y=\"%d\" font-size=\"10\" fill=\"#0a5\">%d</text>\n",
+                    x_of(p, w[i].in_ms) + 4, p->y + 8, i - from + 1);
+        from = i + 1;
+    }
     p->y += ROW;
     weir_guard_unref(guard);
     weir_store_free(store);
@@ -221,10 +248,11 @@ static void waiting(void)
 {
     struct plot p;
 
-    plot_begin(&p, "waiting", "40 callers at 0 ms, all of them wait: when each is let in", 500, 50,
-               "ms", 44 + 5 * ROW + 24);
+    plot_begin(&p, "waiting",
+               "40 callers at 0 ms, all of them wait: when they are let in, and how many together",
+               0, 400, 50, "ms", 44 + 5 * ROW + 24);
     waiting_row(&p, "rate, cycles", WEIR_RATE(.limit = 10, .period_ns = 100 * MS), 0);
-    waiting_row(&p, "rate, smooth",
+    waiting_row(&p, "smooth, burst 5",
                 WEIR_RATE(.mode = WEIR_SMOOTH, .limit = 10, .period_ns = 100 * MS, .burst = 5), 0);
     waiting_row(&p, "two windows", WEIR_FREQUENCY(.limit = 10, .period_ns = 100 * MS), 0);
     waiting_row(&p, "exact window",
@@ -278,13 +306,14 @@ static void breaker(void)
         weir_sim_fail("no breaker");
     plot_begin(&p, "breaker",
                "A breaker: opens at 50 % of 20 calls, waits 300, 600, 1200 ms, three probes decide",
-               end, 500, "ms", 44 + 4 * ROW + 24);
+               0, end, 500, "ms", 44 + 4 * ROW + 36);
     plot_label(&p, "server");
     plot_box(&p, 0, 800, "#0a5", "up");
     plot_box(&p, 800, 2300, "#c33", "down");
     plot_box(&p, 2300, end, "#0a5", "up");
     p.y += ROW;
     plot_label(&p, "calls made");
+    plot_remark(&p, "red: failed");
     for (double t = 0; t < end; t += 20) {
         weir_permit permit = WEIR_PERMIT;
         int rc;
@@ -317,6 +346,11 @@ static void breaker(void)
 
 /* ---- an adaptive limit ------------------------------------------------------------------------------- */
 
+static double y_of(double limit)
+{
+    return 204 - limit * 4;
+}
+
 /* A server that runs 20 calls at a time, then 8, then 20 again; calls that find it busy queue there. */
 static void adaptive_line(struct plot *p, weir_guard_mode mode, const char *colour)
 {
@@ -344,8 +378,7 @@ static void adaptive_line(struct plot *p, weir_guard_mode mode, const char *colo
         weir_sleep(weir_now() + (limit <= capacity ? 10 * MS : 10 * MS * limit / capacity));
         for (int64_t i = 0; i < limit; i++)
             weir_guard_leave(&permit[i], 0);
-        fprintf(p->file, "%c%.1f %.1f ", first ? 'M' : 'L', x_of(p, step),
-                200 - (double)limit * 2.5);
+        fprintf(p->file, "%c%.1f %.1f ", first ? 'M' : 'L', x_of(p, step), y_of((double)limit));
         first = 0;
     }
     fprintf(p->file, "\"/>\n");
@@ -359,28 +392,38 @@ static void adaptive(void)
 
     plot_begin(&p, "adaptive",
                "Adaptive limits on a server that takes 20, then 8, then 20 calls at a time (grey)",
-               1500, 250, "rounds", 240);
+               0, 1500, 250, "rounds", 240);
+    for (int limit = 0; limit <= 40; limit += 10)
+        fprintf(p.file,
+                "<line x1=\"%d\" y1=\"%.0f\" x2=\"%d\" y2=\"%.0f\" stroke=\"#eee\"/>"
+                "<text x=\"%d\" y=\"%.0f\" text-anchor=\"end\" fill=\"#666\">%d</text>\n",
+                LEFT, y_of(limit), WIDTH - RIGHT, y_of(limit), LEFT - 8, y_of(limit) + 4, limit);
     fprintf(p.file,
-            "<path fill=\"none\" stroke=\"#bbb\" stroke-width=\"6\" d=\"M%.0f 150 L%.0f 150 L%.0f "
-            "180 L%.0f 180 L%.0f 150 L%.0f 150\"/>\n",
-            x_of(&p, 0), x_of(&p, 500), x_of(&p, 500), x_of(&p, 1000), x_of(&p, 1000),
-            x_of(&p, 1500));
-    for (int limit = 0; limit <= 60; limit += 20)
-        fprintf(p.file, "<text x=\"%d\" y=\"%.0f\" text-anchor=\"end\" fill=\"#666\">%d</text>\n",
-                LEFT - 8, 204 - limit * 2.5, limit);
+            "<path fill=\"none\" stroke=\"#bbb\" stroke-width=\"6\" d=\"M%.0f %.0f L%.0f %.0f "
+            "L%.0f %.0f L%.0f %.0f L%.0f %.0f L%.0f %.0f\"/>\n",
+            x_of(&p, 0), y_of(20), x_of(&p, 500), y_of(20), x_of(&p, 500), y_of(8), x_of(&p, 1000),
+            y_of(8), x_of(&p, 1000), y_of(20), x_of(&p, 1500), y_of(20));
+    fprintf(p.file, "<text x=\"%d\" y=\"%.0f\" text-anchor=\"end\" fill=\"#666\">limit</text>\n",
+            LEFT - 28, y_of(20) + 4);
     adaptive_line(&p, WEIR_GRADIENT, "#36c");
     adaptive_line(&p, WEIR_AIMD, "#c63");
     fprintf(p.file,
-            "<text x=\"%d\" y=\"50\" fill=\"#36c\">gradient</text><text x=\"%d\" y=\"50\" "
-            "fill=\"#c63\">AIMD</text>\n",
-            LEFT + 10, LEFT + 80);
+            "<text x=\"%d\" y=\"58\" fill=\"#36c\">gradient</text><text x=\"%d\" y=\"58\" "
+            "fill=\"#c63\">AIMD</text><text x=\"%d\" y=\"58\" fill=\"#888\">what the server "
+            "takes</text>\n",
+            LEFT + 10, LEFT + 80, LEFT + 130);
     plot_end(&p);
 }
 
 static void all(void *arg)
 {
     (void)arg;
-    limiters();
+    limiters("limiters",
+             "10 calls per 100 ms: who is let in (green) and who is refused (short, red)", 0, 1000,
+             100);
+    limiters("burst",
+             "The 30 calls around 500 ms, where one window or cycle ends and the next begins", 485,
+             515, 5);
     waiting();
     breaker();
     adaptive();

@@ -54,16 +54,6 @@ int wr_permit_check(const weir_permit *permit, const struct weir_guard *guard, i
     return 0;
 }
 
-/* More than there can ever be. Under the lock. */
-static bool is_too_many(const struct wr_settings *set, int64_t n)
-{
-    if (set->kind == WEIR_GUARD_RATE)
-        return set->mode == WEIR_SMOOTH && n > set->burst;
-    if (set->kind == WEIR_GUARD_BREAKER || n == 1)
-        return false;
-    return n > (set->kind == WEIR_GUARD_ADAPTIVE ? set->limit_max : set->limit);
-}
-
 weir_time wr_guard_deadline(struct weir_guard *guard, weir_time deadline, weir_time now)
 {
     return deadline == WEIR_GUARD_WAIT ? wr_sum(now, wr_guard_read(guard)->set.wait_ns) : deadline;
@@ -332,7 +322,7 @@ static int try_to_enter(struct wr_call *call, weir_time deadline)
         if (rc)
             return rc;
         call->now = wr_os_now();
-        if (is_too_many(&wr_guard_read(guard)->set, call->n)) {
+        if (wr_settings_exclude(&wr_guard_read(guard)->set, call->n)) {
             wr_guard_unlock(guard);
             return WEIR_EINVAL;
         }
@@ -473,7 +463,7 @@ int64_t weir_guard_reserve(weir_permit *out, weir_guard *guard, int64_t permits,
     if (rc)
         return rc;
     call.now = wr_os_now();
-    if (is_too_many(&wr_guard_read(guard)->set, permits)) {
+    if (wr_settings_exclude(&wr_guard_read(guard)->set, permits)) {
         wr_guard_unlock(guard);
         return WEIR_EINVAL;
     }

@@ -222,18 +222,28 @@ static int permit_is_held(const weir_permit *permit)
     return permit->place == permit ? 0 : WEIR_EINVAL;
 }
 
-static __attribute__((noinline)) int leave_slow(weir_permit *permit, int error, const void *result)
+/* The call that the permit was given for. Errors as weir_guard_leave. */
+static int call_of(struct wr_call *call, weir_permit *permit)
 {
-    struct wr_call call = { .permit = permit };
-    weir_call_result verdict = WEIR_SUCCESS;
-    struct weir_guard *guard;
     int rc = permit_is_held(permit);
 
     if (rc)
         return rc;
     wr_permit_settle(permit);
-    guard = call.guard = permit->guard;
-    call.n = permit->permits;
+    *call = (struct wr_call){ .permit = permit, .guard = permit->guard, .n = permit->permits };
+    return 0;
+}
+
+static __attribute__((noinline)) int leave_slow(weir_permit *permit, int error, const void *result)
+{
+    weir_call_result verdict = WEIR_SUCCESS;
+    struct weir_guard *guard;
+    struct wr_call call;
+    int rc = call_of(&call, permit);
+
+    if (rc)
+        return rc;
+    guard = call.guard;
     if (guard->drain_on && guard->kind == &wr_kind_rate &&
         guard->drain_on(error, result, guard->drain_arg))
         weir_guard_drain(guard);
@@ -317,15 +327,13 @@ int weir_guard_leave_with(weir_permit *permit, int error, const void *result)
 
 int weir_guard_release(weir_permit *permit)
 {
-    struct wr_call call = { .permit = permit };
     struct weir_guard *guard;
-    int rc = permit_is_held(permit);
+    struct wr_call call;
+    int rc = call_of(&call, permit);
 
     if (rc)
         return rc;
-    wr_permit_settle(permit);
-    guard = call.guard = permit->guard;
-    call.n = permit->permits;
+    guard = call.guard;
     if (guard->remote)
         return wr_remote_release(permit);
     do {

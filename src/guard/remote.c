@@ -141,13 +141,6 @@ int wr_remote_change(struct weir_guard *guard, const weir_guard_options *to,
 
 /* ---- entering ------------------------------------------------------------------------------------ */
 
-static bool is_too_many(struct weir_guard *guard, const struct wr_settings *set, int64_t n)
-{
-    if (set->kind == WEIR_GUARD_RATE)
-        return set->mode == WEIR_SMOOTH && n > set->burst;
-    return guard && n > 1 && n > set->limit;
-}
-
 static int refused(weir_permit *permit, struct weir_guard *guard, const weir_remote_call *call,
                    int rc)
 {
@@ -194,7 +187,7 @@ int wr_remote_enter(weir_permit *out, struct weir_guard *guard, int64_t n, weir_
 
     wr_remote_settings(guard, NULL, &set);
     /* It may have been raised since. */
-    if (is_too_many(guard, &set, n) && (refresh(guard, &set) || is_too_many(guard, &set, n)))
+    if (wr_settings_exclude(&set, n) && (refresh(guard, &set) || wr_settings_exclude(&set, n)))
         return WEIR_EINVAL;
     call.deadline = deadline == WEIR_GUARD_WAIT ? wr_sum(wr_os_now(), set.wait_ns) : deadline;
     return enter(out, guard, &call);
@@ -212,7 +205,7 @@ int64_t wr_remote_reserve(weir_permit *out, struct weir_guard *guard, int64_t n,
     int rc;
 
     wr_remote_settings(guard, NULL, &set);
-    if (is_too_many(guard, &set, n))
+    if (wr_settings_exclude(&set, n))
         return WEIR_EINVAL;
     rc = enter(out, guard, &call);
     return rc ? rc : call.wait_ns;

@@ -298,3 +298,12 @@ bool wr_settings_match(const struct wr_settings *set, const weir_guard_options *
     return true WR_SETTINGS(MATCH);
 #undef MATCH
 }
+
+bool wr_settings_exclude(const struct wr_settings *set, int64_t n)
+{
+    if (set->kind == WEIR_GUARD_RATE)
+        return set->mode == WEIR_SMOOTH && n > set->burst;
+    if (set->kind == WEIR_GUARD_BREAKER || n == 1)
+        return false;
+    return n > (set->kind == WEIR_GUARD_ADAPTIVE ? set->limit_max : set->limit);
+}

@@ -19,8 +19,9 @@
     X(window)                                                                                 \
     X(minimum)                                                                                \
     X(probes)                                                                                 \
-    X(open_ns) X(open_growth) X(open_max_ns) X(open_jitter) X(half_open_ns) X(half_open_then) \
-        X(initial) X(auto_half_open) X(limit_min) X(limit_max) X(latency_ns) X(budget_percent)
+    X(open_ns)                                                                                \
+    X(open_growth) X(open_max_ns) X(open_jitter) X(half_open_ns) X(half_open_then) X(initial) \
+        X(auto_half_open) X(limit_min) X(limit_max) X(latency_ns) X(budget_percent)
 
 struct wr_settings {
     weir_guard_kind kind;
@@ -49,6 +50,9 @@ int wr_settings_change(struct wr_settings *set, const struct wr_settings *from,
                        const weir_guard_options *opt, weir_message *message);
 
 bool wr_settings_equal(const struct wr_settings *a, const struct wr_settings *b);
+
+/* Whether a call for n permits could never enter, whatever is free. */
+bool wr_settings_exclude(const struct wr_settings *set, int64_t n);
 
 /* Whether all that `expected` names is so. */
 bool wr_settings_match(const struct wr_settings *set, const weir_guard_options *expected);
