@@ -14,8 +14,9 @@ void wr_domain_take_in_hands(struct weir_group *group, struct wr_domain *domain)
 
 void wr_domain_put_down(struct weir_group *group)
 {
-    if (wr_swap(&group->in_hands, WR_HANDS_NONE, relaxed) == WR_HANDS_UNCOUNTED)
+    if (wr_load(&group->in_hands, relaxed) == WR_HANDS_UNCOUNTED)
         wr_sub(&wr_domains_of(group)->domain[group->domain].in_hands, 1, relaxed);
+    wr_store(&group->in_hands, WR_HANDS_NONE, relaxed);
 }
 
 bool wr_domain_take_ceded(struct weir_group *group, void *domain_arg)

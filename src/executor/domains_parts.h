@@ -28,7 +28,7 @@ static inline uint32_t wr_turn_domain(uint64_t turn)
  * the ring. */
 void wr_domain_take_in_hands(struct weir_group *group, struct wr_domain *domain);
 
-/* That is known now. By the same worker, so no other takes the group meanwhile. */
+/* That is known now. By the same worker, under the lock of the group, so no other takes or counts it meanwhile. */
 void wr_domain_put_down(struct weir_group *group);
 
 /* Takes a ceded slot of a domain (struct wr_domain) for a group that a worker is about to have in its hands; false: there is

@@ -67,20 +67,24 @@ struct weir_group {
     _Atomic uint32_t
         first_needs; /* the cost of its first task, as its ring knows it, and WR_TIMED */
     uint32_t records;
-    uint32_t bodies, pending; /* tasks that execute, and that are settled later                 */
-    uint32_t telling;         /* settled tasks whose listeners and callbacks are being told     */
+    uint32_t bodies;     /* tasks that execute                                                  */
+    uint32_t idle_since; /* when its last task left, in ms; 0: it has some                      */
 
+    uint32_t telling; /* settled tasks whose listeners and callbacks are being told             */
     uint32_t pins;
     uint64_t submitted, started, succeeded;
     int64_t waited_ns, ran_ns;
-    uint32_t failed, cancelled, peak, generation;
-    uint32_t idle_since; /* when its last task left, in ms; 0: it has some          */
-    uint32_t hash;
-    struct wr_node *waits; /* of its tasks, and those of generations that it is charged for;
-                                        NULL: none waits; see deadlock.h                        */
     struct weir_task
         *pending_first; /* tasks that are PENDING or ASIDE, newest first. If its lowest bit is
                                         set there are none, and it is the hand that is out        */
+    uint32_t pending;   /* tasks that are settled later                                         */
+    uint32_t peak;
+
+    /* Seldom written, and read by whoever looks for a key: apart from what workers write in each turn. */
+    uint32_t failed, cancelled, generation;
+    uint32_t hash;
+    struct wr_node *waits; /* of its tasks, and those of generations that it is charged for;
+                                        NULL: none waits; see deadlock.h                        */
     struct weir_group *table_next;
     char key[];
 };
