@@ -90,7 +90,8 @@ static bool must_count(const struct wr_domains *domains, const struct wr_policy 
 
 /* ---- counting ---------------------------------------------------------------------------------- */
 
-/* The ledger is told of the group's tasks from now on, but for one that a worker has in its hands. Under its lock. */
+/* The ledger is told of the group's tasks from now on, but for one that a worker has in its hands. Under its lock. Its last
+ * tasks may have started without that lock (hand.c): then it leaves its ring before it is known to want no slot. */
 static void count_group(struct weir_group *group)
 {
     struct wr_ring *ring = wr_group_ring(group);
@@ -107,8 +108,8 @@ static void count_group(struct weir_group *group)
         group->extras->counted = true;
     }
     wr_unlock(&ring->lock);
-    wr_domain_set_want(group);
     wr_domains_unlock(group->executor);
+    wr_group_refresh(group);
 }
 
 void wr_domains_count(struct weir_executor *ex)

@@ -113,6 +113,30 @@ SIM_TEST(test_a_group_that_moves_to_threads_keeps_to_its_domains_slots, 300)
     limit_later(use_threads, 6);
 }
 
+/* Tasks follow each other without the group's lock, and the last of them takes long: the queue is empty, and the group still
+ * stands in its ring. Just then the ledger comes to be told of all that waits, and another group of the domain has a task. */
+static int is_brief(void **value, void *arg)
+{
+    *value = NULL;
+    if (arg)
+        weir_sim_busy(MS);
+    return 0;
+}
+
+SIM_TEST(test_a_group_whose_last_task_runs_is_not_in_line_when_the_ledger_begins_to_count, 2000)
+{
+    weir_executor *ex = new_plain();
+
+    for (int i = 0; i < 4; i++)
+        CHECK(weir_submit_key(NULL, ex, "x", is_brief, i == 3 ? ex : NULL, NULL) == 0);
+    sleep_until(0);
+    CHECK(weir_group_run_on(group_of(ex, "A"), WEIR_THREADS) == 0);
+    CHECK(weir_submit_key(NULL, ex, "y", is_brief, NULL, NULL) == 0);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,6 +145,8 @@ int main(void)
         cmocka_unit_test(test_a_limit_of_the_executor_that_comes_later_holds_for_what_waits),
         cmocka_unit_test(test_a_limit_of_places_that_comes_later_counts_what_waits),
         cmocka_unit_test(test_a_group_that_moves_to_threads_keeps_to_its_domains_slots),
+        cmocka_unit_test(
+            test_a_group_whose_last_task_runs_is_not_in_line_when_the_ledger_begins_to_count),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
