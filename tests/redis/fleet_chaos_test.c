@@ -1,7 +1,9 @@
 /* Faults by chance, more than a thousand per run: holders, whose wall clocks jump all the time, are killed and stopped, connections
- * cut, the server frozen, killed and emptied. What the processes wrote down meanwhile is judged by tests/redis/history.py, which shares no code with us.
+ * cut, the server frozen, killed and emptied, or replaced by a replica that lacks the last of what it had. What the server did and what
+ * the processes wrote down meanwhile is judged by tests/redis/history.py, which shares no code with us.
  * SPDX-License-Identifier: MIT */
 #include "redis/member.h"
+#include "redis/witness.h"
 
 #include "support/seed.h"
 #include "support/soak.h"
@@ -19,8 +21,10 @@ static const struct {
     int limit;
 } guards[GUARDS] = { { "g1", 1 }, { "g2", 2 }, { "g3", 3 }, { "g5", 5 } };
 
-enum fault { KILLED, STOPPED, CUT, DEAF, FLUSHED, FROZEN, EMPTIED, FAULT_KINDS };
-static const int weight[FAULT_KINDS] = { 25, 25, 30, 10, 8, 2, 1 };
+static const char *const names[] = { "g1", "g2", "g3", "g5", NULL };
+
+enum fault { KILLED, STOPPED, CUT, DEAF, FLUSHED, FROZEN, EMPTIED, FAILED_OVER, FAULT_KINDS };
+static const int weight[FAULT_KINDS] = { 25, 25, 30, 10, 8, 2, 1, 2 };
 
 struct fleet {
     struct member member[MEMBERS];
@@ -28,20 +32,107 @@ struct fleet {
     weir_time stopped[MEMBERS]; /* continues then; 0: runs */
     char dir[128], own_log[160];
     int logs, faults[FAULT_KINDS];
-    int slack_ms; /* the longest time for which this process did not run although it could */
+    struct server replica;
+    char address[96]; /* where the server is: a link to the socket of the one that is in use */
+    struct witness witness;
     struct luck luck;
 };
 
-static void note(const char *path, char what)
+static long long clock_ns(clockid_t clock)
 {
     struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (long long)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void note_at(const char *path, char what, long long at)
+{
     FILE *file = fopen(path, "a");
 
     assert_non_null(file);
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    fprintf(file, "%c * 0 %lld 0 0\n", what, (long long)t.tv_sec * 1000000000 + t.tv_nsec);
+    fprintf(file, "%c * 0 %lld %lld 0\n", what, at, what == 'O' ? clock_ns(CLOCK_REALTIME) : 0);
     fclose(file);
 }
+
+static void note(const char *path, char what)
+{
+    note_at(path, what, clock_ns(CLOCK_MONOTONIC));
+}
+
+/* ---- the server and its replica -------------------------------------------------------------------- */
+
+/* Clients find it from now on, and not before its witness is there. */
+static void show_server(struct fleet *f, const char *why)
+{
+    witness_begin(&f->witness, &server, why, names);
+    assert_int_equal(symlink(server.socket, f->address), 0);
+    note(f->own_log, 'U');
+}
+
+static void lose_server(struct fleet *f)
+{
+    note(f->own_log, 'D');
+    unlink(f->address);
+    server_kill(&server);
+    witness_end(&f->witness);
+}
+
+/* Starts it with nothing: replicas leave what they got from their master in a file. */
+static void start_empty(struct server *it)
+{
+    char path[96];
+
+    snprintf(path, sizeof(path), "%s/dump.rdb", it->dir);
+    unlink(path);
+    server_again(it);
+}
+
+static void follow_server(struct fleet *f)
+{
+    server_do(&f->replica, "REPLICAOF 127.0.0.1 %d", server.port);
+}
+
+static void await_in_step(struct fleet *f)
+{
+    AWAIT(server_says(&f->replica, "INFO replication", "master_link_status:up"));
+}
+
+static void swap_servers(struct fleet *f)
+{
+    struct server other = f->replica;
+
+    f->replica = server;
+    server = other;
+    snprintf(server.url, sizeof(server.url), "%s", f->replica.url);
+}
+
+/* What the server did while it was cut off from its replica is lost with it. */
+static void fail_over(struct fleet *f)
+{
+    await_in_step(f);
+    server_freeze(&f->replica);
+    server_do(&server, "CLIENT KILL TYPE replica");
+    weir_sleep(weir_in_ms((int64_t)luck_below(&f->luck, 30)));
+    lose_server(f);
+    server_thaw(&f->replica);
+    swap_servers(f);
+    free(server_say(&server, "REPLICAOF NO ONE"));
+    show_server(f, "fail-over");
+    start_empty(&f->replica);
+    follow_server(f);
+}
+
+static void start_servers(struct fleet *f)
+{
+    snprintf(f->address, sizeof(f->address), "%s/address", server.dir);
+    snprintf(server.url, sizeof(server.url), "unix://%s", f->address);
+    server_start(&f->replica, NULL);
+    follow_server(f);
+    show_server(f, "first");
+}
+
+/* ---- faults ------------------------------------------------------------------------------------------ */
 
 static void start(struct fleet *f, int i)
 {
@@ -63,11 +154,14 @@ static void go_on(struct fleet *f, int i)
 
 static void kill_one(struct fleet *f, int i)
 {
+    long long at;
+
     kill(f->member[i].pid, SIGKILL);
+    at = clock_ns(CLOCK_MONOTONIC); /* it does nothing any more, however long it takes to be gone */
     close(f->member[i].in);
     member_reap(&f->member[i]);
     f->stopped[i] = 0;
-    note(f->log[i], 'K');
+    note_at(f->log[i], 'K', at);
     start(f, i);
 }
 
@@ -79,7 +173,9 @@ static void cut_one(struct fleet *f, const char *type)
 
     for (; skip > 0 && at && strchr(at, '\n') && strchr(at, '\n')[1]; skip--)
         at = strchr(at, '\n') + 1;
-    if (at && strncmp(at, "id=", 3) == 0)
+    if (strchr(at, '\n'))
+        *strchr(at, '\n') = '\0';
+    if (strncmp(at, "id=", 3) == 0 && !strstr(at, " flags=O")) /* not the witness */
         server_do(&server, "CLIENT KILL ID %lld", strtoll(at + 3, NULL, 10));
     free(list);
 }
@@ -116,11 +212,13 @@ static void inject(struct fleet *f, enum fault fault)
         server_thaw(&server);
         note(f->own_log, 'U');
         break;
+    case FAILED_OVER:
+        fail_over(f);
+        break;
     default:
-        note(f->own_log, 'D');
-        server_kill(&server);
-        server_again(&server);
-        note(f->own_log, 'U');
+        lose_server(f);
+        start_empty(&server);
+        show_server(f, "emptied");
         weir_sleep(weir_in_ms(2 * LEASE_MS));
     }
 }
@@ -147,25 +245,14 @@ static void continue_due(struct fleet *f, bool all)
             go_on(f, i);
 }
 
-static void rest(struct fleet *f, int64_t ms)
-{
-    weir_time until = weir_in_ms(ms);
-    int late;
-
-    weir_sleep(until);
-    late = (int)((weir_now() - until) / 1000000);
-    if (late > f->slack_ms)
-        f->slack_ms = late;
-}
-
 static void judge(struct fleet *f)
 {
     char command[512];
 
     fflush(stdout);
     snprintf(command, sizeof(command),
-             "/usr/bin/python3 %s/tests/redis/history.py %d %d g1=1,g2=2,g3=3,g5=5 %s/*",
-             WEIR_SOURCE, LEASE_MS, f->slack_ms, f->dir);
+             "/usr/bin/python3 %s/tests/redis/history.py %d g1=1,g2=2,g3=3,g5=5 %s/../witness %s/*",
+             WEIR_SOURCE, LEASE_MS, f->dir, f->dir);
     assert_int_equal(system(command), 0);
 }
 
@@ -173,19 +260,24 @@ static void test_a_thousand_faults_break_no_limit_lose_no_permit_and_forget_no_w
 {
     struct fleet f = { .logs = 0 };
     int count = (int)soak_times(FAULTS);
+    char log[160];
     weir_store *store;
 
     seed_init();
     f.luck = luck_of(0);
     snprintf(f.dir, sizeof(f.dir), "%s/history", server.dir);
+    snprintf(log, sizeof(log), "%s/witness", server.dir);
     snprintf(f.own_log, sizeof(f.own_log), "%s/server", f.dir);
     assert_int_equal(mkdir(f.dir, 0700), 0);
+    witness_open(&f.witness, log);
+    note(f.own_log, 'O');
+    start_servers(&f);
     for (int i = 0; i < MEMBERS; i++)
         start(&f, i);
     weir_sleep(weir_in_ms(200));
     for (int n = 0; n < count; n++) {
         inject(&f, choose(&f));
-        rest(&f, 5 + (int64_t)luck_below(&f.luck, 20));
+        weir_sleep(weir_in_ms(5 + (int64_t)luck_below(&f.luck, 20)));
         continue_due(&f, false);
     }
     continue_due(&f, true);
@@ -195,9 +287,10 @@ static void test_a_thousand_faults_break_no_limit_lose_no_permit_and_forget_no_w
         assert_int_equal(member_reap(&f.member[i]), 0);
     for (int i = 0; i < FAULT_KINDS && count >= 1000; i++)
         assert_true(f.faults[i] > 0);
-    printf("faults: %d killed, %d stopped, %d cut, %d deaf, %d flushed, %d frozen, %d emptied\n",
+    printf("faults: %d killed, %d stopped, %d cut, %d deaf, %d flushed, %d frozen, %d emptied, "
+           "%d failed over\n",
            f.faults[0], f.faults[1], f.faults[2], f.faults[3], f.faults[4], f.faults[5],
-           f.faults[6]);
+           f.faults[6], f.faults[7]);
     store = store_of(NULL);
     for (int i = 0; i < GUARDS; i++) {
         weir_guard *guard =
@@ -210,11 +303,42 @@ static void test_a_thousand_faults_break_no_limit_lose_no_permit_and_forget_no_w
         weir_guard_unref(guard);
     }
     weir_store_free(store);
+    witness_end(&f.witness);
+    witness_close(&f.witness);
+    note(f.own_log, 'O');
     judge(&f);
+    server_stop(&f.replica);
 }
 
-/* What the judge must not let pass, one history each, and one that it must. */
-static void test_the_judge_sees_what_is_wrong(void)
+/* ---- the judge ------------------------------------------------------------------------------------- */
+
+static void write_file(const char *name, const char *text)
+{
+    char path[160];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/%s", server.dir, name);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+/* A lease is a millisecond, the limit 1. `log`: the server's, or NULL. */
+static bool finds_right(const char *one, const char *other, const char *log)
+{
+    char command[512];
+
+    write_file("one", one);
+    write_file("other", other);
+    write_file("log", log ? log : "");
+    snprintf(command, sizeof(command),
+             "cd %s && /usr/bin/python3 %s/tests/redis/history.py 1 g=1 %s one other >/dev/null",
+             server.dir, WEIR_SOURCE, log ? "log" : "-");
+    return system(command) == 0;
+}
+
+static void test_the_judge_sees_what_clients_do_wrong(void)
 {
     static const struct {
         const char *history;
@@ -235,31 +359,94 @@ static void test_the_judge_sees_what_is_wrong(void)
         { "A g 0 1 0 0\nE g 5 2 900 0\nL g 5 9 900 0\nA g 0 10 0 0\n", false },    /* forgotten */
         { "A g 0 1 0 0\nE g 5 2 900 0\nL g 5 9 900 0\nA g 0 10 0 0\nT g 7 20 0 0\n",
           false }, /* gave up */
-        { "A g 0 1 0 0\nE g 5 2000000000 9000000000 0\nL g 5 2000000001 9000000000 0\n",
-          false }, /* idle */
     };
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char path[160], command[512];
-        FILE *file;
-
-        snprintf(path, sizeof(path), "%s/case", server.dir);
-        file = fopen(path, "w");
-        assert_non_null(file);
-        fputs(cases[i].history, file);
-        fclose(file);
-        snprintf(command, sizeof(command),
-                 "/usr/bin/python3 %s/tests/redis/history.py 1 0 g=1 %s >/dev/null", WEIR_SOURCE,
-                 path);
-        if ((system(command) == 0) != cases[i].right)
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        if (finds_right(cases[i].history, "", NULL) != cases[i].right)
             fail_msg("history %zu", i);
-    }
+}
+
+#define ASKS(at, process, pid)                                     \
+    at " [0 u] \"EVALSHA\" \"x\" \"1\" \"k\" \"enter\" \"" process \
+       "\" \"1\" \"1\" \"1\" \"1\" \"h " pid " -\"\n"
+#define GETS(at, id, end, token)                                         \
+    at " [0 lua] \"ZADD\" \"weir:{g}:held\" \"" end "\" \"" id "\"\n" at \
+       " [0 lua] \"HSET\" \"weir:{g}:info\" \"" id "\" \"h " token " 1 h 7 -\"\n"
+#define WAITS(at, id)  at " [0 lua] \"ZADD\" \"weir:{g}:line\" \"6\" \"" id "\"\n"
+#define SERVED(at, id) at " [0 lua] \"ZREM\" \"weir:{g}:line\" \"" id "\"\n"
+#define GOES(at, id)   at " [0 lua] \"ZREM\" \"weir:{g}:held\" \"" id "\"\n"
+
+/* Process 7 enters at 1 ms; process 8 asks at 1.4 ms, and is told at 1.6 ms. */
+#define BEGIN      "# begin 0 first\n# begun 0\n"
+#define SEVEN_IN   ASKS("0.001000", "p7", "7") GETS("0.001000", "p7:1", "2000", "5")
+#define EIGHT_WAIT ASKS("0.001500", "p8", "8") WAITS("0.001500", "p8:1")
+#define EIGHT_IN(at, end) \
+    ASKS(at, "p8", "8") GOES(at, "p7:1") SERVED(at, "p8:1") GETS(at, "p8:1", end, "9")
+#define SEVEN "O * 0 0 0 0\nP * 7 0 0 0\nA g 0 500000 0 0\nE g 5 1100000 1900000 0\n"
+#define EIGHT "P * 8 0 0 0\nA g 0 1400000 0 0\n"
+
+/* By the server's clock: how late the lines of processes are does not matter. */
+static void test_the_judge_sees_permits_that_the_server_loses(void)
+{
+    static const struct {
+        const char *what, *seven, *eight, *log;
+        bool right;
+    } cases[] = {
+        { "back in time", SEVEN "K * 0 1600000 0 0\n",
+          EIGHT "E g 9 900000001 901000000 0\nL g 9 900000002 901000000 0\n",
+          BEGIN SEVEN_IN EIGHT_WAIT EIGHT_IN("0.900000", "901000"), true },
+        { "too late after a kill", SEVEN "K * 0 1600000 0 0\n",
+          EIGHT "E g 9 1200000001 1201000000 0\nL g 9 1200000002 1201000000 0\n",
+          BEGIN SEVEN_IN EIGHT_WAIT EIGHT_IN("1.200000", "1201000"), false },
+        { "the same while it is stopped",
+          SEVEN "S * 0 1600000 0 0\nC * 0 1300000000 0 0\nL g 5 1300000001 0 0\n",
+          EIGHT "E g 9 1200000001 1201000000 0\nL g 9 1200000002 1201000000 0\n",
+          BEGIN SEVEN_IN EIGHT_WAIT EIGHT_IN("1.200000", "1201000"), false },
+        { "the same after it left", SEVEN "L g 5 1600000 1900000 0\n",
+          EIGHT "E g 9 1200000001 1201000000 0\nL g 9 1200000002 1201000000 0\n",
+          BEGIN SEVEN_IN EIGHT_WAIT EIGHT_IN("1.200000", "1201000"), false },
+        { "the same while there was no server",
+          SEVEN "K * 0 1600000 0 0\nD * 0 2000000 0 0\nU * 0 800000000 0 0\n",
+          EIGHT "E g 9 1200000001 1201000000 0\nL g 9 1200000002 1201000000 0\n",
+          BEGIN SEVEN_IN EIGHT_WAIT EIGHT_IN("1.200000", "1201000"), true },
+        { "a free permit beside a waiter", SEVEN "L g 5 1600000 1900000 0\n",
+          EIGHT "E g 9 1950000 2600000 0\nL g 9 1960000 2600000 0\n",
+          BEGIN SEVEN_IN EIGHT_WAIT ASKS("0.001700", "p7", "7") GOES("0.001700", "p7:1")
+              EIGHT_IN("0.001900", "2900"),
+          false },
+        { "two", SEVEN "L g 5 1600000 1900000 0\n",
+          EIGHT "E g 9 1650000 1900000 0\nL g 9 1660000 1900000 0\n",
+          BEGIN SEVEN_IN ASKS("0.001500", "p8", "8") GETS("0.001500", "p8:1", "2500", "9")
+              ASKS("0.001700", "p7", "7"),
+          false },
+        { "a waiter that the server does not know", SEVEN "L g 5 1600000 1900000 0\n",
+          EIGHT "E g 9 1200000001 1201000000 0\nL g 9 1200000002 1201000000 0\n",
+          BEGIN SEVEN_IN ASKS("0.001700", "p7", "7") GOES("0.001700", "p7:1")
+              EIGHT_IN("1.200000", "1201000"),
+          false },
+        { "two, of which a fail-over lost one", SEVEN "L g 5 1800000 1900000 0\n",
+          EIGHT "E g 9 1710000 2500000 0\nL g 9 1720000 2500000 0\n",
+          BEGIN SEVEN_IN
+          "# end 1200\n# begin 1300 fail-over\n# begun 1300\n" EIGHT_IN("0.001700", "2700"),
+          true },
+        { "two after a fail-over that lost nothing", SEVEN "L g 5 1800000 1900000 0\n",
+          EIGHT "E g 9 1710000 2500000 0\nL g 9 1720000 2500000 0\n",
+          BEGIN SEVEN_IN
+          "# end 1200\n# begin 1300 fail-over\n0.001300 \"known\" \"ZADD\" "
+          "\"weir:{g}:held\" \"2000\" \"p7:1\"\n# begun 1300\n" EIGHT_IN("0.001700", "2700"),
+          false },
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        if (finds_right(cases[i].seven, cases[i].eight, cases[i].log) != cases[i].right)
+            fail_msg("%s", cases[i].what);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_the_judge_sees_what_is_wrong),
+        TEST(test_the_judge_sees_what_clients_do_wrong),
+        TEST(test_the_judge_sees_permits_that_the_server_loses),
         TEST(test_a_thousand_faults_break_no_limit_lose_no_permit_and_forget_no_waiter),
     };
 

@@ -6,7 +6,7 @@
  *
  * What it does it writes into its log, one line per event, for tests/redis/history.py to judge:
  *     <what> <guard> <token> <time> <until> <thread>     times in ns of CLOCK_MONOTONIC, which all processes share
- *     A asks   E entered   W is about to change something   L leaves   X was told that its lease is lost   T gave up waiting
+ *     P its pid   A asks   E entered   W is about to change something   L leaves   X was told that its lease is lost   T gave up waiting
  *
  * Its wall clock jumps by hours, to and fro, with each look at it: nothing that a fleet relies on may depend on that.
  * SPDX-License-Identifier: MIT */
@@ -14,10 +14,12 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -117,7 +119,7 @@ static void work_once(uint64_t *seed)
         if (!until || now >= until)
             break;
         note('W', p.token, now, until);
-        usleep((useconds_t)chance(seed, 3000));
+        usleep((useconds_t)chance(seed, 8000));
     }
     until = of_monotonic(weir_permit_until(&p));
     note('L', p.token, monotonic(), until);
@@ -132,7 +134,7 @@ static void *work(void *arg)
     thread_number = (int)(seed % 2);
     while (!atomic_load(&over)) {
         work_once(&seed);
-        usleep((useconds_t)chance(&seed, 2000));
+        usleep((useconds_t)chance(&seed, 5000));
     }
     return NULL;
 }
@@ -196,6 +198,7 @@ int main(int argc, char **argv)
     uint64_t seed;
     int rc;
 
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* also if it is stopped then */
     if (argc < 7 || !wall_clock_jumps())
         return 2;
     name = argv[2];
@@ -203,6 +206,7 @@ int main(int argc, char **argv)
     lease_ms = atoll(argv[4]);
     seed = argc > 7 ? strtoull(argv[7], NULL, 10) : 1;
     log_fd = open(argv[5], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    note('P', (uint64_t)getpid(), monotonic(), 0);
     rc = weir_store_redis(
         &store, WEIR_REDIS(.url = argv[1], .backoff_ms = 5, .backoff_max_ms = 50, .reply_ms = 500),
         NULL, &message);
