@@ -4,6 +4,7 @@
 #include "cli/engine/printer.h"
 #include "cli/engine/run.h"
 #include "cli/engine/strays.h"
+#include "cli/engine/write_whole.h"
 #include "cli/screen/quote.h"
 
 #include <errno.h>
@@ -58,24 +59,12 @@ static int open_file(const struct attempt *a, const char *suffix)
                   O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | again, 0666);
 }
 
-static bool write_whole(int fd, const char *text, size_t length)
-{
-    while (length > 0) {
-        ssize_t n = write(fd, text, length);
-        if (n < 0 && errno != EINTR)
-            return false;
-        text += n < 0 ? 0 : n;
-        length -= n < 0 ? 0 : (size_t)n;
-    }
-    return true;
-}
-
 /* Bytes as a file without a name, to be read from its beginning. */
 static int open_bytes(const char *bytes, size_t length)
 {
     int fd = memfd_create("weir-input", MFD_CLOEXEC);
 
-    if (fd >= 0 && write_whole(fd, bytes, length) && lseek(fd, 0, SEEK_SET) == 0)
+    if (fd >= 0 && write_whole(fd, bytes, length) == 0 && lseek(fd, 0, SEEK_SET) == 0)
         return fd;
     close_if(&fd);
     return -1;

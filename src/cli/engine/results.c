@@ -6,6 +6,7 @@
 #include "cli/engine/fresh.h"
 #include "cli/engine/printer.h"
 #include "cli/engine/tally.h"
+#include "cli/engine/write_whole.h"
 #include "cli/screen/say.h"
 
 #include <errno.h>
@@ -202,18 +203,6 @@ static void put_line(struct results *results, const struct task *task)
     if (task->failed_attempts)
         fprintf(file, ",\"failed_attempts\":[%s]", task->failed_attempts);
     fputs("}\n", file);
-}
-
-static int write_whole(int fd, const char *text, size_t length)
-{
-    while (length > 0) {
-        ssize_t n = write(fd, text, length);
-        if (n < 0 && errno != EINTR)
-            return errno;
-        text += n < 0 ? 0 : n;
-        length -= n < 0 ? 0 : (size_t)n;
-    }
-    return 0;
 }
 
 void results_add(struct results *results, const struct task *task)

@@ -58,33 +58,11 @@ static int split_at_blanks(struct record *record, weir_message *message)
 }
 
 /* Each delimiter separates two fields, so there is always one field at least. */
-static int split_at(struct record *record, char delimiter, weir_message *message)
+static int split_at(struct record *record, const char *delimiter, size_t size,
+                    weir_message *message)
 {
     const char *at = record->text, *end = at + record->length;
     size_t count = 1;
-
-    for (size_t i = 0; i < record->length; i++)
-        count += record->text[i] == delimiter;
-    if (count > RECORD_FIELDS_MAX)
-        return record_too_wide(record, message);
-    record->fields = malloc(count * sizeof(record->fields[0]));
-    if (!record->fields)
-        return WEIR_ENOMEM;
-    while (record->field_count < count) {
-        const char *stop = memchr(at, delimiter, (size_t)(end - at));
-        if (!stop)
-            stop = end;
-        record->fields[record->field_count++] = (struct span){ at, (size_t)(stop - at) };
-        at = stop + 1;
-    }
-    return 0;
-}
-
-/* The same with a delimiter of several bytes. */
-static int split_at_text(struct record *record, const char *delimiter, weir_message *message)
-{
-    const char *at = record->text, *end = at + record->length;
-    size_t size = strlen(delimiter), count = 1;
 
     for (const char *p = at; (p = memmem(p, (size_t)(end - p), delimiter, size)); p += size)
         count++;
@@ -123,7 +101,7 @@ static size_t unescape(char *out, const struct span *field)
 static int split_tsv(struct record *record, char delimiter, weir_message *message)
 {
     char *out;
-    int rc = split_at(record, delimiter, message);
+    int rc = split_at(record, &delimiter, 1, message);
 
     if (rc < 0 || !memchr(record->text, '\\', record->length))
         return rc;
@@ -177,10 +155,10 @@ int record_split(struct record *record, const struct record_syntax *syntax, weir
     switch (syntax->form) {
     case FORM_LINES:
         if (syntax->delimiter_text)
-            rc = split_at_text(record, syntax->delimiter_text, message);
+            rc = split_at(record, syntax->delimiter_text, strlen(syntax->delimiter_text), message);
         else
-            rc =
-                delimiter ? split_at(record, delimiter, message) : split_at_blanks(record, message);
+            rc = delimiter ? split_at(record, &delimiter, 1, message)
+                           : split_at_blanks(record, message);
         break;
     case FORM_CSV:
         rc = csv_split(record, delimiter ? delimiter : ',', message);
