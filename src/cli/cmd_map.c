@@ -51,6 +51,7 @@ static int find_command(char **resolved, const struct map_options *opt, const st
 {
     const char *command = opt->words[0];
     bool relative = command[0] != '/' && strchr(command, '/');
+    int error;
 
     *resolved = NULL;
     /* A relative path is looked up from --cwd, as in a shell that went there. */
@@ -59,11 +60,12 @@ static int find_command(char **resolved, const struct map_options *opt, const st
     *resolved = child_find(command);
     if (*resolved)
         return 0;
-    if (errno == ENOENT && !strchr(command, '/'))
+    error = errno;
+    if (error == ENOENT && !strchr(command, '/'))
         say("%s: command not found", command);
     else
-        say("%s: %s", command, strerror(errno));
-    return errno == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+        say("%s: %s", command, strerror(error));
+    return error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
 }
 
 /* Whether records may be typed in. */

@@ -353,6 +353,8 @@ static int set_command_option(struct map_options *p, int id, const struct opt_re
     case MAP_BLOCK:
         return bytes(&p->block, reader, message);
     case MAP_ENV:
+        if (!reader->value[0] || reader->value[0] == '=')
+            return bad_value(message, reader, "a name, or NAME=VALUE");
         return add_word((const char ***)&p->env, &opt->env_count, reader->value);
     case MAP_TTY:
         opt->tty = true;

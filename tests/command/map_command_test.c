@@ -198,6 +198,7 @@ static void test_a_command_that_is_not_there(void)
     assert_ran(MAP("a\n", "--", "./no/such"), 127, "",
                "weir: ./no/such: No such file or directory\n");
     assert_ran(MAP("a\n", "--", ""), 127, "", "weir: : command not found\n");
+    assert_status(SCRIPT("a\n", "LC_ALL=C weir map -- no-such-command"), 127);
 }
 
 static void test_a_command_that_cannot_be_executed(void)

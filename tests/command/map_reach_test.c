@@ -157,6 +157,8 @@ static void test_variables_are_set_for_commands(void)
 {
     assert_ran(MAP("1\n", "--env", "WEIR_T=x y", "--shell", "--", "echo $WEIR_T {}"), 0, "x y 1\n",
                "");
+    assert_contains(MAP("1\n", "--env", "=x", "--", "echo")->err,
+                    "weir: --env =x: use a name, or NAME=VALUE\n");
 }
 
 /* ---- when to start, when to stop ------------------------------------------------------------------- */
