@@ -35,18 +35,22 @@ const char *outcome_name(enum outcome outcome)
 /* ---- the body ------------------------------------------------------------------------------------ */
 
 /* --delay: starts are at least so far apart. Nobody else could start meanwhile, so it may be waited for here,
- * with permits held. */
+ * with permits held. A turn is taken when it has come: one that was given ahead could be taken late, and the next one
+ * would follow too soon. */
 static void wait_for_delay(struct engine *engine)
 {
     weir_time now = weir_now(), turn = atomic_load(&engine->next_start), next;
 
-    if (!engine->opt->delay_ns)
-        return;
-    do {
-        if (__builtin_add_overflow(turn > now ? turn : now, engine->opt->delay_ns, &next))
+    while (engine->opt->delay_ns && atomic_load(&engine->phase) == PHASE_RUNNING) {
+        if (__builtin_add_overflow(now, engine->opt->delay_ns, &next))
             next = WEIR_FOREVER;
-    } while (!atomic_compare_exchange_weak(&engine->next_start, &turn, next));
-    weir_fd_wait(engine->stop_fd, WEIR_READ, next - engine->opt->delay_ns); /* or until we stop */
+        if (now < turn)
+            weir_fd_wait(engine->stop_fd, WEIR_READ, turn); /* or until we stop */
+        else if (atomic_compare_exchange_weak(&engine->next_start, &turn, next))
+            return;
+        now = weir_now();
+        turn = atomic_load(&engine->next_start);
+    }
 }
 
 /* --load and the like: nothing may start, so that is waited for here, with permits held. */
