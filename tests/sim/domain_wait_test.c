@@ -188,6 +188,10 @@ static void new_life(void)
                     .domain_for = life.domains ? domain_for : NULL, .threads_max = 1 + pick(4),
                     .lending = { .period_ms = life.domains && pick(3) == 0 ? 10 : 0 },
                     .rejection = WEIR_DISCARD));
+    for (int i = 0; life.apart && i < GROUPS; i++) { /* no call waits for a group to be made */
+        weir_group *group;
+        CHECK(weir_group_get(&group, life.ex, group_name[i]) == 0);
+    }
 }
 
 static void restore_all(void)
