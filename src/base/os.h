@@ -186,8 +186,10 @@ int wr_os_file_make(int dir, size_t size);
 int wr_os_file_name(int fd, int dir, const char *name);
 void wr_os_file_remove(int dir, const char *name);
 
-/* Keeps other processes that do the same out, until it is unlocked or closed. */
-int wr_os_file_lock(int fd);
+/* Keeps those out who want it alone, or also all others who lock it, until it is unlocked or closed. Tried: alone, if
+ * that is possible at once. */
+int wr_os_file_lock(int fd, bool alone);
+bool wr_os_file_try_lock(int fd);
 void wr_os_file_unlock(int fd);
 
 /* Its size, or -errno; whether it still has a name; its bytes, shared with others (NULL: no memory). wr_os_unmap. */

@@ -85,11 +85,16 @@ void wr_os_file_remove(int dir, const char *name)
     unlinkat(dir, name, 0);
 }
 
-int wr_os_file_lock(int fd)
+bool wr_os_file_try_lock(int fd)
+{
+    return flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+int wr_os_file_lock(int fd, bool alone)
 {
     WR_SHIELDED;
 
-    while (flock(fd, LOCK_EX))
+    while (flock(fd, alone ? LOCK_EX : LOCK_SH))
         if (errno != EINTR)
             return -errno;
     return 0;

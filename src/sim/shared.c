@@ -44,10 +44,17 @@ void wr_os_file_remove(int dir, const char *name)
     (void)name;
 }
 
-int wr_os_file_lock(int fd)
+int wr_os_file_lock(int fd, bool alone)
 {
     (void)fd;
+    (void)alone;
     return -ENOSYS;
+}
+
+bool wr_os_file_try_lock(int fd)
+{
+    (void)fd;
+    return false;
 }
 
 void wr_os_file_unlock(int fd)
@@ -84,6 +91,20 @@ _Atomic uint32_t wr_os_fork_count;
 uint32_t wr_os_forks(void)
 {
     return 0;
+}
+
+bool wr_os_file_map_over(int fd, size_t size, void *memory)
+{
+    (void)fd;
+    (void)size;
+    (void)memory;
+    return false;
+}
+
+bool wr_os_process_is_stopped(uint64_t process)
+{
+    (void)process;
+    return false;
 }
 
 int wr_os_process_open(uint64_t process)

@@ -13,9 +13,8 @@
 
 static_assert(sizeof(struct wr_host_place) <= sizeof(weir_place), "a place has room for ours");
 
-enum {
-    LOOK_AFTER = 45
-}; /* failed attempts, the last of them yields: time to see whether the owner lives */
+/* Failed attempts: after so many, the last of which yields, it is time to see whether the owner lives; some 20 ms. */
+enum { LOOK_AFTER = 45, PATIENCE = 400 };
 
 /* ---- the lock -------------------------------------------------------------------------------- */
 
@@ -275,7 +274,7 @@ static bool find_seat(struct wr_host_cell *cell)
     return false;
 }
 
-/* No other process opens the file meanwhile. */
+/* Of this process no other thread does, as their seats could not be told apart. */
 static bool take_seat(struct wr_host_cell *cell)
 {
     bool found;
@@ -291,10 +290,13 @@ static bool take_seat(struct wr_host_cell *cell)
 
 /* ---- opening and closing ----------------------------------------------------------------------- */
 
+static struct wr_lock opening; /* of this process; before all others of the room */
+
 static int host_open(weir_cell **out, weir_store *store, const weir_cell_spec *spec,
                      weir_message *message)
 {
     struct wr_host_cell *cell = wr_os_alloc(sizeof(*cell));
+    bool seated;
     int rc;
 
     if (!cell)
@@ -307,7 +309,10 @@ static int host_open(weir_cell **out, weir_store *store, const weir_cell_spec *s
         wr_os_forks() == cell->store->forks ? wr_host_file_open(cell, spec, message) : WEIR_ECLOSED;
     if (!rc) {
         wr_host_sweep(&cell->base); /* also takes over a lock whose owner is dead */
-        if (!take_seat(cell)) {
+        wr_lock(&opening);
+        seated = take_seat(cell);
+        wr_unlock(&opening);
+        if (!seated) {
             wr_host_say(message, "%s: %d processes use the guard, and there is no room for more",
                         cell->file_name, WR_SEATS);
             rc = WEIR_EAGAIN;
@@ -345,17 +350,39 @@ static void remove_files(struct wr_host_cell *cell)
     }
 }
 
-static void leave_seat(struct wr_host_cell *cell)
+/* True: it was the last one. */
+static bool leave_seat(struct wr_host_cell *cell)
 {
-    wr_os_file_lock(cell->fd); /* no process opens it meanwhile */
+    bool last;
+
     wr_host_sweep(&cell->base);
     do {
         if (wr_host_lock(&cell->base))
-            break;
+            return false;
         clear_seat(cell, cell->seat);
-        if (can_be_removed(cell))
-            remove_files(cell);
+        last = can_be_removed(cell);
         wr_host_tell(&cell->base);
+        cell->step.took = true;
+    } while (wr_host_unlock(&cell->base));
+    cell->seat = UINT32_MAX;
+    return last;
+}
+
+/* Not if a process is about to open it, which removes it later. That one may be stopped: waits for it, but not for long. */
+static void remove_if_unused(struct wr_host_cell *cell)
+{
+    unsigned tries = 0;
+
+    while (!wr_os_file_try_lock(cell->fd)) {
+        wr_spin_pause(&tries);
+        if (tries == PATIENCE)
+            return;
+    }
+    do {
+        if (wr_host_lock(&cell->base))
+            break;
+        if (can_be_removed(cell) && wr_os_file_has_name(cell->fd))
+            remove_files(cell);
         cell->step.took = true;
     } while (wr_host_unlock(&cell->base));
     wr_os_file_unlock(cell->fd);
@@ -367,8 +394,8 @@ static void host_close(weir_cell *handle)
 
     wr_lock(&cell->store->watching); /* the watcher may be looking at it */
     wr_unlock(&cell->store->watching);
-    if (wr_os_forks() == cell->store->forks)
-        leave_seat(cell);
+    if (wr_os_forks() == cell->store->forks && leave_seat(cell))
+        remove_if_unused(cell);
     wr_host_file_close(cell);
     wr_os_free(cell);
 }

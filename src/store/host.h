@@ -139,7 +139,7 @@ int wr_host_unlock(weir_cell *cell);
 bool wr_host_sweep(weir_cell *cell);
 void wr_host_recover(struct wr_host_file *file); /* with its lock: what is derived              */
 
-/* host_file.c: opens or makes the file, maps it and answers with it locked against other openers. */
+/* host_file.c: opens or makes the file, maps it and answers with it locked against those who would remove it. */
 int wr_host_file_open(struct wr_host_cell *cell, const weir_cell_spec *spec, weir_message *message);
 void wr_host_file_close(struct wr_host_cell *cell);
 uint64_t wr_host_header_sum(const struct wr_host_file *file);

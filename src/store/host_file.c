@@ -204,7 +204,8 @@ static int adopt(struct wr_host_cell *cell, const weir_cell_spec *spec, weir_mes
     if (cell->file->header.magic == WR_HOST_MAGIC &&
         wr_host_header_sum(cell->file) == cell->file->header.sum &&
         !is_of_this_boot(cell, &cell->file->header)) {
-        wr_os_file_remove(cell->store->dir, cell->file_name);
+        if (!wr_os_file_lock(cell->fd, true) && wr_os_file_has_name(cell->fd))
+            wr_os_file_remove(cell->store->dir, cell->file_name);
         rc = 1;
     } else {
         rc = check_header(cell, cell->file, size, spec, message);
@@ -230,7 +231,7 @@ static int try_open(struct wr_host_cell *cell, const weir_cell_spec *spec, weir_
     if (cell->fd < 0)
         return cell->fd == -EPERM ? refuse(cell, message, "not a plain file of this user")
                                   : cell->fd;
-    rc = wr_os_file_lock(cell->fd);
+    rc = wr_os_file_lock(cell->fd, false); /* it is not removed meanwhile */
     if (!rc && !wr_os_file_has_name(cell->fd))
         rc = 1; /* it was removed while we waited */
     if (!rc)
