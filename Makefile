@@ -63,6 +63,6 @@ help:
 	@echo 'make check       format, static analysis, include arrows, headers, exports'
 	@echo 'make install     PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make format      rewrite sources as .clang-format says'
-	@echo 'make ports       smoke test on 64-bit ARM (qemu), on the portable switch, with clang, with musl'
+	@echo 'make ports       smoke test on 64-bit ARM (qemu), on the portable switch, with clang, with musl; fuzzing with clang'
 	@echo 'make models      check the models in tests/models with spin'
 	@echo 'make clean       remove build/'
