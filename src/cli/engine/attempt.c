@@ -493,6 +493,17 @@ static void fail_file(struct attempt *a, int error)
                 (unsigned long long)a->task->seq, a->engine->files_directory, strerror(error));
 }
 
+/* --delay counts from now, should it have taken a while since the turn came. */
+static void push_next_start(struct engine *engine, weir_time now)
+{
+    weir_time before = atomic_load(&engine->next_start), next;
+
+    if (!engine->opt->delay_ns || __builtin_add_overflow(now, engine->opt->delay_ns, &next))
+        return;
+    while (before < next && !atomic_compare_exchange_weak(&engine->next_start, &before, next))
+        ;
+}
+
 void attempt_run(struct task *task, int64_t *cool_ns)
 {
     struct engine *engine = task->engine;
@@ -512,6 +523,7 @@ void attempt_run(struct task *task, int64_t *cool_ns)
     a.slot = slots_take(engine->slots, &a.number);
     atomic_store(&a.slot->seq, task->seq);
     task->started_at = weir_now();
+    push_next_start(engine, task->started_at);
     if (engine->opt->timeout_ns)
         set_deadline(&a, engine->opt->timeout_ns);
     rc = start(&a);
