@@ -58,14 +58,17 @@ bool wr_can_ever(const struct wr_sums *s, const struct wr_root *root, uint32_t c
 bool wr_is_full(const struct wr_sums *s, uint32_t cost);
 bool wr_has_room(const struct wr_root *root, uint32_t cost);
 
-/* One more of cost 1 wants in, and neither group nor executor bounds how many wait: the common case. False: ask. */
-static inline bool wr_admit_freely(struct wr_sums *s)
+/* Whether any number of cost 1 may come in, since neither group nor executor bounds how many wait: the common case. False:
+ * ask wr_admit. And: so many have. */
+static inline bool wr_admits_freely(const struct wr_sums *s)
 {
-    if (s->queue_max != WR_INF || s->counted)
-        return false;
-    s->queued++;
-    s->queued_cost++;
-    return true;
+    return s->queue_max == WR_INF && !s->counted;
+}
+
+static inline void wr_admit_many(struct wr_sums *s, uint32_t tasks)
+{
+    s->queued += tasks;
+    s->queued_cost += tasks;
 }
 
 /* Whether one that is over may be followed by the next, both of cost 1, with its permits, and nothing is counted but by the

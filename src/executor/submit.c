@@ -99,14 +99,14 @@ int wr_submission_enter(struct weir_group *group, struct weir_task *task, struct
     return 0;
 }
 
-/* Whether a task of cost 1 that has just come last in its queue may be the next to start. Behind others it changes nothing:
- * what keeps the first of them keeps it. But those of lower priority it leaves behind. */
-static inline bool may_be_first(const struct weir_group *group)
+/* Whether there are tasks of lower priority, which one that comes last of its own goes before. Behind tasks of its own it
+ * changes nothing: what keeps the first of them keeps it. */
+static inline bool leaves_others_behind(const struct weir_group *group)
 {
     const struct wr_extras *extras = group->extras;
 
-    return group->sums.queued == 1 || (extras && (extras->levels[WR_LEVEL_NORMAL + 1].first ||
-                                                  extras->levels[WR_LEVEL_NORMAL + 2].first));
+    return extras &&
+           (extras->levels[WR_LEVEL_NORMAL + 1].first || extras->levels[WR_LEVEL_NORMAL + 2].first);
 }
 
 /* The same for a task that needs no record while it waits. */
@@ -120,8 +120,7 @@ static int enter_plain(struct weir_group *group, weir_fn *fn, void *arg, weir_ti
         return 0;
     if (WR_UNLIKELY(!wr_queue_make_room(group, &group->queue, WR_ENTRY_WORDS)))
         return WEIR_ENOMEM;
-    *reason =
-        wr_admit_freely(&group->sums) ? WEIR_REASON_NONE : wr_admit(&group->sums, &ex->root, 1);
+    *reason = wr_admit(&group->sums, &ex->root, 1);
     if (WR_UNLIKELY(*reason))
         return 0;
     wr_queue_put_entry(&group->queue, now, fn, arg);
@@ -129,7 +128,7 @@ static int enter_plain(struct weir_group *group, weir_fn *fn, void *arg, weir_ti
         return 0;
     if (group->sums.queued == 1)
         wr_group_entered(group);
-    if (may_be_first(group) || wr_group_is_counted(group))
+    if (group->sums.queued == 1 || leaves_others_behind(group) || wr_group_is_counted(group))
         *wake = wr_group_refresh(group);
     WR_ASSERT_SLOW(wr_group_is_valid(group));
     return 0;
@@ -296,29 +295,55 @@ static int submit_plain(struct wr_target *target, weir_fn *fn, void *const *arg,
     return i ? 0 : rc;
 }
 
-/* The same for one, and in the common case with nothing else to it. False: not this way. Under the lock; unlocks. */
-static inline bool submit_freely(struct weir_executor *ex, struct weir_group *group, weir_fn *fn,
-                                 void *arg, weir_time now)
+/* Whether nothing but its own limits stands between a task without anything and the group's queue, and these count it only
+ * when it starts. */
+static inline bool admits_freely(struct weir_executor *ex, const struct weir_group *group)
 {
-    bool fits, wake = false;
-
-    fits = !group->evicted && !wr_load(&ex->closed, seq_cst) &&
+    return !group->evicted && !wr_load(&ex->closed, seq_cst) &&
            !(group->extras && group->extras->gates && group->extras->gates->accepts) &&
            !wr_load(&ex->policy.watched, relaxed) &&
            (!ex->domains || (!group->extras->counted && !wr_domain_is_released(group))) &&
-           wr_queue_make_room(group, &group->queue, WR_ENTRY_WORDS) &&
-           wr_admit_freely(&group->sums);
-    if (fits) {
-        wr_queue_put_entry(&group->queue, now, fn, arg);
-        if (group->sums.queued == 1)
+           wr_admits_freely(&group->sums);
+}
+
+/* The common case, with nothing else to it: answers how many of the tasks have entered; 0: not this way. Under the lock;
+ * unlocks. */
+static inline size_t submit_freely(struct weir_executor *ex, struct weir_group *group, weir_fn *fn,
+                                   void *const *arg, size_t count, weir_time now)
+{
+    struct wr_queue *queue = &group->queue;
+    bool wake = false, first = group->sums.queued == 0;
+    size_t i = 0;
+
+    if (WR_LIKELY(admits_freely(ex, group)))
+        while (i < count && wr_queue_make_room(group, queue, WR_ENTRY_WORDS))
+            wr_queue_put_entry(queue, now, fn, arg[i++]);
+    if (WR_LIKELY(i)) {
+        wr_admit_many(&group->sums, (uint32_t)i);
+        if (first)
             wr_group_entered(group);
-        if (may_be_first(group) || wr_group_is_counted(group))
+        if (first || leaves_others_behind(group))
             wake = wr_group_refresh(group);
     }
     wr_unlock(&group->lock);
     if (wake)
         wr_executor_wake(ex);
-    return fits;
+    return i;
+}
+
+/* As many as enter without a look at limits. */
+static size_t submit_run(struct weir_group *group, weir_fn *fn, void *const *arg, size_t count)
+{
+    size_t submitted = 0, run, done;
+
+    do {
+        weir_time now = wr_os_now();
+        run = count - submitted < RUN_MAX ? count - submitted : RUN_MAX;
+        wr_lock(&group->lock);
+        done = submit_freely(group->executor, group, fn, &arg[submitted], run, now);
+        submitted += done;
+    } while (done && submitted < count);
+    return submitted;
 }
 
 /* ---- the calls ------------------------------------------------------------------------------------ */
@@ -361,7 +386,7 @@ int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
     if (WR_LIKELY(group && !out && !opt && fn && goes_freely(group->executor))) {
         weir_time now = wr_os_now();
         wr_lock(&group->lock);
-        if (WR_LIKELY(submit_freely(group->executor, group, fn, arg, now)))
+        if (WR_LIKELY(submit_freely(group->executor, group, fn, &arg, 1, now)))
             return 0;
     }
     if (out)
@@ -388,7 +413,7 @@ int weir_submit_key(weir_task **out, weir_executor *ex, const char *key, weir_fn
     if (!out && !opt && goes_freely(ex)) {
         weir_time now = wr_os_now();
         struct weir_group *group = wr_group_lock_by_key(ex, key);
-        if (group && submit_freely(ex, group, fn, arg, now))
+        if (group && submit_freely(ex, group, fn, &arg, 1, now))
             return 0;
     }
     return submit_one(out, (struct wr_target){ ex, key, NULL, NULL }, fn, arg, opt);
@@ -410,6 +435,8 @@ int64_t weir_submit_many(weir_task **out, weir_group *group, weir_fn *fn, void *
         return WEIR_ECLOSED;
     target = (struct wr_target){ group->executor, group->key, group, NULL };
     plain = !out && !opt && !needs_record(target.ex);
+    if (plain && count)
+        submitted = submit_run(group, fn, arg, count);
     while (!rc && submitted < count) {
         if (plain)
             rc = submit_plain(&target, fn, &arg[submitted], count - submitted, &done);
