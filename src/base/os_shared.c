@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef SYS_pidfd_open
@@ -268,15 +270,32 @@ int wr_os_bell_open(int dir, const char *name)
     return fd < 0 ? -errno : fd;
 }
 
+/* Its owner may end between open and write: that is an error here, and no signal. */
+static int ring(int fd)
+{
+    sigset_t pipe, before, pending;
+    int rc = 0;
+
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    sigpending(&pending);
+    if (write(fd, "", 1) < 0 && errno != EAGAIN) /* full: it has been rung often enough */
+        rc = errno == EPIPE ? -ENXIO : -errno;
+    if (rc == -ENXIO && !sigismember(&pending, SIGPIPE))
+        sigtimedwait(&pipe, NULL, &(struct timespec){ 0 });
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
 int wr_os_bell_ring(int dir, const char *name)
 {
     WR_SHIELDED;
-    int fd = openat(dir, name, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC), rc = 0;
+    int fd = openat(dir, name, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC), rc;
 
     if (fd < 0)
         return -errno;
-    if (write(fd, "", 1) < 0 && errno != EAGAIN) /* full: it has been rung often enough */
-        rc = -errno;
+    rc = ring(fd);
     close(fd);
     return rc;
 }
