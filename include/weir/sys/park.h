@@ -1,4 +1,4 @@
-/* Parking, for those who build waiting calls of their own: clients of servers, say.
+/* Parking, for programs that build waiting calls of their own, say clients of servers.
  *
  * A parker stands for a caller that waits: a task, a body or a plain thread. The caller passes its parker to the thread that
  * will call weir_unpark, and parks until its condition holds:

@@ -1,4 +1,4 @@
-/* Stores, for those who write one: where guards keep their counts.
+/* Stores: where guards keep their counts. For programs that write one.
  *
  * A store keeps cells by name. A cell is a few bytes of state that change in steps, permits that end with the process
  * that took them, and a line of waiters. It knows nothing of limits: what the bytes mean is the guard's business.
@@ -54,9 +54,9 @@ typedef struct weir_place {
 #define WEIR_WORD_SLOW    UINT64_C(0x80000000)
 #define WEIR_WORD_ENTERED UINT64_C(0x100000000)
 
-/* What of a cell in shared memory may be used without calls, all good as long as it is open. The lock is taken by compare and
- * swap of 0 by `owner`, and given back by compare and swap of that by 0; who does not get it at once, or cannot give it
- * back, uses the calls, and has taken nothing before. All to be used atomically, but for the state. */
+/* Parts of a cell in shared memory that a guard may use without calls, as long as the cell is open. The lock is taken by a
+ * compare-and-swap of 0 to `owner`, and given back by one of `owner` to 0. If either fails, the guard has taken nothing, and
+ * must use the calls. All but the state must be used atomically. */
 typedef struct weir_direct {
     uint64_t *lock;
     uint64_t owner;
@@ -135,16 +135,18 @@ typedef struct weir_store_ops {
                 weir_message *message);
     void (*close)(weir_cell *cell);
 
-    /* Locks are held for some dozen instructions, never across a wait or a call of the user's. Several cells are locked
-     * in the order that docs/internals/guards.md gives. WEIR_ECLOSED: the store is of another process (fork). */
+    /* Locks the cell, for some dozen instructions: never across a wait, or a call of a user's function. Several cells are
+     * locked in the order that docs/internals/guards.md gives. WEIR_ECLOSED: another process opened the store (fork). */
     int (*lock)(weir_cell *cell);
 
-    /* 0, or WEIR_EAGAIN: nothing of what was done since lock counts, as another process went on without this one, which had
-     * been stopped; do it again. Not after steps that only gave back, left a line, or told. */
+    /* Unlocks the cell. WEIR_EAGAIN: this process was stopped, and another went on without it, so nothing that was done
+     * since `lock` counts; do it again. Never the answer if the step only gave back, left a line, or told. */
     int (*unlock)(weir_cell *cell);
 
-    /* Under the lock. The state to read; and the same to change, which is another address maybe. */
+    /* Under the lock: the state, to be read. */
     const void *(*read)(weir_cell *cell);
+
+    /* Under the lock: the state, to be changed. Its address may differ from that of `read`. */
     void *(*write)(weir_cell *cell);
 
     /* Under the lock: permits held by all processes. Until unlock the number changes only by permits that come back. */
