@@ -301,9 +301,8 @@ static inline bool admits_freely(struct weir_executor *ex, const struct weir_gro
 {
     return !group->evicted && !wr_load(&ex->closed, seq_cst) &&
            !(group->extras && group->extras->gates && group->extras->gates->accepts) &&
-           !wr_load(&ex->policy.watched, relaxed) &&
-           (!ex->domains || (!group->extras->counted && !wr_domain_is_released(group))) &&
-           wr_admits_freely(&group->sums);
+           !wr_load(&ex->policy.watched, relaxed) && !wr_group_is_counted(group) &&
+           !(ex->domains && wr_domain_is_released(group)) && wr_admits_freely(&group->sums);
 }
 
 /* The common case, with nothing else to it: answers how many of the tasks have entered; 0: not this way. Under the lock;
