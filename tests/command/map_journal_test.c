@@ -202,6 +202,10 @@ static void test_a_journal_that_cannot_be_written_is_told_with_the_reason(void)
     const struct ran *r = SCRIPT("a\n", "ulimit -f 0; weir map --journal limited -- echo");
 
     assert_ran(r, 255, "", "weir: --journal limited: File too large\n");
+    r = SCRIPT("a\n", "mkdir vanished; cd vanished; rmdir ../vanished; "
+                      "weir map --journal \"$OLDPWD/nowhere\" -- echo");
+    assert_status(r, 255);
+    assert_contains(r->err, "nowhere: the current directory: No such file or directory\n");
 }
 
 static void test_what_is_no_file_is_no_journal(void)

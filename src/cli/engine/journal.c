@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "cli/engine/journal_file.h"
+#include "cli/engine/journal_identity.h"
 #include "cli/engine/tally.h"
 #include "cli/screen/say.h"
 
@@ -118,86 +119,6 @@ static bool commit(struct journal *journal)
 
 /* ---- identity ------------------------------------------------------------------------------------- */
 
-struct identity {
-    struct span words, record, group, env, cwd;
-    uint64_t hash[2];
-    char *words_text, *record_text; /* owned */
-};
-
-static void mix(uint64_t hash[2], struct span part)
-{
-    uint64_t a = hash[0] ^ part.length, b = hash[1] + part.length * UINT64_C(0x9e3779b97f4a7c15);
-
-    for (size_t i = 0; i < part.length; i++) {
-        a = (a ^ (unsigned char)part.text[i]) * UINT64_C(0x100000001b3);
-        b = (b + (unsigned char)part.text[i]) * UINT64_C(0xff51afd7ed558ccd);
-        b ^= b >> 32;
-    }
-    hash[0] = a ^ a >> 29;
-    hash[1] = b;
-}
-
-/* Words, each with its final zero. */
-static char *join_words(size_t *length, char *const *words)
-{
-    size_t size = 0;
-    char *text, *at;
-
-    for (char *const *word = words; *word; word++)
-        size += strlen(*word) + 1;
-    text = at = malloc(size + 1);
-    for (char *const *word = words; text && *word; word++)
-        at = stpcpy(at, *word) + 1;
-    *length = size;
-    return text;
-}
-
-/* Records of a batch, with an end of line behind each but the last. */
-static char *join_records(size_t *length, const struct plan *plan)
-{
-    size_t size = 0, used = 0;
-    char *text;
-
-    for (size_t i = 0; i < plan->record_count; i++)
-        size += plan->record[i].length + 1;
-    text = malloc(size + 1);
-    for (size_t i = 0; text && i < plan->record_count; i++) {
-        memcpy(text + used, plan->record[i].text, plan->record[i].length);
-        used += plan->record[i].length;
-        text[used++] = '\n';
-    }
-    *length = used ? used - 1 : 0;
-    return text;
-}
-
-static int identify(struct identity *out, const struct journal *journal, const struct plan *plan)
-{
-    *out = (struct identity){ .env = journal->env, .cwd = journal->cwd };
-    out->words_text = join_words(&out->words.length, plan->known_as ? plan->known_as : plan->argv);
-    out->record_text = join_records(&out->record.length, plan);
-    if (!out->words_text || !out->record_text)
-        return WEIR_ENOMEM;
-    out->words.text = out->words_text;
-    out->record.text = out->record_text;
-    out->group = (struct span){ plan->key ? plan->key : "", plan->key ? strlen(plan->key) : 0 };
-    if (plan->directory)
-        out->cwd = (struct span){ plan->directory, strlen(plan->directory) };
-    out->hash[0] = UINT64_C(0xcbf29ce484222325);
-    out->hash[1] = UINT64_C(0x2545f4914f6cdd1d);
-    mix(out->hash, out->words);
-    mix(out->hash, out->record);
-    mix(out->hash, out->group);
-    mix(out->hash, out->env);
-    mix(out->hash, out->cwd);
-    return 0;
-}
-
-static void forget_identity(struct identity *identity)
-{
-    free(identity->words_text);
-    free(identity->record_text);
-}
-
 static void bind_span(sqlite3_stmt *statement, int index, const struct span *span)
 {
     sqlite3_bind_blob64(statement, index, span->length ? span->text : "", span->length,
@@ -311,7 +232,7 @@ int journal_meet(enum journal_verdict *verdict, struct task *task)
     struct journal *journal = task->engine->journal;
     struct identity identity;
     struct met met = { 0 };
-    int rc = identify(&identity, journal, &task->plan);
+    int rc = identity_of(&identity, &task->plan, journal->env, journal->cwd);
 
     if (!rc) {
         pthread_mutex_lock(&journal->database_lock);
@@ -321,7 +242,7 @@ int journal_meet(enum journal_verdict *verdict, struct task *task)
             rc = wrong(journal, "cannot write the journal");
         pthread_mutex_unlock(&journal->database_lock);
     }
-    forget_identity(&identity);
+    identity_fini(&identity);
     task->journal_id = met.id;
     *verdict = met.verdict;
     return rc;
@@ -460,8 +381,13 @@ static int prepare(struct journal *journal)
 {
     char *cwd = getcwd(NULL, 0);
 
-    journal->cwd = (struct span){ cwd, cwd ? strlen(cwd) : 0 };
-    if (!cwd || join_environment(journal))
+    if (!cwd) {
+        snprintf(journal->error, sizeof(journal->error), "the current directory: %s",
+                 strerror(errno));
+        return SQLITE_CANTOPEN;
+    }
+    journal->cwd = (struct span){ cwd, strlen(cwd) };
+    if (join_environment(journal))
         return SQLITE_NOMEM;
     for (int i = 0; i < STATEMENTS; i++) {
         int rc = sqlite3_prepare_v3(journal->file.database, sql[i], -1, SQLITE_PREPARE_PERSISTENT,

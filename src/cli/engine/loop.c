@@ -15,10 +15,8 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -42,72 +40,6 @@ struct loop {
     char phase[120];
     bool order_told, gate_told;
 };
-
-/* ---- waking -------------------------------------------------------------------------------------- */
-
-/* One write is enough until the loop has looked: `woken` is cleared before it does. */
-void engine_wake(struct engine *engine)
-{
-    uint64_t one = 1;
-    ssize_t n;
-
-    if (atomic_exchange(&engine->woken, true))
-        return;
-    n = write(engine->wake_fd, &one, sizeof(one));
-    (void)n; /* cannot fail below 2^64 - 1 wake-ups that nobody read */
-}
-
-static void clear_wakes(struct engine *engine)
-{
-    uint64_t count;
-    ssize_t n = read(engine->wake_fd, &count, sizeof(count));
-
-    (void)n;
-    atomic_store(&engine->woken, false);
-}
-
-static void print_message(struct engine *engine, const char *format, va_list args)
-{
-    char text[1024] = "weir: ";
-    size_t length = strlen(text);
-
-    vsnprintf(text + length, sizeof(text) - length - 1, format, args);
-    say_clean(text, sizeof(text) - 1);
-    length = strlen(text);
-    text[length++] = '\n';
-    printer_text(engine->printer, 2, text, length);
-}
-
-void engine_say(struct engine *engine, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    print_message(engine, format, args);
-    va_end(args);
-}
-
-void engine_ask(struct engine *engine, enum halt_when when)
-{
-    int before = atomic_load(&engine->asked);
-
-    while ((int)when > before && !atomic_compare_exchange_weak(&engine->asked, &before, (int)when))
-        ;
-    if ((int)when > before)
-        engine_wake(engine);
-}
-
-void engine_fail(struct engine *engine, const char *format, ...)
-{
-    va_list args;
-
-    if (!atomic_exchange(&engine->wrong, true)) {
-        va_start(args, format);
-        print_message(engine, format, args);
-        va_end(args);
-    }
-    engine_ask(engine, HALT_SOON);
-}
 
 /* ---- phases -------------------------------------------------------------------------------------- */
 
@@ -460,6 +392,15 @@ static int sleep_ms(struct loop *loop, weir_time next)
         return -1;
     ms = (next - now + 999999) / 1000000;
     return ms < 0 ? 0 : ms > 60000 ? 60000 : (int)ms;
+}
+
+static void clear_wakes(struct engine *engine)
+{
+    uint64_t count;
+    ssize_t n = read(engine->wake_fd, &count, sizeof(count));
+
+    (void)n;
+    atomic_store(&engine->woken, false);
 }
 
 /* Sleeps until there is something to do. */

@@ -8,6 +8,7 @@
  *     results.c  one line of JSON per task
  *     journal.c  what became of tasks, for later runs
  *     loop.c     the main thread: signals, keys, display, printing, retries that are due
+ *     notice.c   what other threads have for it: messages, and when to stop
  *
  * Threads: main (loop), the reader (window), and the executor's workers (tasks). Locks never nest.
  * SPDX-License-Identifier: MIT */
