@@ -24,7 +24,7 @@ static void refuse(struct wr_run *run, struct wr_turn *turn, const weir_result *
     }
     wr_store(&run->refused, true, relaxed);
     wr_unlock(&run->lock);
-    wr_store(&run->coming, 0, seq_cst);
+    wr_sub(&run->coming, WR_COMING, seq_cst);
     while ((n = wr_plan_next_ready(&run->plan, &waiting)) != WR_NODE_NONE)
         if (wr_plan_decide(&run->plan, n, result->outcome, result->reason, result->error,
                            WR_NODE_NONE))
@@ -122,7 +122,8 @@ static bool wants_turn(struct wr_run *run)
 {
     bool wants = wr_load(&run->waiting, seq_cst) > 0, others = false;
 
-    if (wr_load(&run->coming, seq_cst) || wr_load(&run->closed, relaxed))
+    /* Written to, not only read: a turn that is not coming any more after that sees what was pushed before. */
+    if (wr_add(&run->coming, 0, acq_rel) || wr_load(&run->closed, relaxed))
         return false;
     wr_lock(&run->lock);
     wr_list_each(link, &run->turns) {
@@ -144,7 +145,7 @@ void wr_turn_ask(struct wr_run *run)
         if (!wr_cas(&run->asking, &asking, true, seq_cst))
             return; /* that thread looks again */
         if (wants_turn(run)) {
-            wr_store(&run->coming, 1, seq_cst);
+            wr_add(&run->coming, WR_COMING, seq_cst);
             ask_once(run);
         }
         wr_store(&run->asking, false, seq_cst);

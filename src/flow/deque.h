@@ -56,7 +56,7 @@ static inline uint32_t wr_deque_take(struct wr_deque *deque)
 
 static inline uint32_t wr_deque_length(struct wr_deque *deque)
 {
-    int32_t length = (int32_t)(wr_load(&deque->bottom, acquire) - wr_load(&deque->top, acquire));
+    int32_t length = (int32_t)(wr_load(&deque->bottom, seq_cst) - wr_load(&deque->top, seq_cst));
 
     return length > 0 ? (uint32_t)length : 0;
 }

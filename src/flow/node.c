@@ -179,6 +179,8 @@ void wr_work_settle(struct wr_work *work)
     struct wr_moves *moves = &work->moves;
     uint32_t n;
 
+    if (!work->turn)
+        wr_run_part(run);
     for (;;) {
         if ((n = wr_plan_next_ready(&run->plan, &moves->ready)) != WR_NODE_NONE) {
             take_ready(work, n);

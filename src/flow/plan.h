@@ -66,8 +66,8 @@ struct wr_links {
 static_assert(sizeof(struct wr_state) + sizeof(struct wr_links) + sizeof(uint32_t) <= 64,
               "a plain node of a run is at most 64 bytes");
 
-/* Whether nothing but turns changes words; see run.h. */
-enum wr_calm { WR_STIRRED, WR_STIRRING, WR_CALM };
+/* Whether nothing but turns changes words, and whether it is one turn alone; see run.h. */
+enum wr_calm { WR_STIRRED, WR_STIRRING, WR_CALM, WR_PARTING, WR_SOLO };
 
 struct wr_plan {
     const struct weir_flow *flow;

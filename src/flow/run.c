@@ -120,6 +120,14 @@ void wr_run_told(struct wr_run *run, uint64_t count)
     count_down(run, count);
 }
 
+void wr_run_await_publishers(struct wr_run *run)
+{
+    wr_os_fence_heavy(); /* pairs with finish_calmly */
+    wr_list_each(link, &run->turns)
+        while (wr_load(&WR_CONTAINER(link, struct wr_turn, link)->publishing, acquire))
+            wr_os_yield(); /* it is a few instructions away from the end of that */
+}
+
 void wr_run_stir(struct wr_plan *plan)
 {
     struct wr_run *run = WR_CONTAINER(plan, struct wr_run, plan);
@@ -127,10 +135,7 @@ void wr_run_stir(struct wr_plan *plan)
     wr_lock(&run->lock);
     if (wr_load(&plan->calm, relaxed) != WR_STIRRED) {
         wr_store(&plan->calm, WR_STIRRING, relaxed);
-        wr_os_fence_heavy(); /* pairs with finish_calmly */
-        wr_list_each(link, &run->turns)
-            while (wr_load(&WR_CONTAINER(link, struct wr_turn, link)->publishing, acquire))
-                wr_os_yield(); /* it is a few instructions away from the end of that */
+        wr_run_await_publishers(run);
         wr_store(&plan->calm, WR_STIRRED, release); /* pairs with lose */
     }
     wr_unlock(&run->lock);

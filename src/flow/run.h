@@ -8,7 +8,7 @@
  *     left == nodes that were not told of + 1 until the run has heard of its end     told: `result` has returned
  *     left == 0: the end is published
  *     parts == turns + tasks of nodes + naps + sub-runs;  parts > 0 implies that the run has a reference to its task
- *     coming == turns that were submitted and have not begun <= 1
+ *     coming == turns that were submitted and have not begun (<= 1), plus WR_COVERED, if it is
  *
  * Note: calm runs. Two locked instructions, one for the end of a node and one for the counter of the next, are most of what a
  * plain node costs. They are needed because a node may be decided by another thread than the turn that runs it: by a close
@@ -22,6 +22,31 @@
  *
  * One of the two sees what the other has written: the heavy fence (wr_os_fence_heavy) makes every CPU pass a full one, so that
  * turns need none. A run stays stirred. Runs of few nodes are never calm, since for them the fence costs more than it saves.
+ *
+ * Note: brisk turns. If bodies take less time than a cache line takes from one CPU to the next, a second turn makes a run
+ * slower, not faster. A turn whose latest nodes took BRISK_NS each or less is *brisk*. While a calm run has a brisk turn,
+ * others lay down what they hold and *stand by*: they sleep, and look again. If the brisk one is gone by then, or has come
+ * no further, they work. The longer they have stood by the longer they sleep, but never longer than the brisk turn has gone
+ * on before, so a run takes at most about twice as long as it would if all of them worked at once.
+ *
+ *     covered:  some turn stands by, and another is brisk: no turn is asked for, whatever waits
+ *     active == turns that have begun and do not stand by
+ *     SOLO  <=>  active == 1, and that one is brisk     (at rest, under the lock; of flows all of whose nodes turns run)
+ *
+ * In a SOLO run the turn changes counters and its own deque by plain loads and stores, too, between the same two stores to
+ * `publishing`. Before another thread may touch them it takes the run from SOLO over PARTING to CALM, with the same heavy
+ * fence (wr_run_part); the turn itself, which is not publishing then, needs none.
+ *
+ * Note: no node is left alone. A turn that pushes a node to its deque looks whether another is coming, and one that comes
+ * looks into deques after it has said that it is not coming any more:
+ *
+ *     pushes:  bottom = ...;      coming?   no: ask for one
+ *     comes:   coming -= COMING;  bottom?   nothing to steal: leave
+ *
+ * Not both may miss what the other has written. In runs that are not large all four are seq_cst; elsewhere than in
+ * tell_plainly the first look at `coming` is a change, so that the other one, if it comes after, acquires what was pushed.
+ * In large runs tell_plainly has a plain store, and a turn that finds nothing beside others that work passes the heavy fence,
+ * and looks again before it leaves.
  *
  * Lock order: the lock of all waits (executor/deadlock.h), a run's, that of its sub-runs, a group's; the plan's comes last.
  * None of ours is held while code of the user's runs, nor while a task is submitted, cancelled or settled.
@@ -66,15 +91,20 @@ struct weir_step {
     struct wr_own *added; /* nodes that the body has added */
 };
 
+/* run->coming */
+enum { WR_COMING = 1, WR_COVERED = 2 };
+
 /* turn->current: its body was asked to end, and the turn ends after it. */
 enum { WR_ASKED = WR_NODES_MAX + 1 };
 
 /* A task that runs ready nodes. */
 struct wr_turn {
     struct wr_run *run;
-    struct wr_list link; /* in run->turns from its submit on, under the run's lock */
-    weir_task *task;     /* once it has begun; likewise */
-    bool began;
+    struct wr_list link;      /* in run->turns from its submit on, under the run's lock */
+    weir_task *task;          /* once it has begun; likewise */
+    bool began, stands_by;    /* likewise */
+    _Atomic bool brisk;       /* likewise; it itself reads it without */
+    _Atomic uint32_t looks;   /* at the clock, so far */
     _Atomic bool publishing;  /* in a calm run: it changes words; see Note: calm runs */
     _Atomic uint32_t current; /* the node whose body runs, if it may be interrupted; WR_NODE_NONE;
                                  WR_ASKED */
@@ -110,7 +140,7 @@ struct wr_run {
 
     char apart[64]; /* what turns write */
     struct wr_lock lock;
-    _Atomic uint32_t coming;  /* a turn was submitted and has not begun */
+    _Atomic uint32_t coming;  /* whether some turn will look for nodes; see above */
     _Atomic bool asking;      /* a thread is submitting one */
     _Atomic bool refused;     /* the group took no more turns; those there are do the rest */
     _Atomic uint32_t waiting; /* nodes in the list below */
@@ -178,6 +208,33 @@ void wr_node_result(weir_node_result *out, struct wr_run *run, uint32_t n);
 /* Other threads than turns are about to decide nodes: from here on every word is changed by compare-and-swap. */
 void wr_run_stir(struct wr_plan *plan);
 
+/* Has every CPU pass a fence, and waits until no turn is publishing. Under the lock. */
+void wr_run_await_publishers(struct wr_run *run);
+
+/* Other threads than the turn that works alone are about to change counters. */
+void wr_run_part(struct wr_run *run);
+
+/* ---- brisk.c --------------------------------------------------------------------------------------- */
+
+/* A turn begins: whether it works, is to stand by, or has left the list of turns. Under the lock. */
+enum wr_entrance { WR_WORKS, WR_STANDS_BY, WR_LEAVES };
+enum wr_entrance wr_brisk_enter(struct wr_turn *turn);
+
+/* It has looked at the clock: so many nodes took so long. True: it is to lay down what it holds, and to stand by. */
+bool wr_brisk_look(struct wr_turn *turn, uint32_t nodes, int64_t ns);
+
+/* It holds nothing. True: it works (again); false: it has left the list of turns. */
+bool wr_brisk_stand_by(struct wr_turn *turn);
+
+/* It is about to lay down what it holds, and does not count on others to stand by. */
+void wr_brisk_stop(struct wr_turn *turn);
+
+/* It leaves the list of turns. Under the lock. */
+void wr_brisk_leave(struct wr_turn *turn);
+
+/* Whether others want what the turn has: a worker, or a permit. */
+bool wr_brisk_is_wanted(struct wr_run *run);
+
 /* ---- walk.c ---------------------------------------------------------------------------------------- */
 
 /* Runs a node that is RUNNING, and maybe others that follow. Answers one that is ready for this turn. *asked: the turn is
@@ -188,6 +245,10 @@ uint32_t wr_walk(struct wr_turn *turn, uint32_t n, bool *asked);
 
 /* The body of a turn. */
 int wr_turn_run(void **value, void *turn);
+
+/* A node from the turn's hands: READY becomes RUNNING, with its locals. If it was decided meanwhile, the next one, until
+ * there is none. */
+uint32_t wr_turn_begin(struct wr_turn *turn, uint32_t n);
 
 /* The next of the nodes in the turn's hands, RUNNING; WR_NODE_NONE: there is none. */
 uint32_t wr_turn_take(struct wr_turn *turn);

@@ -5,6 +5,7 @@
 #include "flow/run.h"
 
 #include <weir/error.h>
+#include <weir/wait.h>
 
 enum {
     SLICE_NS = 100000,   /* how long a turn goes on before others of its worker's go first */
@@ -59,22 +60,41 @@ static uint32_t steal(struct wr_turn *turn, struct wr_turn *from)
     return first;
 }
 
-/* A node for a turn that has none; if there is none, the turn is over: it has left when this returns. */
-static uint32_t find_node(struct wr_turn *turn)
+/* Under the lock. */
+static uint32_t take_or_steal(struct wr_turn *turn, bool *others)
 {
     struct wr_run *run = turn->run;
-    uint32_t n;
+    uint32_t n = take_waiting(turn);
 
-    wr_lock(&run->lock);
-    n = take_waiting(turn);
+    *others = false;
     if (n == WR_NODE_NONE)
         wr_list_each(link, &run->turns) {
             struct wr_turn *other = WR_CONTAINER(link, struct wr_turn, link);
-            if (other != turn && other->began && (n = steal(turn, other)) != WR_NODE_NONE)
+            if (other == turn || !other->began || other->stands_by)
+                continue;
+            *others = true;
+            if ((n = steal(turn, other)) != WR_NODE_NONE)
                 break;
         }
+    return n;
+}
+
+/* A node for a turn that has none; if there is none, the turn is over: it has left when this returns. See Note: no node is
+ * left alone, in run.h. */
+static uint32_t find_node(struct wr_turn *turn)
+{
+    struct wr_run *run = turn->run;
+    bool others;
+    uint32_t n;
+
+    wr_lock(&run->lock);
+    n = take_or_steal(turn, &others);
+    if (n == WR_NODE_NONE && others && run->flow->is_large) {
+        wr_os_fence_heavy();
+        n = take_or_steal(turn, &others);
+    }
     if (n == WR_NODE_NONE)
-        wr_list_remove(&turn->link);
+        wr_brisk_leave(turn);
     wr_unlock(&run->lock);
     if (turn->grab < STEAL_MAX)
         turn->grab *= 2;
@@ -115,9 +135,9 @@ static bool begins_still(struct wr_turn *turn, uint32_t n)
     return needed;
 }
 
-/* READY becomes RUNNING, with its locals; if it was decided meanwhile, the next one, until there is none. A node that
- * stayed RUNNING in the hands of a turn is as one that has begun, but for how it is counted: see wr_turn_holds. */
-static uint32_t begin_one(struct wr_turn *turn, uint32_t n)
+/* A node that stayed RUNNING in the hands of a turn is as one that has begun, but for how it is counted: see
+ * wr_turn_holds. */
+uint32_t wr_turn_begin(struct wr_turn *turn, uint32_t n)
 {
     struct wr_plan *plan = &turn->run->plan;
     void *locals;
@@ -139,7 +159,7 @@ static uint32_t begin_one(struct wr_turn *turn, uint32_t n)
 
 uint32_t wr_turn_take(struct wr_turn *turn)
 {
-    return begin_one(turn, wr_deque_take(&turn->deque));
+    return wr_turn_begin(turn, wr_deque_take(&turn->deque));
 }
 
 uint32_t wr_turn_holds(struct wr_run *run, uint32_t n)
@@ -170,33 +190,43 @@ static uint32_t next_node(struct wr_turn *turn)
         if (n == WR_NODE_NONE)
             return WR_NODE_NONE;
         wr_turn_ask(turn->run); /* there may be more */
-        n = begin_one(turn, n);
+        n = wr_turn_begin(turn, n);
     }
     return n;
 }
 
-/* Whether the turn has lasted long enough for others to go first. It looks at the clock the more rarely the shorter bodies
- * are, and after each one again as soon as some were long. */
-static bool is_over(struct wr_turn *turn)
+static void begin_slice(struct wr_turn *turn)
 {
-    weir_time now;
+    turn->until_look = turn->look_every = turn->grab = 1;
+    turn->began_at = turn->looked_at = wr_os_now();
+}
 
-    if (turn->until_look)
-        return false;
-    now = wr_os_now();
-    if (now - turn->looked_at > SLICE_NS / 16)
+/* After a look at the clock. */
+enum look { GO_ON, STAND_BY, OVER };
+
+/* Whether the turn has lasted long enough for others to go first, or is to leave the work to another. It looks at the clock
+ * the more rarely the shorter bodies are, and after each one again as soon as some were long. */
+static enum look look(struct wr_turn *turn)
+{
+    uint32_t nodes = turn->look_every;
+    weir_time now = wr_os_now();
+    int64_t took = now - turn->looked_at;
+
+    if (took > SLICE_NS / 16)
         turn->look_every = 1;
     else if (turn->look_every < LOOK_EVERY_MAX)
         turn->look_every *= 2;
     turn->until_look = turn->look_every;
     turn->looked_at = now;
-    return now - turn->began_at >= SLICE_NS;
+    if (wr_brisk_look(turn, nodes, took))
+        return STAND_BY;
+    return now - turn->began_at >= SLICE_NS ? OVER : GO_ON;
 }
 
 static void leave_list(struct wr_turn *turn)
 {
     wr_lock(&turn->run->lock);
-    wr_list_remove(&turn->link);
+    wr_brisk_leave(turn);
     wr_unlock(&turn->run->lock);
 }
 
@@ -218,41 +248,95 @@ static void lay_down(struct wr_turn *turn, uint32_t n)
     turn->told += work.told;
 }
 
+static void ask_if_waiting(struct wr_run *run)
+{
+    if (wr_turn_has_waiting(run, NULL))
+        wr_turn_ask(run);
+}
+
+/* Nothing wants to go first but what is ready on this thread: the turn keeps what it has. Answers a node that is left in
+ * its hands. */
+static uint32_t yield(struct wr_turn *turn, uint32_t n)
+{
+    if (n != WR_NODE_NONE && !wr_deque_push(&turn->deque, n))
+        return n;
+    if (wr_turn_has_waiting(turn->run, turn))
+        wr_turn_ask(turn->run); /* what runs here meanwhile may take long */
+    weir_yield();
+    turn->began_at = turn->looked_at = wr_os_now();
+    return WR_NODE_NONE;
+}
+
 /* Lets others go first. False: no other turn could be had, and this one goes on. */
 static bool make_way(struct wr_turn *turn, uint32_t n, bool asked)
 {
     struct wr_run *run = turn->run;
 
+    wr_brisk_stop(turn);
     lay_down(turn, n);
     wr_store(&run->refused, false, relaxed);
-    if (wr_turn_has_waiting(run, NULL))
-        wr_turn_ask(run);
+    ask_if_waiting(run);
     if (wr_load(&run->refused, relaxed) && !asked) {
         turn->began_at = wr_os_now();
         return false;
     }
     leave_list(turn);
     flush_told(turn);
-    if (wr_turn_has_waiting(run, NULL))
-        wr_turn_ask(run);
+    ask_if_waiting(run);
     return true;
 }
 
-static void begin(struct wr_turn *turn)
+/* Leaves the work to another. False: it has left. */
+static bool stand_by(struct wr_turn *turn, uint32_t n)
 {
     struct wr_run *run = turn->run;
 
-    turn->until_look = turn->look_every = turn->grab = 1;
-    turn->began_at = turn->looked_at = wr_os_now();
+    lay_down(turn, n);
+    flush_told(turn);
+    if (wr_brisk_stand_by(turn)) {
+        begin_slice(turn);
+        return true;
+    }
+    ask_if_waiting(run);
+    return false;
+}
+
+/* False: it has left. */
+static bool begin(struct wr_turn *turn)
+{
+    struct wr_run *run = turn->run;
+    enum wr_entrance entrance;
+
+    begin_slice(turn);
     wr_store(&turn->current, WR_NODE_NONE, relaxed);
     turn->locals = wr_locals_place();
     turn->step = (struct weir_step){ .run = run, .in_body = true };
     wr_locals_release(wr_locals_install(wr_locals_ref(run->locals)));
     wr_lock(&run->lock);
-    turn->began = true;
     turn->task = weir_task_self();
+    entrance = wr_brisk_enter(turn);
     wr_unlock(&run->lock);
-    wr_store(&run->coming, 0, seq_cst);
+    wr_sub(&run->coming, WR_COMING, seq_cst);
+    if (entrance == WR_LEAVES)
+        ask_if_waiting(run); /* a turn that is gone by now may have counted on this one */
+    return entrance == WR_WORKS || (entrance == WR_STANDS_BY && stand_by(turn, WR_NODE_NONE));
+}
+
+/* After a look at the clock, or asked to end. False: the turn has left. */
+static bool go_on(struct wr_turn *turn, enum look look, uint32_t *n, bool asked)
+{
+    bool stays;
+
+    if (look == GO_ON || is_closed(turn->run))
+        return true;
+    if (look == OVER && !asked && wr_load(&turn->brisk, relaxed) &&
+        !wr_brisk_is_wanted(turn->run)) {
+        *n = yield(turn, *n);
+        return true;
+    }
+    stays = look == STAND_BY ? stand_by(turn, *n) : !make_way(turn, *n, asked);
+    *n = WR_NODE_NONE;
+    return stays;
 }
 
 int wr_turn_run(void **value, void *turn_arg)
@@ -263,7 +347,8 @@ int wr_turn_run(void **value, void *turn_arg)
     uint32_t n;
 
     (void)value;
-    begin(turn);
+    if (!begin(turn))
+        return 0;
     n = next_node(turn);
     while (n != WR_NODE_NONE) {
         if (WR_UNLIKELY(is_closed(run))) {
@@ -271,11 +356,9 @@ int wr_turn_run(void **value, void *turn_arg)
             break;
         }
         n = wr_walk(turn, n, &asked);
-        if ((is_over(turn) || WR_UNLIKELY(asked)) && !is_closed(run)) {
-            if (make_way(turn, n, asked))
-                break;
-            n = WR_NODE_NONE;
-        }
+        if (WR_UNLIKELY(asked || !turn->until_look) &&
+            !go_on(turn, asked ? OVER : look(turn), &n, asked))
+            break;
         if (n == WR_NODE_NONE)
             n = next_node(turn);
     }

@@ -50,7 +50,7 @@ static __attribute__((noinline)) uint32_t tell_one_by_one(struct wr_turn *turn, 
 }
 
 /* A plain node is WEIR_DONE: the nodes after it, which only need WEIR_MUST and are no tasks of their own, hear of it. Those
- * that are ready stay RUNNING in the turn's hands (see begin_one); answers the last of them. Whether a target is ready is
+ * that are ready stay RUNNING in the turn's hands (see wr_turn_begin); answers the last of them. Whether a target is ready is
  * hard to guess for a CPU, so that is added up, not asked. */
 static inline uint32_t tell_plainly(struct wr_turn *turn, uint32_t n)
 {
@@ -67,13 +67,45 @@ static inline uint32_t tell_plainly(struct wr_turn *turn, uint32_t n)
     for (; out < end; out++) { /* no flags in them: else it TELLS_SLOWLY */
         wr_store(&deque->place[ready % WR_DEQUE], *out, relaxed);
         ready += wr_plan_is_last(&run->plan.node[*out]);
+        __builtin_prefetch(&flow->hot[*out]); /* it will soon run */
     }
     if (ready == bottom)
         return WR_NODE_NONE;
-    ready--;                                  /* all but the last can be stolen from here on */
-    wr_store(&deque->bottom, ready, release); /* pairs with steal */
-    if (WR_UNLIKELY(!wr_load(&run->coming, relaxed)) && ready != bottom)
+    ready--; /* all but the last can be stolen from here on */
+    n = wr_load(&deque->place[ready % WR_DEQUE], relaxed);
+    if (flow->is_large || ready == bottom)
+        wr_store(&deque->bottom, ready, release); /* pairs with steal */
+    else
+        wr_store(&deque->bottom, ready, seq_cst); /* and before `coming` is read */
+    if (ready != bottom && WR_UNLIKELY(!wr_load(&run->coming, seq_cst)))
         wr_turn_ask(run);
+    return n;
+}
+
+/* The same in a run that is the turn's alone, and takes the next one: maybe one that it had before. Only while it is
+ * publishing; *room is false, and nothing is done, if there is none. */
+static inline uint32_t tell_alone(struct wr_turn *turn, uint32_t n, bool *room)
+{
+    const struct weir_flow *flow = turn->run->flow;
+    struct wr_state *node = turn->run->plan.node;
+    struct wr_deque *deque = &turn->deque;
+    const uint32_t *out = flow->out + flow->hot[n].out_at;
+    const uint32_t *end = flow->out + flow->hot[n + 1].out_at;
+    uint32_t ready = wr_load(&deque->bottom, relaxed), top = wr_load(&deque->top, relaxed);
+
+    *room = end - out <= (int32_t)(WR_DEQUE - (ready - top));
+    if (WR_UNLIKELY(!*room))
+        return WR_NODE_NONE;
+    for (; out < end; out++) {
+        uint64_t word = wr_load(&node[*out].word, relaxed);
+        wr_store(&deque->place[ready % WR_DEQUE], *out, relaxed);
+        wr_store(&node[*out].word, word - 1, relaxed);
+        __builtin_prefetch(&flow->hot[*out]);
+        ready += word == 1;
+    }
+    if (ready == top)
+        return WR_NODE_NONE;
+    wr_store(&deque->bottom, --ready, relaxed);
     return wr_load(&deque->place[ready % WR_DEQUE], relaxed);
 }
 
@@ -156,25 +188,49 @@ static inline uint32_t run_node(struct wr_turn *turn, uint32_t n, bool *asked)
     return end_node(turn, n, error, value);
 }
 
-/* Publishes that a plain node is WEIR_DONE and its heir, if it has one, RUNNING; false: the run is not calm any more, and
- * nothing was done. Note: calm runs, in run.h. */
-static inline bool finish_calmly(struct wr_turn *turn, uint32_t n, void *value)
+/* What a turn has published of a plain node that is WEIR_DONE. */
+enum published {
+    NOTHING, /* the run is not calm any more */
+    END,     /* that, and that its heir, if it has one, is RUNNING */
+    ALL,     /* the nodes after it have heard of it */
+};
+
+/* Notes: calm runs, and brisk turns, in run.h. *next is RUNNING, or maybe READY, if ALL is published. */
+static inline enum published finish_calmly(struct wr_turn *turn, uint32_t n, void *value,
+                                           uint32_t *next)
 {
     struct wr_plan *plan = &turn->run->plan;
     const struct wr_hot *hot = &plan->flow->hot[n];
-    bool calm;
+    enum published published = NOTHING;
+    uint32_t calm;
+    bool room;
 
     wr_store(&turn->publishing, true, relaxed);
-    wr_fence_light(); /* pairs with wr_run_stir */
-    calm = wr_load(&plan->calm, relaxed) == WR_CALM;
-    if (WR_LIKELY(calm)) {
+    wr_fence_light(); /* pairs with wr_run_await_publishers */
+    calm = wr_load(&plan->calm, acquire);
+    if (WR_LIKELY(calm >= WR_CALM)) {
+        published = END;
         plan->node[n].slot.value = value;
         wr_store(&plan->node[n].word, (uint64_t)WEIR_DONE << WR_OUTCOME_AT, release);
-        if (hot->flags & WR_F_HEIR)
+        if (hot->flags & WR_F_HEIR) {
             wr_store(&plan->node[hot->heir].word, 0, relaxed);
+        } else if (calm == WR_SOLO) {
+            *next = tell_alone(turn, n, &room);
+            published = room ? ALL : END;
+        }
     }
-    wr_store(&turn->publishing, false, release); /* pairs with wr_run_stir */
-    return calm;
+    wr_store(&turn->publishing, false, release); /* pairs with wr_run_await_publishers */
+    return published;
+}
+
+/* After all has been published. */
+static inline uint32_t begin_next(struct wr_turn *turn, uint32_t n)
+{
+    struct wr_run *run = turn->run;
+
+    if (WR_UNLIKELY(!wr_load(&run->coming, relaxed)) && wr_deque_length(&turn->deque))
+        wr_turn_ask(run);
+    return WR_LIKELY(!wr_load(&run->plan.node[n].word, relaxed)) ? n : wr_turn_begin(turn, n);
 }
 
 /* Runs plain nodes of a calm run, one after the other, until it is time to look at the clock. */
@@ -183,7 +239,8 @@ static uint32_t run_calmly(struct wr_turn *turn, uint32_t n)
     struct wr_run *run = turn->run;
     const struct wr_hot *hot = run->flow->hot;
     struct wr_locals *const locals = run->locals, *const *const place = turn->locals;
-    uint32_t left = turn->until_look, told = 0;
+    uint32_t left = turn->until_look, told = 0, next = WR_NODE_NONE;
+    enum published published;
     void *value;
     int error;
 
@@ -193,12 +250,17 @@ static uint32_t run_calmly(struct wr_turn *turn, uint32_t n)
         turn->step.node = n;
         error = hot[n].fn(&value, hot[n].arg, &turn->step);
         if (WR_UNLIKELY(error || turn->step.added || *place != locals) ||
-            WR_UNLIKELY(!finish_calmly(turn, n, value))) {
+            WR_UNLIKELY((published = finish_calmly(turn, n, value, &next)) == NOTHING)) {
             n = end_node(turn, n, error, value);
             break;
         }
         told++;
-        n = hot[n].flags & WR_F_HEIR ? hot[n].heir : tell_plainly(turn, n);
+        if (hot[n].flags & WR_F_HEIR)
+            n = hot[n].heir;
+        else if (published == ALL)
+            n = next == WR_NODE_NONE ? next : begin_next(turn, next);
+        else
+            n = tell_plainly(turn, n);
         if (n == WR_NODE_NONE && (n = wr_turn_take(turn)) == WR_NODE_NONE)
             break;
     }
@@ -211,7 +273,7 @@ uint32_t wr_walk(struct wr_turn *turn, uint32_t n, bool *asked)
 {
     const struct wr_run *run = turn->run;
 
-    if (run->flow->hot[n].flags & WR_F_PLAIN && wr_load(&run->plan.calm, relaxed) == WR_CALM)
+    if (run->flow->hot[n].flags & WR_F_PLAIN && wr_load(&run->plan.calm, relaxed) >= WR_CALM)
         return run_calmly(turn, n);
     return run_node(turn, n, asked);
 }

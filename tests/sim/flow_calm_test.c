@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "support/flow_support.h"
 
-enum { NODES = 24 };
+enum { FEW = 24, NODES = 96, QUICK = 64, NAPS_US = 50 + 100 };
 
 /* What was seen of each node, and what it is to do. */
 static struct plain {
@@ -46,19 +46,21 @@ static void plain_drop(void *value)
     ((struct plain *)value)->dropped++;
 }
 
-/* Straight runs of nodes, with a fork or a join now and then. */
+/* Straight runs of nodes, with a fork or a join now and then. Some begin with so many short bodies that one turn goes on
+ * alone (Note: brisk turns, in the same place). */
 static weir_flow *draw_flow(void)
 {
     weir_flow *flow = new_flow("calm");
     weir_node *node[NODES];
+    uint32_t quick = chance(3) ? 0 : QUICK;
 
     memset(plain, 0, sizeof(plain));
-    nodes = 2 + chance(NODES - 1);
+    nodes = quick + 2 + chance((quick ? NODES - QUICK : FEW) - 1);
     for (uint32_t n = 0; n < nodes; n++) {
         struct plain *p = &plain[n];
         snprintf(plain_id[n], sizeof(plain_id[n]), "%u", n);
-        p->ms = chance(6) ? 0 : chance(3);
-        p->error = chance(60) ? 0 : -EIO;
+        p->ms = n < quick || chance(6) ? 0 : chance(3);
+        p->error = n < quick || chance(60) ? 0 : -EIO;
         p->has_drop = chance(2);
         CHECK_EQ(weir_flow_node(&node[n], flow, plain_id[n], plain_body, p,
                                 WEIR_NODE(.drop = p->has_drop ? plain_drop : NULL)),
@@ -139,10 +141,79 @@ SIM_TEST(test_plain_nodes_end_once_whatever_happens_meanwhile, 1500)
         CHECK_EQ(plain[n].dropped, plain[n].ran && plain[n].has_drop);
 }
 
+/* ---- brisk turns ----------------------------------------------------------------------------------------- */
+
+/* Short bodies, then two long ones that can run at the same time. */
+static weir_flow *quick_then_long(void)
+{
+    weir_flow *flow = new_flow("brisk");
+    weir_node *node[NODES];
+
+    memset(plain, 0, sizeof(plain));
+    nodes = QUICK + 2;
+    for (uint32_t n = 0; n < nodes; n++) {
+        snprintf(plain_id[n], sizeof(plain_id[n]), "%u", n);
+        plain[n].ms = n < QUICK ? 0 : 10;
+        CHECK_EQ(weir_flow_node(&node[n], flow, plain_id[n], plain_body, &plain[n], NULL), 0);
+        if (n > 1)
+            must(node[n], node[n < QUICK ? n - 2 : n % 2]);
+        if (n >= QUICK)
+            for (uint32_t up = 2; up < QUICK; up++)
+                must(node[n], node[up]);
+    }
+    return flow;
+}
+
+SIM_TEST(test_a_long_body_after_many_short_ones_keeps_no_other_waiting, 200)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 2));
+    weir_flow *flow = quick_then_long();
+    weir_time began = weir_now();
+    weir_task *run = start(flow, group_of(ex, "g"), NULL);
+
+    CHECK_EQ(weir_task_wait(NULL, run, WEIR_FOREVER), 0);
+    CHECK(weir_now() - began >= 10 * MS);
+    CHECK(weir_now() - began <=
+          10 * MS + NAPS_US * MS / 1000); /* that is when the other turn saw it */
+    weir_task_unref(run);
+    CHECK_EQ(weir_executor_drain(ex, WEIR_FOREVER), 0);
+    check_books(ex);
+    weir_executor_free(ex);
+    weir_flow_free(flow);
+}
+
+static int note_time(void **value, void *arg)
+{
+    (void)value;
+    *(weir_time *)arg = weir_now();
+    return 0;
+}
+
+SIM_TEST(test_a_turn_that_stands_by_lets_other_tasks_go_first, 200)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 2));
+    weir_flow *flow = quick_then_long();
+    weir_time began = weir_now(), ran[4] = { 0 };
+    weir_task *run = start(flow, group_of(ex, "g"), NULL);
+
+    for (uint32_t moments = chance(200); moments; moments--)
+        weir_sim_pause();
+    for (int i = 0; i < 4; i++)
+        CHECK_EQ(weir_submit(NULL, group_of(ex, "g"), note_time, &ran[i], NULL), 0);
+    CHECK_EQ(weir_executor_drain(ex, WEIR_FOREVER), 0);
+    for (int i = 0; i < 4; i++)
+        CHECK(ran[i] && ran[i] - began <= 10 * MS + NAPS_US * MS / 1000);
+    weir_task_unref(run);
+    weir_executor_free(ex);
+    weir_flow_free(flow);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain_nodes_end_once_whatever_happens_meanwhile),
+        cmocka_unit_test(test_a_long_body_after_many_short_ones_keeps_no_other_waiting),
+        cmocka_unit_test(test_a_turn_that_stands_by_lets_other_tasks_go_first),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
