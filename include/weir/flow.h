@@ -99,9 +99,10 @@ typedef struct weir_node_options { /* zero in any field asks for its default; al
     void (*result)(const weir_node_result *result, void *arg);
     void *callback_arg;
     bool never_skip; /* the node runs even if no other node needs it */
-    bool
-        interrupt; /* the node may be cancelled while its body runs: when no other node needs it any
-                        more, or when the run's deadline passes. The body is asked to end */
+    bool interrupt;  /* the node may be cancelled while its body runs: when no other node needs it
+                        any more, or when the run's deadline passes. The body is asked to end */
+    bool fatal;      /* unless the node succeeds, or is not needed, the run is cancelled at once,
+                        for WEIR_REASON_DEPENDENCY */
     /* A sub-flow in place of the body, frozen by this call. Its input is the node's parameter or, if that is NULL, the
      * run's input. The node ends as that run does; its value is that of the sub-flow's last node, if there is only one.
      * Of the options below only `group` and deadlines.total_ms are for sub-flows, and there is no `drop`. */

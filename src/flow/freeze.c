@@ -301,6 +301,7 @@ static uint32_t flags_of(const struct draft *draft, uint32_t n)
     flags |= extra->options.param_of ? WR_F_BOUND : 0;
     flags |= extra->options.never_skip ? WR_F_KEEP : 0;
     flags |= extra->options.interrupt ? WR_F_INTERRUPT : 0;
+    flags |= extra->options.fatal ? WR_F_FATAL : 0;
     flags |= extra->options.drop ? WR_F_DROP : 0;
     return flags;
 }

@@ -75,9 +75,10 @@ enum wr_node_flags {
         1 << 10,          /* some node after it is SLOW, EARLY or OWN, or does not count it */
     WR_F_PLAIN = 1 << 11, /* none of AT_START and AT_END */
     WR_F_HEIR = 1 << 12,  /* one node after it, which must have it, and no other before that */
+    WR_F_FATAL = 1 << 13,
     /* Flags that its start, or its end, has to look at; a node without any of them is plain. */
     WR_F_AT_START = WR_F_OWN | WR_F_BEGIN | WR_F_BOUND | WR_F_INTERRUPT,
-    WR_F_AT_END = WR_F_BEGIN | WR_F_RESULT | WR_F_INTERRUPT | WR_F_TELLS_SLOWLY,
+    WR_F_AT_END = WR_F_BEGIN | WR_F_RESULT | WR_F_INTERRUPT | WR_F_TELLS_SLOWLY | WR_F_FATAL,
 };
 
 /* A target of an edge: the node's number, and how it is told. */

@@ -31,12 +31,23 @@ static void *value_of(const struct wr_run *run, uint32_t n, uint64_t word)
     return options ? options->fallback : NULL;
 }
 
+/* The node whose end decided this one: a node before it, or one after it that does not need it, or a fatal one. */
+static uint32_t cause_of(struct wr_run *run, uint32_t n, uint64_t word)
+{
+    uint32_t fatal = wr_load(&run->fatal, relaxed);
+
+    if (wr_word_outcome(word) <= WEIR_DONE)
+        return WR_NODE_NONE;
+    if (word & WR_HAS_SLOT && run->plan.node[n].slot.cause != WR_NODE_NONE)
+        return run->plan.node[n].slot.cause;
+    return wr_word_reason(word) == WEIR_REASON_DEPENDENCY && n != fatal ? fatal : WR_NODE_NONE;
+}
+
 void wr_node_result(weir_node_result *out, struct wr_run *run, uint32_t n)
 {
     struct wr_state *node = &run->plan.node[n];
     uint64_t word = wr_load(&node->word, acquire); /* pairs with whoever decided it */
-    bool caused =
-        wr_word_outcome(word) > WEIR_DONE && word & WR_HAS_SLOT && node->slot.cause != WR_NODE_NONE;
+    uint32_t cause = cause_of(run, n, word);
 
     *out = (weir_node_result){ .size = sizeof(*out),
                                .id = wr_flow_node(run->flow, n)->id,
@@ -46,8 +57,8 @@ void wr_node_result(weir_node_result *out, struct wr_run *run, uint32_t n)
                                    wr_word_outcome(word) ? wr_word_reason(word) : WEIR_REASON_NONE,
                                .value = value_of(run, n, word),
                                .run = wr_load(&run->task, acquire) };
-    if (caused)
-        out->cause = wr_flow_node(run->flow, node->slot.cause)->id;
+    if (cause != WR_NODE_NONE)
+        out->cause = wr_flow_node(run->flow, cause)->id;
     if (run->times) {
         out->ready_at = wr_load(&run->times[n].ready_at, relaxed);
         out->started_at = wr_load(&run->times[n].started_at, relaxed);
@@ -135,6 +146,20 @@ static void end_parts(struct wr_run *run, uint32_t n)
         wr_own_cancel(own);
 }
 
+/* A node without which the rest is of no use has ended: the run is over, unless it succeeded or nothing needed it. */
+static void end_fatally(struct wr_run *run, uint32_t n)
+{
+    uint64_t word = wr_load(&run->plan.node[n].word, relaxed);
+    weir_outcome outcome = wr_word_outcome(word);
+    uint32_t none = WR_NODE_NONE;
+
+    if (outcome == WEIR_DONE || outcome == WEIR_SKIPPED ||
+        wr_word_reason(word) == WEIR_REASON_NOT_NEEDED || wr_load(&run->closed, relaxed))
+        return;
+    if (wr_cas(&run->fatal, &none, n, acq_rel))
+        wr_whole_settle(wr_load(&run->task, acquire), WEIR_ECANCELED, WEIR_REASON_DEPENDENCY);
+}
+
 static void ask_judge(struct wr_work *work, uint32_t n)
 {
     struct wr_run *run = work->run;
@@ -189,6 +214,8 @@ void wr_work_settle(struct wr_work *work)
         } else if ((n = wr_plan_next_ended(&run->plan, &moves->ended)) != WR_NODE_NONE) {
             tell_result(work, n);
             end_parts(run, n);
+            if (WR_UNLIKELY(run->flow->hot[n].flags & WR_F_FATAL))
+                end_fatally(run, n);
             if (!wr_load(&run->closed, relaxed)) /* else each is decided by the close */
                 wr_plan_tell(&run->plan, n, moves);
         } else {

@@ -340,6 +340,7 @@ static struct wr_run *run_new(struct weir_flow *flow, weir_group *group, const w
     wr_store(&run->plan.calm, flow->is_large && !run->odd ? WR_CALM : WR_STIRRED, relaxed);
     run->plan.stir = wr_run_stir;
     run->input = o->input;
+    wr_store(&run->fatal, WR_NODE_NONE, relaxed);
     wr_store(&run->left, (uint64_t)flow->count + 1, relaxed);
     wr_list_init(&run->turns);
     run->ready = (struct wr_line){ WR_NODE_NONE, WR_NODE_NONE };

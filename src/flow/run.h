@@ -127,6 +127,7 @@ struct wr_run {
     _Atomic uint32_t parts;
     _Atomic uint64_t left;
     _Atomic uint64_t closed; /* 0; else a word with outcome and reason: no node begins any more */
+    _Atomic uint32_t fatal;  /* the node that has ended it; WR_NODE_NONE: none has */
     _Atomic bool settling;   /* all nodes were told of: it is settled from inside */
     bool odd;                /* its nodes have times, parameters or locals, or can be interrupted */
     struct wr_locals *locals;

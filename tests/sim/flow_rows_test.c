@@ -1126,6 +1126,79 @@ SIM_TEST(test_a_body_cancels_its_own_run, 50)
     weir_flow_free(flow);
 }
 
+/* A node without which all else is of no use: its failure cancels the run, long before the deadline would. */
+SIM_TEST(test_the_failure_of_a_fatal_node_cancels_the_run_at_once, 100)
+{
+    weir_flow *flow = new_flow("case15");
+    weir_node *fatal, *h;
+    weir_result result;
+
+    forget_nodes();
+    fatal = add_with(flow, "fatal", 10, WEIR_NODE(.fatal = true));
+    node_seen("fatal")->error = -EIO;
+    h = add(flow, "H", 10);
+    must(h, fatal);
+    must(h, add(flow, "beside", 1000));
+    add(flow, "apart", 1000);
+    result = run_for(flow, 5000);
+    check_settled(&result, WEIR_CANCELLED, 10);
+    CHECK_EQ(result.reason, WEIR_REASON_DEPENDENCY);
+    check_node("fatal", WEIR_FAILED);
+    CHECK_EQ(node_seen("fatal")->result_error, -EIO);
+    check_node("H", WEIR_CANCELLED);
+    check_node("beside", WEIR_CANCELLED);
+    check_node("apart", WEIR_CANCELLED);
+    CHECK_EQ(node_seen("H")->ran, 0);
+    CHECK(strcmp(node_seen("H")->cause, "fatal") == 0);
+    weir_flow_free(flow);
+}
+
+SIM_TEST(test_a_fatal_node_that_succeeds_or_is_skipped_ends_nothing, 50)
+{
+    weir_flow *flow = new_flow("fatal");
+    weir_node *last;
+    weir_result result;
+
+    forget_nodes();
+    last = add(flow, "last", 10);
+    needs(last, add_with(flow, "first", 10, WEIR_NODE(.fatal = true)), WEIR_ANY);
+    needs(last, add_with(flow, "late", 20, WEIR_NODE(.fatal = true, .interrupt = true)), WEIR_ANY);
+    needs(last, add_with(flow, "later", 20, WEIR_NODE(.fatal = true)), WEIR_ANY);
+    result = run_flow(flow, 2, 2, NULL);
+    check_settled(&result, WEIR_DONE, 20);
+    check_node("first", WEIR_DONE);
+    check_node("late", WEIR_CANCELLED);
+    check_node("later", WEIR_SKIPPED);
+    weir_flow_free(flow);
+}
+
+static int fails_in_10_ms(void **value, void *arg, weir_step *step)
+{
+    (void)value;
+    (void)step;
+    ++*(int *)arg;
+    weir_sleep(weir_now() + 10 * MS);
+    return -EIO;
+}
+
+SIM_TEST(test_a_fatal_node_is_tried_again_before_it_ends_the_run, 50)
+{
+    weir_flow *flow = new_flow("fatal");
+    weir_result result;
+    int tries = 0;
+
+    forget_nodes();
+    add(flow, "beside", 1000);
+    CHECK_EQ(weir_flow_node(NULL, flow, "fatal", fails_in_10_ms, &tries,
+                            WEIR_NODE(.fatal = true, .retries = 1, .backoff_ms = 5)),
+             0);
+    result = run_for(flow, 0);
+    check_settled(&result, WEIR_CANCELLED, 10 + 5 + 10);
+    CHECK_EQ(tries, 2);
+    check_told("beside", WEIR_CANCELLED, 25);
+    weir_flow_free(flow);
+}
+
 /* From rows of an adjacency matrix, by id. */
 SIM_TEST(test_edges_by_id, 10)
 {
@@ -1236,6 +1309,9 @@ int main(void)
         cmocka_unit_test(test_login_and_batch),
         cmocka_unit_test(test_all_and_any_in_one_graph),
         cmocka_unit_test(test_a_body_cancels_its_own_run),
+        cmocka_unit_test(test_the_failure_of_a_fatal_node_cancels_the_run_at_once),
+        cmocka_unit_test(test_a_fatal_node_that_succeeds_or_is_skipped_ends_nothing),
+        cmocka_unit_test(test_a_fatal_node_is_tried_again_before_it_ends_the_run),
         cmocka_unit_test(test_edges_by_id),
         cmocka_unit_test(test_many_runs_in_a_crowded_group_all_end),
     };
