@@ -122,7 +122,7 @@ typedef struct weir_node_options { /* zero in any field asks for its default; al
 
 /* ---- building ----------------------------------------------------------------------------------- */
 
-/* Several threads may build one flow at the same time. Nodes and edges are added, never removed. */
+/* Several threads may build one flow at the same time, and look at it meanwhile. */
 
 /* Makes an empty flow. The name is copied; it stands in messages and pictures. WEIR_EINVAL: NULL, or longer than
  * WEIR_ID_MAX. WEIR_ENOMEM. */
@@ -147,6 +147,22 @@ int weir_node_feeds(weir_node *node, weir_node *downstream, weir_need need);
 
 /* Adds an edge between nodes by their ids; the nodes may be added later. */
 int weir_flow_edge(weir_flow *flow, const char *upstream, const char *downstream, weir_need need);
+
+/* Takes a node out again, with all edges to and from it, also those that were declared by its id. Its handle is of no use
+ * any more: calls that get it answer WEIR_EINVAL, as this one does for NULL. WEIR_EALREADY: the flow is frozen. WEIR_ENOMEM.
+ * This and the next two take time in proportion to the size of the flow. */
+int weir_node_remove(weir_node *node);
+
+/* Takes the edge between two nodes out again, however it was declared. 0: there was one. WEIR_EINVAL: there was none, or
+ * NULL. WEIR_EALREADY. */
+int weir_flow_edge_remove(weir_flow *flow, const char *upstream, const char *downstream);
+
+/* Whether there is an edge; *need (may be NULL) gets its kind. Both nodes need not be there yet. */
+bool weir_flow_edge_get(weir_need *need, weir_flow *flow, const char *upstream,
+                        const char *downstream);
+
+/* The node of that id; NULL: there is none. */
+weir_node *weir_flow_find(weir_flow *flow, const char *id);
 
 /* Checks the flow without freezing it. On WEIR_EINVAL *errors (may be NULL) gets all that is wrong, one sentence on each
  * line: unknown and duplicate ids, cycles (as a path of ids), nodes that need themselves, nodes of another flow, an at_least

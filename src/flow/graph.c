@@ -93,6 +93,12 @@ static void node_fini(weir_node *node)
     wr_os_free(node->id);
 }
 
+void wr_edge_fini(struct wr_declared *edge)
+{
+    wr_os_free(edge->up_id);
+    wr_os_free(edge->down_id);
+}
+
 struct weir_flow *wr_flow_ref(struct weir_flow *flow)
 {
     if (flow)
@@ -104,15 +110,14 @@ void wr_flow_unref(struct weir_flow *flow)
 {
     if (!flow || wr_sub(&flow->references, 1, acq_rel) > 1)
         return;
-    for (uint32_t i = 0; i < flow->count; i++)
-        node_fini(wr_flow_node(flow, i));
+    for (uint32_t i = 0; i < flow->places; i++)
+        node_fini(wr_flow_place(flow, i));
     for (uint32_t i = 0; i < flow->chunks; i++)
         wr_os_free(flow->chunk[i]);
-    for (size_t i = 0; i < flow->declared_count; i++) {
-        wr_os_free(flow->declared[i].up_id);
-        wr_os_free(flow->declared[i].down_id);
-    }
+    for (size_t i = 0; i < flow->declared_count; i++)
+        wr_edge_fini(&flow->declared[i]);
     wr_os_free(flow->chunk);
+    wr_os_free(flow->order);
     wr_os_free(flow->declared);
     wr_os_free(flow->by_id);
     wr_os_free(flow->memory);
@@ -133,11 +138,11 @@ static weir_node *next_node(struct weir_flow *flow)
     size_t room = flow->chunks ? WR_ARRAY_FIRST : 0;
     weir_node *chunk;
 
-    if (flow->count < flow->chunks * (uint32_t)WR_CHUNK)
-        return wr_flow_node(flow, flow->count);
+    if (flow->places < flow->chunks * (uint32_t)WR_CHUNK)
+        return wr_flow_place(flow, flow->places);
     while (room && room < flow->chunks)
         room *= 2;
-    if (flow->count >= WR_NODES_MAX - WR_CHUNK ||
+    if (flow->places >= WR_NODES_MAX - WR_CHUNK ||
         wr_array_grow(&flow->chunk, room, flow->chunks, sizeof(weir_node *)) == flow->chunks)
         return NULL;
     chunk = wr_os_alloc(WR_CHUNK * sizeof(*chunk));
@@ -185,6 +190,15 @@ static struct wr_extra *extra_new(const weir_node_options *o)
     return extra;
 }
 
+/* Room for one more in the list of nodes, if there is one. */
+static bool order_reserve(struct weir_flow *flow)
+{
+    if (flow->order)
+        flow->order_room =
+            wr_array_grow(&flow->order, flow->order_room, flow->count, sizeof(weir_node *));
+    return !flow->order || flow->count < flow->order_room;
+}
+
 /* Under the lock. */
 static int add_node(weir_node **out, struct weir_flow *flow, const char *id, weir_node_fn *fn,
                     void *arg, const weir_node_options *o)
@@ -193,7 +207,7 @@ static int add_node(weir_node **out, struct weir_flow *flow, const char *id, wei
     struct wr_extra *extra = o->size ? extra_new(o) : NULL;
     char *copy = copy_of(id);
 
-    if (!node || !copy || (o->size && !extra)) {
+    if (!node || !copy || (o->size && !extra) || !order_reserve(flow)) {
         if (extra)
             wr_flow_unref(extra->options.flow);
         wr_os_free(extra);
@@ -203,6 +217,9 @@ static int add_node(weir_node **out, struct weir_flow *flow, const char *id, wei
     *node = (weir_node){
         .flow = flow, .index = flow->count, .fn = fn, .arg = arg, .id = copy, .extra = extra
     };
+    if (flow->order)
+        flow->order[flow->count] = node;
+    flow->places++;
     flow->count++;
     if (out)
         *out = node;
@@ -244,12 +261,20 @@ static bool is_need(weir_need need)
     return (unsigned)need <= WEIR_NONE_FAILED;
 }
 
+/* A handle of another flow is told of by the check. Under the lock. */
+static bool is_removed(const struct weir_flow *flow, const weir_node *node)
+{
+    return node && node->flow == flow && node->index == WR_NODE_NONE;
+}
+
 static int declare(struct weir_flow *flow, const struct wr_declared *edge)
 {
     int rc = WEIR_EALREADY;
 
     wr_lock(&flow->lock);
-    if (!flow->frozen) {
+    if (is_removed(flow, edge->up) || is_removed(flow, edge->down)) {
+        rc = WEIR_EINVAL;
+    } else if (!flow->frozen) {
         flow->declared_room = wr_array_grow(&flow->declared, flow->declared_room,
                                             flow->declared_count, sizeof(*edge));
         rc = flow->declared_count < flow->declared_room ? 0 : WEIR_ENOMEM;
@@ -260,19 +285,22 @@ static int declare(struct weir_flow *flow, const struct wr_declared *edge)
     return rc;
 }
 
+/* An edge of two handles, as far as both are of use. */
+static int declare_nodes(struct weir_flow *flow, weir_node *up, weir_node *down, weir_need need)
+{
+    if (!up || !down || !is_need(need))
+        return WEIR_EINVAL;
+    return declare(flow, &(struct wr_declared){ .up = up, .down = down, .need = need });
+}
+
 int weir_node_needs(weir_node *node, weir_node *upstream, weir_need need)
 {
-    if (!node || !upstream || !is_need(need))
-        return WEIR_EINVAL;
-    return declare(node->flow, &(struct wr_declared){ .up = upstream, .down = node, .need = need });
+    return node ? declare_nodes(node->flow, upstream, node, need) : WEIR_EINVAL;
 }
 
 int weir_node_feeds(weir_node *node, weir_node *downstream, weir_need need)
 {
-    if (!node || !downstream || !is_need(need))
-        return WEIR_EINVAL;
-    return declare(node->flow,
-                   &(struct wr_declared){ .up = node, .down = downstream, .need = need });
+    return node ? declare_nodes(node->flow, node, downstream, need) : WEIR_EINVAL;
 }
 
 int weir_flow_edge(weir_flow *flow, const char *upstream, const char *downstream, weir_need need)

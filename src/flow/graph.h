@@ -31,7 +31,7 @@ struct wr_extra {
 
 struct weir_node {
     struct weir_flow *flow;
-    uint32_t index;
+    uint32_t index; /* WR_NODE_NONE: it was removed */
     weir_node_fn *fn;
     void *arg;
     char *id;
@@ -104,7 +104,10 @@ struct weir_flow {
     _Atomic bool frozen;
     char *name;
     weir_node **chunk;
-    uint32_t count, chunks;
+    uint32_t chunks, places; /* places that are in use, also by nodes that were removed */
+    uint32_t count;
+    weir_node **order; /* nodes by index, once some were removed; NULL: that is by place */
+    size_t order_room;
     struct wr_declared *declared;
     size_t declared_count, declared_room;
     weir_node **by_id; /* a table by hash, of by_id_size, a power of two */
@@ -128,9 +131,14 @@ struct weir_flow {
     uint32_t *bound;             /* by node: whose value is its parameter; NULL: no node has one */
 };
 
+static inline weir_node *wr_flow_place(const struct weir_flow *flow, uint32_t place)
+{
+    return &flow->chunk[place / WR_CHUNK][place % WR_CHUNK];
+}
+
 static inline weir_node *wr_flow_node(const struct weir_flow *flow, uint32_t index)
 {
-    return &flow->chunk[index / WR_CHUNK][index % WR_CHUNK];
+    return flow->order ? flow->order[index] : wr_flow_place(flow, index);
 }
 
 static inline uint32_t wr_out_degree(const struct weir_flow *flow, uint32_t n)
@@ -140,6 +148,7 @@ static inline uint32_t wr_out_degree(const struct weir_flow *flow, uint32_t n)
 
 struct weir_flow *wr_flow_ref(struct weir_flow *flow);
 void wr_flow_unref(struct weir_flow *flow);
+void wr_edge_fini(struct wr_declared *edge);
 
 /* The node of that id; NULL: there is none. Of a frozen flow, or under its lock once wr_flow_index was called. */
 weir_node *wr_flow_find(const struct weir_flow *flow, const char *id, size_t length);

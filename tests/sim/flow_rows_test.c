@@ -1199,6 +1199,35 @@ SIM_TEST(test_a_fatal_node_is_tried_again_before_it_ends_the_run, 50)
     weir_flow_free(flow);
 }
 
+/* A directed graph: add, relate, remove, query; what is left runs. */
+SIM_TEST(test_a_flow_is_changed_until_its_first_start, 20)
+{
+    weir_flow *flow = new_flow("graph");
+    weir_node *a, *b, *c, *extra = NULL;
+    weir_result result;
+
+    forget_nodes();
+    a = add(flow, "a", 10);
+    b = add(flow, "b", 20);
+    c = add(flow, "c", 30);
+    CHECK_EQ(weir_flow_node(&extra, flow, "extra", node_body, NULL, NULL), 0);
+    must(b, a);
+    must(c, b);
+    must(a, extra);
+    needs(c, a, WEIR_AFTER);
+    CHECK(weir_flow_find(flow, "extra") == extra);
+    CHECK_EQ(weir_node_remove(extra), 0);
+    CHECK_EQ(weir_flow_edge_remove(flow, "b", "c"), 0);
+    CHECK(!weir_flow_find(flow, "extra") && !weir_flow_edge_get(NULL, flow, "b", "c"));
+    result = run_for(flow, 0);
+    check_settled(&result, WEIR_DONE, 40);
+    check_ran("a", 0, 10);
+    check_ran("b", 10, 30);
+    check_ran("c", 10, 40);
+    CHECK_EQ(weir_node_remove(c), WEIR_EALREADY);
+    weir_flow_free(flow);
+}
+
 /* From rows of an adjacency matrix, by id. */
 SIM_TEST(test_edges_by_id, 10)
 {
@@ -1312,6 +1341,7 @@ int main(void)
         cmocka_unit_test(test_the_failure_of_a_fatal_node_cancels_the_run_at_once),
         cmocka_unit_test(test_a_fatal_node_that_succeeds_or_is_skipped_ends_nothing),
         cmocka_unit_test(test_a_fatal_node_is_tried_again_before_it_ends_the_run),
+        cmocka_unit_test(test_a_flow_is_changed_until_its_first_start),
         cmocka_unit_test(test_edges_by_id),
         cmocka_unit_test(test_many_runs_in_a_crowded_group_all_end),
     };
