@@ -311,8 +311,9 @@ struct weir_gate;
  * thread of weir's own, with NULL as `result`. The group starts no task while a breaker's judge has yet to decide about
  * one of its tasks. These functions may remove the gate, but must not free the executor.
  *
- * *out (`out` may be NULL) gets the gate, for weir_gate_remove (weir/sys/gate.h). Unless it is removed, it stays as long
- * as the group, and keeps a reference to the guard. WEIR_EINVAL: NULL, unknown flags, or a budget. Others as
+ * *out (`out` may be NULL) gets the gate, for weir_gate_remove (weir/sys/gate.h), with which the permits of its running
+ * tasks come back. Unless it is removed, it stays as long as the group, and keeps a reference to the guard. Add a guard to a
+ * group once: added twice, each task has to enter it twice. WEIR_EINVAL: NULL, unknown flags, or a budget. Others as
  * weir_group_gate_add. */
 int weir_group_guard_add(struct weir_gate **out, weir_group *group, weir_guard *guard, int flags);
 

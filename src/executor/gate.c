@@ -40,6 +40,14 @@ static void note_kinds(struct wr_gates *gates)
     }
 }
 
+static void take_back(struct weir_gate *first, const struct weir_gate *end, uint32_t count,
+                      weir_time now)
+{
+    for (struct weir_gate *gate = first; count && gate != end; gate = gate->next)
+        if (gate->calls->take_back)
+            gate->calls->take_back(gate->arg, count, now);
+}
+
 void wr_gate_join(struct wr_gates *gates, struct weir_gate *gate, bool first)
 {
     struct weir_gate **at = &gates->first;
@@ -47,6 +55,10 @@ void wr_gate_join(struct wr_gates *gates, struct weir_gate *gate, bool first)
     for (struct weir_gate *other = gates->first; other; other = other->next)
         if (other == gate)
             return;
+    if (gates->granted) { /* it was not asked for these starts */
+        take_back(gates->first, NULL, gates->granted, wr_os_now());
+        gates->granted = 0;
+    }
     while (*at && !first)
         at = &(*at)->next;
     gate->group = gates->group;
@@ -56,14 +68,6 @@ void wr_gate_join(struct wr_gates *gates, struct weir_gate *gate, bool first)
 }
 
 /* ---- asking -------------------------------------------------------------------------------------- */
-
-static void take_back(struct weir_gate *first, const struct weir_gate *end, uint32_t count,
-                      weir_time now)
-{
-    for (struct weir_gate *gate = first; count && gate != end; gate = gate->next)
-        if (gate->calls->take_back)
-            gate->calls->take_back(gate->arg, count, now);
-}
 
 /* How many of `count` all gates let through: the least of their answers. What other gates have granted beyond that goes
  * back. With count 0: 1 if all are open. */

@@ -372,7 +372,10 @@ static void delist(struct wr_group_guard *g)
 static void guard_drop(void *arg)
 {
     struct wr_group_guard *g = arg;
+    int64_t held = wr_load(&g->held, relaxed);
 
+    if (held > 0) /* of tasks that run on: it will not hear of their ends */
+        guard_take_back(g, (uint32_t)held, wr_os_now());
     if (!wr_guard_lock(g->guard)) {
         part(g);
         g->guard->ops->tell(g->guard->cell);

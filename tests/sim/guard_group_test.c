@@ -325,6 +325,75 @@ GUARD_TEST(test_a_guard_can_be_taken_away_again)
     weir_guard_unref(budget);
 }
 
+/* Tasks that it let in run on, but it does not hear of their ends any more: what they had is free at once. */
+static void permits_come_back(const weir_guard_options *opt)
+{
+    weir_guard *g = guard_of("one", opt);
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2));
+    struct body body = { .ms = 20 };
+    weir_gate *gate = NULL;
+    weir_task *task;
+
+    CHECK_EQ(weir_group_guard_add(&gate, group_of(ex, "k"), g, 0), 0);
+    task = submit(ex, "k", &body);
+    CHECK(weir_sleep(weir_now() + 5 * MS) == 0);
+    CHECK_EQ(call_once(g, 0), opt->kind == WEIR_GUARD_MUTEX ? WEIR_ELOCKED : WEIR_EFULL);
+    weir_gate_remove(gate);
+    CHECK_EQ(figures(g).used, 0);
+    CHECK_EQ(call_once(g, 0), 0);
+    CHECK(!weir_task_done(task));
+    CHECK(weir_task_wait(NULL, task, WEIR_FOREVER) == 0);
+    CHECK_EQ(figures(g).used, 0);
+    weir_task_unref(task);
+    weir_executor_free(ex);
+    weir_guard_unref(g);
+}
+
+GUARD_TEST(test_permits_of_running_tasks_come_back_when_a_guard_is_taken_away)
+{
+    permits_come_back(WEIR_BULKHEAD(.limit = 1));
+    permits_come_back(WEIR_BULKHEAD(.limit = 1, .on_event = keep));
+    permits_come_back(WEIR_ADAPTIVE(.limit = 1, .limit_max = 1));
+    permits_come_back(WEIR_MUTEX());
+}
+
+struct adding {
+    weir_executor *ex;
+    weir_guard *later;
+    int ran;
+};
+
+static int adds_a_guard(void **value, void *arg)
+{
+    struct adding *a = arg;
+
+    (void)value;
+    if (++a->ran == 2) /* in the middle of a turn, for which others have granted more starts */
+        CHECK_EQ(weir_group_guard_add(NULL, group_of(a->ex, "k"), a->later, 0), 0);
+    return 0;
+}
+
+GUARD_TEST(test_a_guard_that_comes_in_the_middle_of_a_turn_gets_back_what_it_gave)
+{
+    weir_guard *first = guard_of("first", WEIR_RATE(.limit = 1000, .on_event = keep));
+    struct adding a = { .ex = new_executor(WEIR_POLICY(.workers = 1)),
+                        .later = guard_of("later", WEIR_BULKHEAD(.limit = 3)) };
+
+    CHECK_EQ(weir_group_guard_add(NULL, group_of(a.ex, "k"), first, 0), 0);
+    weir_group_pause(group_of(a.ex, "k"));
+    for (int i = 0; i < 12; i++)
+        CHECK(weir_submit_key(NULL, a.ex, "k", adds_a_guard, &a, NULL) == 0);
+    weir_group_resume(group_of(a.ex, "k"));
+    CHECK(weir_executor_drain(a.ex, WEIR_FOREVER) == 0);
+    CHECK_EQ(a.ran, 12);
+    CHECK_EQ(figures(a.later).used, 0);
+    CHECK_EQ(figures(first).available, 1000 - 12);
+    weir_executor_free(a.ex);
+    CHECK_EQ(figures(a.later).used, 0);
+    weir_guard_unref(a.later);
+    weir_guard_unref(first);
+}
+
 /* Several kinds before several groups, tasks that fail, are cancelled, and plain callers beside: books add up. */
 static void mixed(UNUSED void *arg)
 {
@@ -391,6 +460,8 @@ int main(void)
         cmocka_unit_test(test_a_task_may_drain_its_rate),
         cmocka_unit_test(test_a_group_without_tasks_keeps_nobody_waiting),
         cmocka_unit_test(test_a_guard_can_be_taken_away_again),
+        cmocka_unit_test(test_permits_of_running_tasks_come_back_when_a_guard_is_taken_away),
+        cmocka_unit_test(test_a_guard_that_comes_in_the_middle_of_a_turn_gets_back_what_it_gave),
         cmocka_unit_test(test_books_add_up_in_any_mixture),
     };
 
