@@ -284,7 +284,12 @@ void weir_permit_end(weir_permit *permit);
  * but a refusal: the error is that of the first guard that refuses, in the order breaker, rate, frequency, bulkhead and
  * its like, mutex, budget; retry_at of every permit is the earliest time at which all guards could admit the call, if
  * known. A rate makes no reservations here. While the call waits it holds nothing, and stands in the line of the guard
- * that refused it last. Errors as weir_guard_enter. WEIR_EINVAL: also the same guard twice, or a guard on a server. */
+ * that refused it last. Errors as weir_guard_enter. WEIR_EINVAL: also the same guard twice.
+ *
+ * With guards on servers (weir/redis.h) it is still all or none, and holds nothing while it waits, but not one step: guards
+ * are entered one after the other, and given back (weir_guard_release) if a later one refuses, so other callers may be
+ * refused meanwhile. Error and retry_at are those of the guard that refused. A WEIR_SMOOTH rate that has let another
+ * call in meanwhile keeps what was given back. */
 enum { WEIR_TOGETHER_MAX = 16 };
 int weir_guards_enter(weir_permit *permits, weir_guard *const *guards, size_t count,
                       weir_time deadline) WEIR_PARKS;

@@ -82,7 +82,7 @@ typedef struct weir_fleet_options { /* zero in any field asks for its default */
  *
  * A permit is a lease: it is renewed as long as the process lives and can reach the server, and ends by itself otherwise.
  * If a lease cannot be renewed, its holder hears of it margin_ns before the end: on_lost is called, and the task that
- * holds the permit is cancelled. weir_guards_enter refuses guards of such a store.
+ * holds the permit is cancelled.
  * WEIR_EINVAL, WEIR_EVERSION, WEIR_ENOMEM, WEIR_EAGAIN; `message` (may be NULL) says what is wrong. */
 int weir_store_redis(weir_store **out, const weir_redis_options *server,
                      const weir_fleet_options *opt, weir_message *message);

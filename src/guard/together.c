@@ -3,6 +3,7 @@
 #include "base/os.h"
 #include "guard/guard.h"
 #include "guard/math.h"
+#include "guard/remote.h"
 
 #include <string.h>
 #include <weir/runtime.h>
@@ -35,8 +36,6 @@ static int compare(const struct weir_guard *a, const struct weir_guard *b)
 static int together_init(struct together *t, weir_permit *permits, weir_guard *const *guards,
                          size_t count)
 {
-    if (!permits || !guards || count < 1 || count > WEIR_TOGETHER_MAX)
-        return WEIR_EINVAL;
     t->count = count;
     t->line = -1;
     t->place.told = NULL;
@@ -44,8 +43,8 @@ static int together_init(struct together *t, weir_permit *permits, weir_guard *c
     for (size_t i = 0; i < count; i++) {
         size_t at = i;
         int order = 1;
-        if (wr_permit_check(&permits[i], guards[i], 1) || guards[i]->remote)
-            return WEIR_EINVAL; /* one step over several servers there is not */
+        if (wr_permit_check(&permits[i], guards[i], 1))
+            return WEIR_EINVAL;
         while (at > 0 && (order = compare(t->call[at - 1].guard, guards[i])) > 0) {
             t->call[at] = t->call[at - 1];
             at--;
@@ -238,7 +237,7 @@ static void sweep(struct together *t)
             t->call[i].guard->ops->sweep(t->call[i].guard->cell);
 }
 
-int weir_guards_enter(weir_permit *permits, weir_guard *const *guards, size_t count,
+int wr_together_local(weir_permit *permits, weir_guard *const *guards, size_t count,
                       weir_time deadline)
 {
     struct together t;
@@ -285,6 +284,19 @@ int weir_guards_enter(weir_permit *permits, weir_guard *const *guards, size_t co
         wait(&t, until < deadline ? until : deadline);
     }
     return rc;
+}
+
+int weir_guards_enter(weir_permit *permits, weir_guard *const *guards, size_t count,
+                      weir_time deadline)
+{
+    bool remote = false;
+
+    if (!permits || !guards || count < 1 || count > WEIR_TOGETHER_MAX)
+        return WEIR_EINVAL;
+    for (size_t i = 0; i < count; i++)
+        remote = remote || (guards[i] && guards[i]->remote);
+    return remote ? wr_together_remote(permits, guards, count, deadline)
+                  : wr_together_local(permits, guards, count, deadline);
 }
 
 void weir_guards_leave(weir_permit *permits, size_t count, int error)

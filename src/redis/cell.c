@@ -261,7 +261,6 @@ static void free_cell(struct wr_fleet_cell *cell)
     for (int i = 0; i < WR_KEYS; i++)
         wr_os_free(cell->key[i]);
     weir_guard_unref(cell->share_guard);
-    weir_guard_unref(cell->queue);
     if (cell->pool)
         wr_os_free(cell->pool->unit);
     wr_os_free(cell->pool);
@@ -456,7 +455,7 @@ int wr_cell_settings(weir_cell *base, weir_guard_options *set)
 
 static const struct wr_script *script_of(const struct wr_fleet_cell *cell, int *keys)
 {
-    *keys = cell->kind == WEIR_GUARD_RATE ? 2 : cell->kind == WEIR_GUARD_FREQUENCY ? 3 : WR_KEYS;
+    *keys = cell->kind == WEIR_GUARD_RATE ? 2 : cell->kind == WEIR_GUARD_FREQUENCY ? 4 : WR_KEYS;
     return cell->kind == WEIR_GUARD_RATE        ? &cell->fleet->rate
            : cell->kind == WEIR_GUARD_FREQUENCY ? &cell->fleet->window
                                                 : &cell->fleet->permits;

@@ -125,8 +125,7 @@ struct wr_fleet_cell {
     int refs; /* the guard's, and one per answer that is to come                 */
     uint64_t uncounted, lost;
     weir_guard *share_guard; /* under the fleet's lock                                          */
-    _Atomic int64_t crowd;   /* frequency: callers that wait                                    */
-    weir_guard *queue;       /* frequency: of which one asks the server at a time               */
+    _Atomic int64_t crowd;   /* rate, frequency: callers that wait                              */
 };
 
 static inline struct wr_fleet *wr_fleet_of(weir_store *store)

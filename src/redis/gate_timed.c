@@ -160,7 +160,7 @@ static void fire(struct wr_redis_timer *timer, void *arg)
     if (!count)
         return;
     wr_words_init(&words);
-    keys = wr_cell_keys(&words, cell, rate ? 2 : 3);
+    keys = wr_cell_keys(&words, cell, rate ? 2 : 4);
     wr_words_add(&words, "take");
     wr_words_number(&words, count);
     if (rate) {

@@ -295,10 +295,6 @@ static void test_odd_names_and_bad_settings(void)
     assert_int_equal(weir_guard_new(&guard, store, "x", WEIR_RATE(.period_ns = 1001), &message),
                      WEIR_EINVAL);
     assert_int_equal(weir_guard_new(&guard, store, "nothing", NULL, &message), WEIR_ENOGUARD);
-    guard = guard_of(store, "alone", WEIR_MUTEX());
-    p = WEIR_PERMIT;
-    assert_int_equal(weir_guards_enter(&p, &guard, 1, WEIR_NOW_OR_NEVER), WEIR_EINVAL);
-    weir_guard_unref(guard);
     weir_store_free(store);
 }
 
@@ -429,6 +425,90 @@ static void test_windows_count_what_is_let_in_and_nothing_else(void)
     weir_store_free(b);
 }
 
+static int enter_for_ever(void **value, void *arg)
+{
+    weir_permit p = WEIR_PERMIT;
+
+    (void)value;
+    return weir_guard_enter(&p, arg, WEIR_FOREVER);
+}
+
+/* Which of the two processes has the first turn, the second... 'a' and 'b'. */
+static void turns_of(char *out, const char *set)
+{
+    redisContext *c = redisConnectUnix(server.socket);
+    redisReply *list = redisCommand(c, "ZRANGE %s 0 -1", set);
+    const char *first = NULL;
+
+    for (size_t i = 0; i < list->elements; i++) {
+        if (!first)
+            first = list->element[i]->str;
+        *out++ = strncmp(first, list->element[i]->str, 16) ? 'b' : 'a';
+    }
+    *out = '\0';
+    freeReplyObject(list);
+    redisFree(c);
+}
+
+static void wait_in_order(weir_guard_mode mode, const char *name, const char *kind)
+{
+    enum { CALLERS = 6 };
+    weir_store *store[2] = { store_of(NULL), store_of(NULL) };
+    char set[64], look[80], turns[16];
+    weir_task *task[CALLERS];
+    weir_guard *guard[2];
+    weir_permit p = WEIR_PERMIT;
+    weir_executor *ex;
+    weir_group *group;
+    long long before;
+    int had = mode == WEIR_EXACT;
+
+    snprintf(set, sizeof(set), "weir:{%s}:%s", name, kind);
+    snprintf(look, sizeof(look), "ZCARD %s", set);
+    for (int i = 0; i < 2; i++)
+        guard[i] = guard_of(store[i], name,
+                            WEIR_FREQUENCY(.mode = mode, .limit = 1, .period_ns = MS(3600000)));
+    assert_int_equal(
+        weir_executor_new(&ex, WEIR_POLICY(.workers = 1, .group_limit = CALLERS), NULL), 0);
+    assert_int_equal(weir_group_get(&group, ex, "callers"), 0);
+    assert_int_equal(weir_guard_enter(&p, guard[0], WEIR_NOW_OR_NEVER), 0);
+    before = scripts_run();
+    for (int i = 0; i < CALLERS; i++) {
+        assert_int_equal(weir_submit(&task[i], group, enter_for_ever, guard[i % 2], NULL), 0);
+        await_number(had + i + 1, look);
+    }
+    turns_of(turns, set);
+    assert_string_equal(turns, had ? "aababab" : "ababab");
+    p = WEIR_PERMIT;
+    assert_int_equal(weir_guard_enter(&p, guard[1], WEIR_NOW_OR_NEVER), WEIR_ETOOFAST);
+    assert_true(p.retry_at > weir_in_s(5 * 3600));         /* behind all of them */
+    assert_int_equal(scripts_run() - before, CALLERS + 1); /* one round trip each */
+    for (int i = 0; i < CALLERS; i++) {
+        weir_result result = WEIR_RESULT;
+
+        weir_task_cancel(task[i]);
+        assert_int_equal(weir_task_wait(&result, task[i], patience()), 0);
+        assert_int_equal(result.error, WEIR_ECANCELED);
+        weir_task_unref(task[i]);
+    }
+    await_number(had, look); /* they gave their turns back */
+    p = WEIR_PERMIT;
+    assert_int_equal(weir_guard_enter(&p, guard[1], WEIR_NOW_OR_NEVER), WEIR_ETOOFAST);
+    assert_true(p.retry_at <= weir_in_s(2 * 3600));
+    weir_executor_free(ex);
+    for (int i = 0; i < 2; i++) {
+        weir_guard_unref(guard[i]);
+        weir_store_free(store[i]);
+    }
+}
+
+static void test_callers_of_a_window_have_their_turns_in_order_across_processes(void)
+{
+    wait_in_order(WEIR_EXACT, "turns-exact", "log");
+    wait_in_order(WEIR_FIXED, "turns-fixed", "line");
+    wait_in_order(WEIR_WEIGHTED, "turns-weighted", "line");
+}
+
 static void test_a_caller_of_an_exact_window_waits_for_its_room(void)
 {
     weir_store *store = store_of(NULL);
@@ -507,6 +587,7 @@ int main(void)
         TEST(test_a_spread_rate_lets_a_burst_through_and_then_paces),
         TEST(test_a_caller_of_a_rate_sleeps_until_its_turn),
         TEST(test_windows_count_what_is_let_in_and_nothing_else),
+        TEST(test_callers_of_a_window_have_their_turns_in_order_across_processes),
         TEST(test_a_caller_of_an_exact_window_waits_for_its_room),
         TEST(test_names_of_the_original_are_shared_with_it),
         TEST(test_every_key_has_a_time_to_live),
