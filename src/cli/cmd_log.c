@@ -17,7 +17,7 @@ static const struct opt options[] = {
       OPT_TEXT, NULL },
     { WHY_RERUN, 0, "why-rerun", NULL,
       "What the last run ran, and why --resume did not skip it: it is new, it had not succeeded, "
-      "or what changed: command, record, group, environment, directory.",
+      "or what changed: command, record, group, environment, directory; or --resume was not given.",
       OPT_TEXT, NULL },
     { FORMAT, 0, "format", "FORM",
       "text: columns with tabs between, the default; jsonl: an object per line; csv.", OPT_CHOICE,

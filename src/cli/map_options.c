@@ -456,6 +456,7 @@ static void combine(struct map_options *p)
     p->feed.batch_records = (size_t)p->records;
     p->engine.env = p->env;
     if (p->pipe) {
+        p->feed.whole_stream = true;
         p->feed.to_stdin = true;
         p->feed.batch_bytes = p->block ? (size_t)p->block : p->records ? 0 : BLOCK;
     }

@@ -3,6 +3,7 @@
 #ifndef WR_CLI_PLAN_H
 #define WR_CLI_PLAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -31,6 +32,7 @@ struct plan {
     char *tag;     /* NULL: none                                                                  */
     char *input;   /* for its standard input; NULL: none                                          */
     size_t input_length;
+    bool input_is_cut; /* --pipe: it lacks the end of its record, as the input did */
     struct span
         *record; /* what stood in the input, in one allocation with its text; NULL: not kept */
     size_t

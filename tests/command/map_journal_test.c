@@ -125,6 +125,9 @@ static void test_the_log_says_why_something_ran_again(void)
                "seq,group,why,record,command\n1,,the command changed,a,echo x a\n"
                "2,,the command changed,b,echo x b\n3,,it is new,c,echo x c\n",
                "");
+    SCRIPT(NULL, "weir map --journal why -- echo x ::: c");
+    r = LOG("--why-rerun", "--format", "csv", "why");
+    assert_contains(r->out, "\"it had not succeeded, or --resume was not given\",c,");
 }
 
 static void test_the_log_is_read_without_write_access(void)

@@ -220,7 +220,7 @@ static const char groups[] =
  * the same words, that it did not meet. */
 static const char reruns[] =
     "WITH last AS (SELECT max(id) AS id FROM run) SELECT t.seq, t.\"group\", "
-    "CASE WHEN t.first_run < last.id THEN 'it had not succeeded' "
+    "CASE WHEN t.first_run < last.id THEN 'it had not succeeded, or --resume was not given' "
     "WHEN o.id IS NULL THEN 'it is new' "
     "ELSE trim(CASE WHEN o.words <> t.words THEN 'the command changed; ' ELSE '' END || "
     "CASE WHEN o.record <> t.record THEN 'the record changed; ' ELSE '' END || "

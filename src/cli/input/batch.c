@@ -235,16 +235,24 @@ static char **join_words(const struct batches *batches, const struct batch *batc
     return words;
 }
 
-static int join_input(struct plan *out, const struct batch *batch)
+/* Of several files the last record of one may lack its end, which keeps it apart from the first of the next. */
+static int join_input(struct plan *out, const struct batches *batches, const struct batch *batch)
 {
+    struct span end = feed_record_end(batches->opt);
+
     if (!batch->part[0].input)
         return 0;
-    out->input = malloc(batch->input + 1);
+    out->input = malloc(batch->input + batch->count * end.length + 1);
     if (!out->input)
         return WEIR_ENOMEM;
     for (size_t i = 0; i < batch->count; i++) {
-        memcpy(out->input + out->input_length, batch->part[i].input, batch->part[i].input_length);
-        out->input_length += batch->part[i].input_length;
+        const struct plan *part = &batch->part[i];
+        memcpy(out->input + out->input_length, part->input, part->input_length);
+        out->input_length += part->input_length;
+        if (part->input_is_cut && i + 1 < batch->count) {
+            memcpy(out->input + out->input_length, end.text, end.length);
+            out->input_length += end.length;
+        }
     }
     return 0;
 }
@@ -284,7 +292,7 @@ static int join(struct plan *out, const struct batches *batches, struct batch *b
         out->known_as = join_words(batches, batch, true);
     if (!out->argv || (first->known_as && !out->known_as))
         return WEIR_ENOMEM;
-    rc = join_input(out, batch);
+    rc = join_input(out, batches, batch);
     if (!rc)
         rc = join_records(out, batch);
     if (rc)

@@ -242,19 +242,21 @@ static int fill(struct plan *out, struct feed *feed, struct record *record, uint
     return rc;
 }
 
-/* The record as standard input. It ends as it did in the input: many programs take no notice of a line without its
- * end. */
+/* The record as standard input, with its end: many programs take no notice of a line without. Of a stream that is
+ * split among commands nothing is made up. */
 static int give_input(struct plan *out, const struct record *record, const struct feed_options *opt)
 {
-    const char *end = opt->record_end ? opt->record_end : &opt->separator;
-    size_t length = opt->record_end ? opt->record_end_length : opt->separator ? 1 : 0;
+    struct span end = feed_record_end(opt);
 
-    out->input = malloc(record->length + length + 1);
+    out->input_is_cut = opt->whole_stream && record->is_cut;
+    if (out->input_is_cut)
+        end.length = 0;
+    out->input = malloc(record->length + end.length + 1);
     if (!out->input)
         return WEIR_ENOMEM;
     memcpy(out->input, record->text, record->length);
-    memcpy(out->input + record->length, end, length);
-    out->input_length = record->length + length;
+    memcpy(out->input + record->length, end.text, end.length);
+    out->input_length = record->length + end.length;
     return 0;
 }
 

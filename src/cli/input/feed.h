@@ -22,9 +22,17 @@ struct feed_options {
     bool identify;        /* plans tell what the journal knows them as */
     size_t batch_records; /* records per command; 0: one, or as many as fit */
     bool batch_fit;       /* as many as fit into a command line */
+    bool whole_stream;    /* what commands get is the input, byte by byte: --pipe */
     size_t batch_bytes;   /* as many as make so many bytes of standard input; 0: no */
     const char *group_by, *tag, *directory; /* a specification, and templates; NULL: none */
 };
+
+/* What ends a record, as it stands in the input. */
+static inline struct span feed_record_end(const struct feed_options *opt)
+{
+    return opt->record_end ? (struct span){ opt->record_end, opt->record_end_length }
+                           : (struct span){ &opt->separator, opt->separator ? 1 : 0 };
+}
 
 /* Whether a command takes several records. */
 static inline bool feed_batches(const struct feed_options *opt)

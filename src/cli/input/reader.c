@@ -263,6 +263,8 @@ static int take_or_skip(struct record *out, struct reader *reader, size_t length
     }
     if (rc < 0)
         return rc;
+    if (rc > 0)
+        out->is_cut = !ending;
     reader->line += lines;
     reader->place = CSV_FIELD_START;
     advance(reader, length + ending);

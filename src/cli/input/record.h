@@ -30,6 +30,7 @@ struct record {
     char *text; /* as read, without its end-of-line; owned; followed by a zero byte           */
     size_t length;
     uint64_t line; /* number of its first line, from 1, for messages                          */
+    bool is_cut;   /* the input ended without the end of this record                          */
     struct span *fields; /* FORM_LINES/CSV/TSV: decoded columns. Filled by record_split        */
     size_t field_count;
     bool is_split; /* the fields did not come from the text: record_split leaves them alone   */
