@@ -150,27 +150,15 @@ static uint64_t turn_of(uint32_t d, uint64_t left)
     return left << 8 | d;
 }
 
-/* The domain whose turn it is, of a set that is not empty. */
-static uint32_t domain_in_turn(struct wr_intake *intake, uint64_t set)
+/* Whose turn it is after `turn`, of a set that is not empty. */
+static uint64_t turn_among(const struct wr_domains *domains, uint64_t turn, uint64_t set)
 {
-    uint64_t turn = wr_load(&intake->turn, relaxed), next;
     uint32_t d = wr_turn_domain(turn);
 
     if (turn_left(turn) && set & wr_domain_bit(d))
-        return d;
+        return turn;
     d = wr_domain_after(d, set);
-    next = turn_of(d, intake->executor->domains->ledger.share[d].weight);
-    wr_cas(&intake->turn, &turn, next, acq_rel); /* else another worker has moved it on */
-    return d;
-}
-
-/* A task of the domain was taken. */
-static void turn_goes_on(struct wr_intake *intake, uint32_t d)
-{
-    uint64_t turn = wr_load(&intake->turn, relaxed);
-
-    if (wr_turn_domain(turn) == d && turn_left(turn))
-        wr_cas(&intake->turn, &turn, turn_of(d, turn_left(turn) - 1), acq_rel);
+    return turn_of(d, domains->ledger.share[d].weight);
 }
 
 struct weir_group *wr_domains_take(struct wr_intake *intake, struct wr_root *root,
@@ -188,10 +176,12 @@ struct weir_group *wr_domains_take(struct wr_intake *intake, struct wr_root *roo
         untried = ex->domains->ledger.promising & intake->domains;
     }
     while (untried && !group && !stop) {
-        uint32_t d = domain_in_turn(intake, untried);
+        uint64_t before = wr_load(&intake->turn, relaxed),
+                 turn = turn_among(ex->domains, before, untried);
+        uint32_t d = wr_turn_domain(turn);
         group = counts ? take_counted(intake, d, root, reserved, &stop) : take_uncounted(ex, d);
-        if (group)
-            turn_goes_on(intake, d);
+        if (group || stop) /* if it has changed meanwhile, another worker has moved it on */
+            wr_cas(&intake->turn, &before, turn_of(d, turn_left(turn) - (group != NULL)), acq_rel);
         untried &= ~wr_domain_bit(d);
     }
     if (counts && group)

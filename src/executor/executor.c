@@ -51,8 +51,8 @@ void wr_executor_wake_domains(struct weir_executor *ex)
 
     if (wr_domains_ready_for(domains, &ex->intake))
         wr_runtime_wake(ex->intake.runtime);
-    for (uint32_t d = 0; d < domains->ledger.count; d++) {
-        struct wr_intake *own = &domains->domain[d].own;
+    for (uint64_t apart = domains->ledger.apart; apart; apart &= apart - 1) {
+        struct wr_intake *own = &domains->domain[__builtin_ctzll(apart)].own;
         if (own->runtime && wr_domains_ready_for(domains, own))
             wr_runtime_wake(own->runtime);
     }
