@@ -97,9 +97,10 @@ static int own_body(void **value, void *own_arg)
     void *locals;
     int error;
 
+    wr_store(&own->began, true,
+             relaxed); /* before the word says so: a close that finds it RUNNING knows */
     if (!wr_plan_begin(&own->run->plan, own->node, &locals))
         return WEIR_ECANCELED; /* decided in the meantime */
-    wr_store(&own->began, true, relaxed);
     set_runner(own, weir_task_self());
     error = wr_node_call(&step, value);
     set_runner(own, NULL);

@@ -71,7 +71,7 @@ bool wr_plan_begin(struct wr_plan *plan, uint32_t n, void **locals)
         if (!(word & WR_READY))
             return false;
         *locals = word & WR_HAS_LOCALS ? node->slot.locals : NULL;
-    } while (!wr_cas(&node->word, &word, word & ~(WR_READY | WR_HAS_LOCALS), acquire));
+    } while (!wr_cas(&node->word, &word, word & ~(WR_READY | WR_HAS_LOCALS), acq_rel));
     return true;
 }
 
@@ -108,7 +108,7 @@ bool wr_plan_finish(struct wr_plan *plan, uint32_t n, int error, void *value)
 /* Takes the right to decide a node that is WAITING. */
 static bool claim_waiting(struct wr_state *node)
 {
-    uint64_t word = wr_load(&node->word, relaxed);
+    uint64_t word = wr_load(&node->word, seq_cst); /* Note: lost nodes */
 
     do {
         if (!wr_word_waits(word))
@@ -120,7 +120,7 @@ static bool claim_waiting(struct wr_state *node)
 /* The same of one that is READY. */
 static bool claim_ready(struct wr_plan *plan, struct wr_state *node)
 {
-    uint64_t word = wr_load(&node->word, relaxed);
+    uint64_t word = wr_load(&node->word, seq_cst); /* Note: lost nodes */
     void *locals;
 
     do {
@@ -250,11 +250,11 @@ void wr_plan_put_off(struct wr_plan *plan, uint32_t n, void *locals, struct wr_m
     if (off && locals)
         node->slot.locals = locals;
     off =
-        off && wr_cas(&node->word, &word, word | WR_READY | (locals ? WR_HAS_LOCALS : 0), acq_rel);
+        off && wr_cas(&node->word, &word, word | WR_READY | (locals ? WR_HAS_LOCALS : 0), seq_cst);
     if (!off && locals)
         plan->release(locals);
-    else if (off && is_needless(plan, n, wr_load(&plan->lost[n], acquire)))
-        drop_needless(plan, n, WR_NODE_NONE, moves); /* whoever lost it found it RUNNING */
+    else if (off && is_needless(plan, n, wr_load(&plan->lost[n], seq_cst)))
+        drop_needless(plan, n, WR_NODE_NONE, moves); /* the thread that lost it found it RUNNING */
 }
 
 /* Node n does not need the nodes before it any more, of which some may not have ended. */
@@ -267,7 +267,7 @@ static void lose(struct wr_plan *plan, uint32_t n, struct wr_moves *moves)
     wr_store(&plan->losses, true, seq_cst);
     for (uint32_t i = flow->in_at[n]; i < flow->in_at[n + 1]; i++) {
         uint32_t p = flow->in[i];
-        if (is_needless(plan, p, wr_add(&plan->lost[p], 1, acq_rel) + 1))
+        if (is_needless(plan, p, wr_add(&plan->lost[p], 1, seq_cst) + 1))
             drop_needless(plan, p, n, moves);
     }
 }

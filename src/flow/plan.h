@@ -27,6 +27,18 @@
  *
  *     lost(p) == number of nodes s after p, s not WAITING, and s was not started by the end of all nodes before it
  *     WAITING or READY p, not never_skip  implies  lost(p) < out-degree(p), or out-degree(p) == 0
+ *
+ * Note: lost nodes. Two threads may come to a node p at once: one counts what it has lost and looks at its word, the other
+ * puts it off and looks at what it has lost. If p is needless by that, at least one of them must see it:
+ *
+ *     lose:     lost(p)++;       word(p)?   WAITING or READY: skip it     else it is left to the other
+ *     put off:  word(p) = READY; lost(p)?   all of them:      skip it
+ *
+ * A store and a later load of something else: acquire and release do not keep their order, and some CPUs change it. So all
+ * four are seq_cst (on x86 that costs nothing, the two writes being locked instructions anyway): in the one order of all of
+ * these, the later of the two writes comes before a look that sees the other. Claims by compare-and-swap let only one of
+ * them skip it. A node that stays RUNNING in the hands of a turn is not put off; its turn looks at `losses` before it
+ * begins, and if that comes too late, the node had begun.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_FLOW_PLAN_H
 #define WR_FLOW_PLAN_H
