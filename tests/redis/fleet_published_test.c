@@ -70,6 +70,15 @@ static void *wait_and_leave(void *arg)
     return NULL;
 }
 
+static void *wait_and_go(void *arg)
+{
+    weir_permit p = WEIR_PERMIT;
+
+    if (CHECK(weir_guard_enter(&p, arg, patience()) == 0))
+        weir_guard_leave(&p, 0);
+    return NULL;
+}
+
 static long long published(void)
 {
     char *text = server_say(&server, "INFO commandstats");
@@ -170,6 +179,160 @@ static void test_figures_are_those_of_the_key_that_limits(void)
     weir_store_free(store);
 }
 
+/* Where a semaphore has a duration, work that lasts longer is not counted any more, and more run than the limit. */
+static void test_work_that_outlasts_its_lease_keeps_its_permit(void)
+{
+    weir_store *store = store_of(NULL);
+    weir_guard *guard = guard_of(store, "long", WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(1000)));
+    weir_permit p = WEIR_PERMIT, q = WEIR_PERMIT;
+    weir_time first;
+
+    assert_int_equal(weir_guard_enter(&p, guard, WEIR_NOW_OR_NEVER), 0);
+    first = weir_permit_until(&p);
+    AWAIT(weir_now() > first); /* the lease it began with is over */
+    assert_int_equal(weir_guard_enter(&q, guard, WEIR_NOW_OR_NEVER), WEIR_EFULL);
+    assert_true(weir_permit_until(&p) > first);
+    weir_guard_leave(&p, 0);
+    weir_guard_unref(guard);
+    weir_store_free(store);
+}
+
+/* Where those that are blocked are let go by whoever finishes next, they stay blocked if nobody does. */
+static void test_a_waiter_goes_on_when_a_dead_holder_s_lease_ends_though_nobody_leaves(void)
+{
+    weir_store *store = store_of(NULL);
+    weir_guard *guard =
+        guard_of(store, "blocked", WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(LEASE_MS)));
+    weir_permit p = WEIR_PERMIT;
+    struct member member;
+    pthread_t thread;
+
+    member_start(&member, "blocked", 1, LEASE_MS, "/dev/null", "hold", 0, 0);
+    await_number(1, "ZCARD weir:{blocked}:held");
+    pthread_create(&thread, NULL, wait_and_leave, guard);
+    await_number(1, "ZCARD weir:{blocked}:line");
+    member_kill(&member);
+    pthread_join(thread, NULL); /* it checks that it entered */
+    assert_int_equal(weir_guard_enter(&p, guard, patience()), 0);
+    weir_guard_leave(&p, 0);
+    weir_guard_unref(guard);
+    weir_store_free(store);
+}
+
+/* Where each of many waiters looks at the one row again and again, the row is all that the server does. */
+static void test_many_waiters_ask_the_server_no_more_than_one(void)
+{
+    enum { WAITERS = 50, WAIT_LEASE_MS = 600 };
+    weir_store *holder = store_of(NULL), *store = store_of(NULL);
+    weir_guard *held = guard_of(holder, "row", WEIR_MUTEX(.lease_ns = MS(WAIT_LEASE_MS)));
+    weir_guard *guard = guard_of(store, "row", WEIR_MUTEX(.lease_ns = MS(WAIT_LEASE_MS)));
+    weir_permit p = WEIR_PERMIT;
+    pthread_t thread[WAITERS];
+    weir_time begin;
+    long long before, sent, thirds;
+
+    assert_int_equal(weir_guard_enter(&p, held, WEIR_NOW_OR_NEVER), 0);
+    for (int i = 0; i < WAITERS; i++)
+        pthread_create(&thread[i], NULL, wait_and_go, guard);
+    await_number(WAITERS, "ZCARD weir:{row}:line");
+    begin = weir_now();
+    before = scripts_run();
+    weir_sleep(weir_in_ms(2 * WAIT_LEASE_MS));
+    sent = scripts_run() - before;
+    thirds = (weir_now() - begin) / MS(WAIT_LEASE_MS / 3) + 2;
+    /* Two processes, each of which renews all it has at once, and looks when a lease would have ended. */
+    assert_true(sent <= 2 * 2 * thirds);
+    weir_guard_leave(&p, 0);
+    for (int i = 0; i < WAITERS; i++)
+        pthread_join(thread[i], NULL);
+    weir_guard_unref(held);
+    weir_guard_unref(guard);
+    weir_store_free(holder);
+    weir_store_free(store);
+}
+
+/* Where a window is found by the time of day, midnight begins it anew or never ends it. */
+static void test_a_window_that_began_before_midnight_still_counts(void)
+{
+    const int64_t day_us = INT64_C(86400000000);
+    weir_store *store = store_of(NULL);
+    int64_t now_us = server_do(&server, "EVAL %s 0",
+                               "local t = redis.call('TIME') return t[1] * 1000000 + t[2]");
+    int64_t days = 13;
+    weir_guard *guard;
+    weir_permit p = WEIR_PERMIT;
+
+    while (now_us % (days * day_us) <= day_us && days > 2)
+        days--; /* one whose present window has a midnight in it */
+    guard =
+        guard_of(store, "midnight",
+                 WEIR_FREQUENCY(.mode = WEIR_FIXED, .limit = 1, .period_ns = days * day_us * 1000));
+    assert_int_equal(weir_guard_enter(&p, guard, WEIR_NOW_OR_NEVER), 0);
+    assert_true(server_do(&server, "HGET weir:{midnight}:use begin") <= now_us - now_us % day_us);
+    p = WEIR_PERMIT;
+    assert_int_equal(weir_guard_enter(&p, guard, WEIR_NOW_OR_NEVER), WEIR_ETOOFAST);
+    assert_true(p.retry_at > weir_now());
+    weir_guard_unref(guard);
+    weir_store_free(store);
+}
+
+/* Where overrides of limits are kept per group, they stay for ever. */
+static void test_nothing_of_a_guard_that_nobody_uses_stays(void)
+{
+    weir_store *store = store_of(WEIR_FLEET(.keep_ms = 1000));
+    weir_guard *guard[3];
+    weir_permit p[3] = { WEIR_PERMIT, WEIR_PERMIT, WEIR_PERMIT };
+
+    free(server_say(&server, "FLUSHALL"));
+    guard[0] = guard_of(store, "gone", WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(LEASE_MS)));
+    guard[1] = guard_of(store, "gone too", WEIR_RATE(.limit = 1, .period_ns = MS(100)));
+    guard[2] = guard_of(store, "and this", WEIR_FREQUENCY(.limit = 1, .period_ns = MS(100)));
+    assert_int_equal(weir_guard_change(guard[0], WEIR_GUARD_OPTIONS(.limit = 7), NULL, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(weir_guard_enter(&p[i], guard[i], WEIR_NOW_OR_NEVER), 0);
+        weir_guard_leave(&p[i], 0);
+        weir_guard_unref(guard[i]);
+    }
+    weir_store_free(store);
+    assert_int_equal(server_do(&server, "EVAL %s 0",
+                               "local n = 0 for _, key in ipairs(redis.call('KEYS', '*')) do "
+                               "if redis.call('PTTL', key) == -1 then n = n + 1 end end return n"),
+                     0);
+    await_number(0, "DBSIZE");
+}
+
+/* Where failures of many groups are each repaired by a look at all, the whole halts. */
+static void test_many_guards_with_dead_holders_hold_up_no_other(void)
+{
+    enum { MANY = 200 };
+    weir_store *dead = store_of(NULL), *store = store_of(NULL);
+    weir_guard *guard;
+    weir_permit p = WEIR_PERMIT;
+    long long before;
+
+    for (int i = 0; i < MANY; i++) { /* held by a process that is not there any more */
+        char name[32];
+
+        snprintf(name, sizeof(name), "many-%d", i);
+        guard = guard_of(dead, name, WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(60000)));
+        weir_guard_unref(guard);
+        server_do(&server, "ZADD weir:{%s}:held 1 nobody:1", name);
+        server_do(&server, "PEXPIRE weir:{%s}:held 60000", name);
+    }
+    guard = guard_of(store, "lively", WEIR_CONCURRENCY(.limit = 1));
+    before = scripts_run();
+    assert_int_equal(weir_guard_enter(&p, guard, WEIR_NOW_OR_NEVER), 0);
+    assert_int_equal(scripts_run() - before, 1); /* the others are not looked at, */
+    weir_guard_leave(&p, 0);
+    weir_guard_unref(guard);
+    guard = guard_of(store, "many-7", WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(60000)));
+    assert_int_equal(weir_guard_enter(&p, guard, WEIR_NOW_OR_NEVER), 0); /* until they are used */
+    weir_guard_leave(&p, 0);
+    weir_guard_unref(guard);
+    weir_store_free(dead);
+    weir_store_free(store);
+}
+
 /* ---- another language ------------------------------------------------------------------------------- */
 
 static void test_a_python_client_shares_a_limit_with_weir(void)
@@ -213,6 +376,12 @@ int main(void)
         TEST(test_a_freed_permit_wakes_one_waiter),
         TEST(test_a_group_that_the_fleet_holds_back_delays_no_other),
         TEST(test_figures_are_those_of_the_key_that_limits),
+        TEST(test_work_that_outlasts_its_lease_keeps_its_permit),
+        TEST(test_a_waiter_goes_on_when_a_dead_holder_s_lease_ends_though_nobody_leaves),
+        TEST(test_many_waiters_ask_the_server_no_more_than_one),
+        TEST(test_a_window_that_began_before_midnight_still_counts),
+        TEST(test_nothing_of_a_guard_that_nobody_uses_stays),
+        TEST(test_many_guards_with_dead_holders_hold_up_no_other),
         TEST(test_a_python_client_shares_a_limit_with_weir),
     };
 
