@@ -197,8 +197,8 @@ int64_t wr_os_file_size(int fd);
 bool wr_os_file_has_name(int fd);
 void *wr_os_file_map(int fd, size_t size);
 
-/* Puts the file's bytes in place of those of another file of the same size, which are mapped there. */
-bool wr_os_file_map_over(int fd, size_t size, void *memory);
+/* Moves the mapping of a file over that of another one of the same size, in one step for all threads. */
+bool wr_os_file_map_over(void *from, size_t size, void *to);
 
 /* The calling process, told apart from all others of this boot, also from later ones with the same number. The lower half
  * is that number. 0: cannot be found out. */

@@ -128,9 +128,9 @@ void *wr_os_file_map(int fd, size_t size)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-bool wr_os_file_map_over(int fd, size_t size, void *memory)
+bool wr_os_file_map_over(void *from, size_t size, void *to)
 {
-    return mmap(memory, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == memory;
+    return mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to;
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */

@@ -93,11 +93,11 @@ uint32_t wr_os_forks(void)
     return 0;
 }
 
-bool wr_os_file_map_over(int fd, size_t size, void *memory)
+bool wr_os_file_map_over(void *from, size_t size, void *to)
 {
-    (void)fd;
+    (void)from;
     (void)size;
-    (void)memory;
+    (void)to;
     return false;
 }
 

@@ -148,10 +148,10 @@ static bool go_on(struct wr_host_cell *cell, struct wr_host_step *step)
     if (next && is_next(next, &cell->file->header)) {
         if (step)
             leave_file(cell, step, &next->header);
-        done = wr_os_file_map_over(fd, size, cell->file);
+        done = wr_os_file_map_over(next, size, cell->file);
         WR_ASSERT(done || !step);
     }
-    if (next)
+    if (next && !done)
         wr_os_unmap(next, size);
     wr_os_close(fd);
     return done;
