@@ -9,13 +9,13 @@
 #include <unistd.h>
 
 /* Waits for servers to agree among themselves. */
-#define SETTLE(condition)                                                                \
-    for (weir_time settle_until_ = patience(); !(condition);                          \
-         nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL)) {                    \
-        if (weir_now() > settle_until_) {                                                \
+#define SETTLE(condition)                                                            \
+    for (weir_time settle_until_ = patience(); !(condition);                         \
+         nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL)) {                \
+        if (weir_now() > settle_until_) {                                            \
             fprintf(stderr, "%s:%d: in time: %s\n", __FILE__, __LINE__, #condition); \
-            _exit(1);                                                                    \
-        }                                                                                \
+            _exit(1);                                                                \
+        }                                                                            \
     }
 
 /* ---- TLS ------------------------------------------------------------------------------------- */
@@ -196,8 +196,9 @@ static void start_sentinel(struct server *server, int master_port)
             "sentinel parallel-syncs main 1\n",
             server->port, server->socket, server->dir, master_port);
     fclose(file);
-    server_word(server, "redis-sentinel");
+    server_word(server, server_program());
     server_word(server, path);
+    server_word(server, "--sentinel");
     server_again(server);
 }
 

@@ -132,13 +132,20 @@ void server_prepare(struct server *server)
     snprintf(server->tcp, sizeof(server->tcp), "redis://127.0.0.1:%d", server->port);
 }
 
+const char *server_program(void)
+{
+    const char *name = getenv("WEIR_REDIS_SERVER");
+
+    return name && *name ? name : "redis-server";
+}
+
 void server_start(struct server *server, const char *const *extra)
 {
     char text[32];
 
     server_prepare(server);
     snprintf(text, sizeof(text), "%d", server->port);
-    const char *const words[] = { "redis-server",
+    const char *const words[] = { server_program(),
                                   "--port",
                                   text,
                                   "--bind",

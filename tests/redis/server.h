@@ -24,7 +24,10 @@ struct server {
     int count;
 };
 
-/* Starts redis-server with these further words of configuration ("--requirepass", "x"), NULL-ended; `extra` may be NULL. It
+/* Which program the tests start: redis-server, or what WEIR_REDIS_SERVER says, such as valkey-server. */
+const char *server_program(void);
+
+/* Starts it with these further words of configuration ("--requirepass", "x"), NULL-ended; `extra` may be NULL. It
  * answers when this returns. Nothing is saved to disk unless asked for. */
 void server_start(struct server *server, const char *const *extra);
 
