@@ -170,23 +170,44 @@ struct row {
     _Atomic int turn, joined, order[ROW], in;
 };
 
+struct standing {
+    struct row *row;
+    weir_guard *guard;
+    int me;
+};
+
+static void has_its_turn(void *arg)
+{
+    struct standing *s = arg;
+    weir_permit p = WEIR_PERMIT;
+
+    CHECK_EQUAL(weir_guard_enter(&p, s->guard, patience()), 0);
+    s->row->order[atomic_fetch_add(&s->row->in, 1)] = s->me;
+    CHECK_EQUAL(weir_guard_leave(&p, 0), 0);
+}
+
 static void stands_in_line(void *arg)
 {
     struct row *row = arg;
     weir_store *store = host();
-    weir_guard *g = open_guard(store, "line", WEIR_BULKHEAD(.limit = 1));
-    weir_permit p = WEIR_PERMIT;
-    int me = atomic_fetch_add(&row->joined, 1);
+    struct standing s = { row, open_guard(store, "line", WEIR_BULKHEAD(.limit = 1)),
+                          atomic_fetch_add(&row->joined, 1) };
 
     /* The caller before us stands in line already. */
-    AWAIT(figures(g).waiting == me);
-    CHECK_EQUAL(weir_guard_enter(&p, g, patience()), 0);
-    row->order[atomic_fetch_add(&row->in, 1)] = me;
-    CHECK_EQUAL(weir_guard_leave(&p, 0), 0);
-    weir_guard_unref(g);
+    AWAIT(figures(s.guard).waiting == s.me);
+    if (s.me % 2) {
+        weir_runtime *rt = new_runtime(WEIR_RUNTIME(.workers = 1));
+        CHECK_EQUAL(weir_spawn(rt, has_its_turn, &s, NULL), 0);
+        drain(rt);
+        weir_runtime_free(rt);
+    } else {
+        has_its_turn(&s);
+    }
+    weir_guard_unref(s.guard);
     weir_store_free(store);
 }
 
+/* Every other one is a task. */
 static void test_processes_are_served_in_the_order_they_came(void)
 {
     struct row *row = shared(sizeof(*row));
