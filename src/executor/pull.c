@@ -118,7 +118,7 @@ static uint32_t permits_needed(struct wr_intake *intake)
 {
     struct weir_executor *ex = intake->executor;
 
-    return ex->domains ? wr_load(&intake->needed, relaxed) : wr_load(&ex->ring.needed, relaxed);
+    return ex->domains ? wr_load(&intake->needed, seq_cst) : wr_load(&ex->ring.needed, seq_cst);
 }
 
 /* A costly task may be first in line now for permits that waiting tasks keep. */

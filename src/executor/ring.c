@@ -12,6 +12,13 @@ void wr_ring_init(struct wr_ring *ring, _Atomic uint64_t *set, uint64_t bit)
     ring->bit = bit;
 }
 
+/* The first group may be another now, or need less: workers that sleep for its permits are to look. Under the lock. */
+static void ask_again(struct wr_ring *ring)
+{
+    if (wr_load(&ring->needed, relaxed))
+        wr_store(&ring->needed, 0, seq_cst); /* pairs with a sleeper's look; see parking.md */
+}
+
 /* Under the lock: a group enters, as the last or the first; or leaves. */
 static void enter(struct wr_ring *ring, struct wr_list *before, struct weir_group *group)
 {
@@ -41,7 +48,7 @@ void wr_ring_keep(struct wr_ring *ring, struct weir_group *group)
 {
     wr_lock(&ring->lock);
     enter(ring, ring->groups.next, group); /* before the first is after the head */
-    wr_store(&ring->needed, 0, relaxed);
+    ask_again(ring);
     wr_add(&ring->count, 1, seq_cst);
     wr_unlock(&ring->lock);
 }
@@ -58,7 +65,7 @@ struct weir_group *wr_ring_take(struct wr_ring *ring, struct wr_root *root, uint
         uint32_t cost = wr_load(&group->first_needs, relaxed) & ~WR_TIMED;
         if (wr_reserve(root, cost, reserved)) {
             leave(ring, group);
-            wr_store(&ring->needed, 0, relaxed);
+            ask_again(ring);
         } else {
             wr_store(&ring->needed, cost, relaxed);
             group = NULL;
@@ -117,7 +124,7 @@ void wr_ring_to_end(struct wr_ring *ring, struct weir_group *group)
     if (!wr_list_empty(&group->ring_link)) {
         wr_list_remove(&group->ring_link);
         wr_list_append(&ring->groups, &group->ring_link);
-        wr_store(&ring->needed, 0, relaxed); /* another is first now, and may need less */
+        ask_again(ring);
     }
     wr_unlock(&ring->lock);
 }
@@ -125,7 +132,7 @@ void wr_ring_to_end(struct wr_ring *ring, struct weir_group *group)
 void wr_ring_ask_again(struct wr_ring *ring)
 {
     wr_lock(&ring->lock);
-    wr_store(&ring->needed, 0, relaxed);
+    ask_again(ring);
     wr_unlock(&ring->lock);
 }
 
@@ -137,7 +144,7 @@ bool wr_ring_remove(struct wr_ring *ring, struct weir_group *group)
     in = !wr_list_empty(&group->ring_link);
     if (in) {
         leave(ring, group);
-        wr_store(&ring->needed, 0, relaxed);
+        ask_again(ring);
         wr_sub(&ring->count, 1, seq_cst);
     }
     wr_unlock(&ring->lock);
