@@ -64,6 +64,18 @@ static void test_a_second_weir_is_refused_there(void)
     assert_string_equal(r->out, "255\n");
 }
 
+/* Without shared memory one who reads keeps others from writing meanwhile: both have to wait a little. */
+static void test_a_journal_that_is_read_all_the_time_is_written_there(void)
+{
+    need_mount();
+    assert_ran(SCRIPT(NULL,
+                      "weir map --journal remote/r -- true ::: 0 2>/dev/null; "
+                      "while [ ! -e over ]; do weir log remote/r >/dev/null || echo bad; done & "
+                      "seq 200 | weir map -j2 --journal remote/r --resume -- true 2>/dev/null; "
+                      "echo $?; touch over; wait"),
+               0, "0\n", "");
+}
+
 /* What a rollback journal is for. A command kills weir, while others are on their way into the journal. */
 static void test_what_was_told_there_does_not_run_again_after_kill_9(void)
 {
@@ -84,6 +96,7 @@ int main(void)
         TEST(test_a_journal_there_has_no_shared_memory_and_says_so),
         TEST(test_a_later_run_goes_on_there),
         TEST(test_a_second_weir_is_refused_there),
+        TEST(test_a_journal_that_is_read_all_the_time_is_written_there),
         TEST(test_what_was_told_there_does_not_run_again_after_kill_9),
     };
 

@@ -39,7 +39,7 @@ static void command_of(char *out, size_t size, pid_t pid)
             out[i] = ' ';
 }
 
-/* The process of the last run, if the journal says so; 0: no telling. */
+/* The process of the run that has not ended, if the journal says so; 0: no telling. */
 static pid_t holder_of(const char *path)
 {
     sqlite3_stmt *statement = NULL;
@@ -47,8 +47,9 @@ static pid_t holder_of(const char *path)
     pid_t pid = 0;
 
     if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL) == 0 &&
-        sqlite3_prepare_v2(database, "SELECT pid FROM run ORDER BY id DESC LIMIT 1", -1, &statement,
-                           NULL) == 0 &&
+        sqlite3_prepare_v2(database,
+                           "SELECT pid FROM run WHERE ended IS NULL ORDER BY id DESC LIMIT 1", -1,
+                           &statement, NULL) == 0 &&
         sqlite3_step(statement) == SQLITE_ROW)
         pid = sqlite3_column_int(statement, 0);
     sqlite3_finalize(statement);
@@ -56,13 +57,20 @@ static pid_t holder_of(const char *path)
     return pid;
 }
 
+/* The other one may just have begun, or be in a commit: its row is waited for a little. */
 static int tell_holder(const char *path)
 {
-    pid_t pid = holder_of(path);
+    enum { TIMES = 40, PAUSE_US = 25000 };
     char command[200] = "";
+    pid_t pid = 0;
 
-    if (pid > 0)
-        command_of(command, sizeof(command), pid);
+    for (int i = 0; i < TIMES && !command[0]; i++) {
+        if (i)
+            usleep(PAUSE_US);
+        pid = holder_of(path);
+        if (pid > 0)
+            command_of(command, sizeof(command), pid);
+    }
     if (command[0])
         say("%s: process %d uses this journal (%s); wait for it, or name another file", path,
             (int)pid, command);
@@ -151,6 +159,8 @@ static int open_database(struct journal_file *file, const char *path)
     int rc =
         sqlite3_open_v2(path, &file->database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
 
+    if (!rc)
+        rc = sqlite3_busy_timeout(file->database, JOURNAL_PATIENCE_MS);
     if (!rc)
         rc = sqlite3_exec(file->database,
                           remote ? "PRAGMA journal_mode=DELETE; PRAGMA synchronous=NORMAL"

@@ -58,7 +58,8 @@ static sqlite3 *open_to_read(const char *path)
         say("%s: not a regular file", path);
         return NULL;
     }
-    if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL) == 0 && is_journal(database))
+    if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL) == 0 &&
+        sqlite3_busy_timeout(database, JOURNAL_PATIENCE_MS) == 0 && is_journal(database))
         return database;
     sqlite3_close(database);
     database = NULL;

@@ -7,6 +7,10 @@
 #define JOURNAL_APPLICATION "2003134834"
 #define JOURNAL_VERSION     "1"
 
+/* How long one waits for another program that has the file locked: without shared memory readers and writers exclude each
+ * other. */
+enum { JOURNAL_PATIENCE_MS = 20000 };
+
 /* task: one row for each task that was ever met. `met` is the run that met it last, `run` the one whose result it has.
  * same: how often an equal task came in a run. */
 #define JOURNAL_SCHEMA                                                                             \
