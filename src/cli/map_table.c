@@ -71,7 +71,8 @@ static const struct opt options[] = {
       "Hold commands back while less than SIZE (512M, 2G) of memory is available.", OPT_TEXT,
       NULL },
     { MAP_PRESSURE, 0, "pressure", "WHAT=N%",
-      "Hold commands back while the kernel says that processes stall for cpu, memory or io in N% of "
+      "Hold commands back while the kernel says that processes stall for cpu, memory or io in N% "
+      "of "
       "the time or more (PSI, over ten seconds).",
       OPT_TEXT, NULL },
 
