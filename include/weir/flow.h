@@ -93,8 +93,8 @@ typedef struct weir_node_options { /* zero in any field asks for its default; al
     void *judge_arg;
     /* `begin` is called right before the body, in the same thread; if it answers an error, the node fails with that and
      * the body does not run. `result` is called exactly once for each run, when the node has ended, whatever the
-     * outcome, and before any node after it starts. Both are called with no lock held. Neither may wait for its run, which
-     * ends after them. */
+     * outcome, and before any node after it starts. Both are called with no lock held. A wait for the run
+     * in one of them, which ends after it, answers WEIR_EDEADLK. */
     int (*begin)(weir_step *step, void *arg);
     void (*result)(const weir_node_result *result, void *arg);
     void *callback_arg;

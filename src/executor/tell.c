@@ -127,6 +127,13 @@ static struct wr_telling *present(void)
     return frame ? frame->notes : NULL;
 }
 
+struct weir_task *wr_telling_task(void)
+{
+    struct wr_telling *telling = present();
+
+    return telling ? telling->task : NULL;
+}
+
 static void append(struct wr_telling *telling, struct weir_task *task)
 {
     task->next = NULL;
@@ -164,6 +171,7 @@ static bool tell_next(struct wr_telling *telling)
     struct weir_task *task = first_task(telling);
     struct wr_watcher *watcher = task ? NULL : first_late(telling);
 
+    telling->task = task;
     if (task && wr_task_word(task) < WR_REF)
         wr_task_delete(task);
     else if (task)
@@ -179,6 +187,7 @@ void wr_telling_open(struct wr_telling *telling)
     if (telling->inside)
         return;
     telling->frame = (struct wr_frame){ .notes = telling };
+    telling->task = NULL;
     telling->first = NULL;
     telling->last = &telling->first;
     telling->late = NULL;
@@ -213,6 +222,7 @@ void wr_tell(struct weir_task *task)
         return;
     }
     wr_telling_open(&telling);
+    telling.task = task;
     tell_task(task);
     wr_telling_close(&telling);
 }

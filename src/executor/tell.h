@@ -20,11 +20,15 @@ struct wr_telling {
     bool inside; /* of another, which has them: nothing else is in use here                    */
     struct weir_task *first, **last;      /* decided tasks, by task->next; or without references */
     struct wr_watcher *late, **late_last; /* callbacks of tasks that were told of before         */
+    struct weir_task *task; /* what is being told of; NULL: nothing, or what was told of before */
 };
 
 /* What is told in between waits until it is closed; if the stack was inside of a telling before, longer. */
 void wr_telling_open(struct wr_telling *telling);
 void wr_telling_close(struct wr_telling *telling);
+
+/* The task whose end the calling stack is telling of; NULL: of none. */
+struct weir_task *wr_telling_task(void);
 
 /* Tells of a decided task; wr_task_end_locked has left a reference for that. */
 void wr_tell(struct weir_task *task);

@@ -99,12 +99,15 @@ static int wait_for_any(weir_task *const *task, struct wr_watcher *watcher,
     return rc;
 }
 
-/* Whether the caller is a part of what it is about to wait for. */
+/* Whether the caller is a part of what it is about to wait for: a body, or a callback that the end of the whole waits for. */
 static bool is_inside(struct weir_task *task)
 {
     struct wr_whole *whole = wr_task_whole(task);
     struct weir_task *caller = whole ? weir_task_self() : NULL;
+    struct weir_task *told = whole ? wr_telling_task() : NULL;
 
+    if (told && (told == task || whole->inside(whole, told)))
+        return true;
     while (caller && !whole->inside(whole, caller))
         caller = wr_task_outer(caller);
     return caller != NULL;
@@ -116,8 +119,7 @@ static int wait_for(weir_task *task, weir_time deadline, weir_message *why)
 
     if (!weir_task_done(task) && is_inside(task)) {
         if (why)
-            snprintf(why->text, sizeof(why->text),
-                     "a node of a flow waits for its own run");
+            snprintf(why->text, sizeof(why->text), "a node of a flow waits for its own run");
         return WEIR_EDEADLK;
     }
 

@@ -204,6 +204,14 @@ static bool try_again(struct wr_own *own, const weir_result *result)
     return true;
 }
 
+/* Callbacks of nodes are still part of the run, and must not wait for it: see wr_telling_task. */
+static void tell_end(struct wr_own *own, weir_task *task)
+{
+    set_runner(own, task);
+    wr_node_ended(own->run, own->node);
+    set_runner(own, NULL);
+}
+
 static void own_done(weir_task *task, const weir_result *result, void *own_arg)
 {
     struct wr_own *own = own_arg;
@@ -225,7 +233,7 @@ static void own_done(weir_task *task, const weir_result *result, void *own_arg)
         decided = wr_plan_decide(&run->plan, n, result->outcome, result->reason, result->error,
                                  WR_NODE_NONE);
     if (decided)
-        wr_node_ended(run, n);
+        tell_end(own, task);
     else
         wr_node_drop_value(run, n, value);
 }

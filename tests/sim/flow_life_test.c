@@ -355,6 +355,68 @@ SIM_TEST(test_a_body_cannot_wait_for_its_own_run, 20)
     weir_executor_free(ex);
 }
 
+static int does_nothing(void **value, void *arg, weir_step *step)
+{
+    (void)value;
+    (void)arg;
+    (void)step;
+    return 0;
+}
+
+static void result_waits_for_its_run(const weir_node_result *node, void *arg)
+{
+    ++*(int *)arg;
+    CHECK_EQ(weir_task_wait(NULL, node->run, WEIR_FOREVER), WEIR_EDEADLK);
+}
+
+/* Whether the node runs in a turn or is a task of its own. */
+SIM_TEST(test_a_result_callback_cannot_wait_for_its_own_run, 50)
+{
+    weir_flow *flow = new_flow("self");
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 2));
+    int called = 0;
+
+    CHECK_EQ(weir_flow_node(NULL, flow, "a", does_nothing, NULL,
+                            WEIR_NODE(.result = result_waits_for_its_run, .callback_arg = &called)),
+             0);
+    CHECK_EQ(weir_flow_node(NULL, flow, "b", does_nothing, NULL,
+                            WEIR_NODE(.task = true, .result = result_waits_for_its_run,
+                                      .callback_arg = &called)),
+             0);
+    CHECK_EQ(weir_flow_node(NULL, flow, "c", does_nothing, NULL,
+                            WEIR_NODE(.group = "other", .retries = 1,
+                                      .result = result_waits_for_its_run, .callback_arg = &called)),
+             0);
+    CHECK_EQ(weir_flow_edge(flow, "a", "b", WEIR_MUST), 0);
+    check_done(start(flow, group_of(ex, "g"), NULL));
+    CHECK_EQ(called, 3);
+    weir_flow_free(flow);
+    weir_executor_free(ex);
+}
+
+/* Nor if the thread that cancels the run calls it. */
+SIM_TEST(test_a_result_callback_of_a_cancelled_node_cannot_wait_for_its_run, 50)
+{
+    weir_flow *flow = new_flow("self");
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1));
+    weir_task *run;
+    int called = 0;
+
+    forget_nodes();
+    must(add(flow, "after", 0), add(flow, "long", 1000));
+    CHECK_EQ(weir_flow_node(NULL, flow, "last", does_nothing, NULL,
+                            WEIR_NODE(.result = result_waits_for_its_run, .callback_arg = &called)),
+             0);
+    CHECK_EQ(weir_flow_edge(flow, "after", "last", WEIR_MUST), 0);
+    run = start(flow, group_of(ex, "g"), NULL);
+    CHECK(weir_task_cancel(run));
+    CHECK_EQ(weir_task_wait(NULL, run, WEIR_FOREVER), 0);
+    CHECK_EQ(called, 1);
+    weir_task_unref(run);
+    weir_executor_free(ex);
+    weir_flow_free(flow);
+}
+
 static weir_flow *one_node;
 
 /* In a group with a single permit, which it has itself. */
@@ -886,6 +948,8 @@ int main(void)
         cmocka_unit_test(test_a_body_adds_nodes_that_those_after_it_wait_for),
         cmocka_unit_test(test_the_failure_of_a_sub_flow_is_its_nodes),
         cmocka_unit_test(test_a_body_cannot_wait_for_its_own_run),
+        cmocka_unit_test(test_a_result_callback_cannot_wait_for_its_own_run),
+        cmocka_unit_test(test_a_result_callback_of_a_cancelled_node_cannot_wait_for_its_run),
         cmocka_unit_test(test_a_wait_for_a_run_that_could_never_end),
         cmocka_unit_test(test_a_cancel_during_the_start),
         cmocka_unit_test(test_freeing_the_flow_and_the_executor_under_a_run),
