@@ -88,6 +88,12 @@ static void look_after(struct wr_fleet_cell *cell, int64_t unused)
     wr_gates_renew(cell);
 }
 
+static void look_after_evicted(struct wr_fleet_cell *cell, int64_t number)
+{
+    wr_cell_evicted(cell, number);
+    wr_gates_renew(cell); /* it may be one of a group's */
+}
+
 static void on_state(enum wr_redis_state state, const char *why, void *arg)
 {
     struct wr_fleet *fleet = arg;
@@ -152,7 +158,7 @@ void wr_fleet_heard(enum wr_redis_event event, const char *message, size_t size,
     else if (message[0] == 't')
         told_target(fleet, message);
     else if (sscanf(message, "x %" SCNd64, &number) == 1)
-        each_cell(fleet, wr_cell_evicted, number);
+        each_cell(fleet, look_after_evicted, number);
 }
 
 void wr_fleet_listen(struct wr_fleet *fleet)

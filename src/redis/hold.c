@@ -141,16 +141,20 @@ static struct wr_waiter *find(struct wr_fleet *fleet, int64_t number)
 static void tell(struct wr_fleet *fleet, struct wr_waiter *waiter)
 {
     void (*told)(struct wr_waiter *) = waiter->told;
+    struct wr_fleet_cell *cell = waiter->cell;
 
     if (told) {
+        cell->refs++; /* the waiter is part of it, and its guard may be freed meanwhile */
         wr_list_remove(&waiter->link);
         wr_list_remove(&waiter->cell_link);
     } else {
         weir_unpark(waiter->who);
     }
     wr_unlock(&fleet->lock);
-    if (told)
+    if (told) {
         told(waiter);
+        wr_cell_unref(cell);
+    }
 }
 
 void wr_waiter_serve(struct wr_fleet *fleet, int64_t number, int64_t token, int64_t count,

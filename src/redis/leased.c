@@ -124,6 +124,10 @@ static void served(struct wr_waiter *waiter)
     struct wr_leased *pool = WR_CONTAINER(waiter, struct wr_leased, waiter);
 
     wr_lock(&pool->lock);
+    if (pool->closing) { /* wr_leased_close gives back whatever the server has of it */
+        wr_unlock(&pool->lock);
+        return;
+    }
     if (waiter->served && !pool->asking) {
         pool->waiting = false;
         if (add_units(pool, waiter->number, waiter->count,
@@ -258,6 +262,7 @@ static void answered(int error, struct wr_reply *reply, void *arg)
 /* ---- renewing ------------------------------------------------------------------------------------ */
 
 static void renewed(int error, struct wr_reply *reply, void *arg);
+static void lose(struct wr_leased *pool, int64_t permits, const char *why);
 
 /* Under the lock, which it gives back while it sends. */
 static void send_renewal(struct wr_leased *pool, weir_time now)
@@ -356,9 +361,10 @@ static void renewed(int error, struct wr_reply *reply, void *arg)
         }
         wr_lock(&cell->lock);
         cell->born = wr_reply_number(reply, 6);
-        cell->lost += (uint64_t)dropped;
         wr_unlock(&cell->lock);
     }
+    if (dropped)
+        lose(pool, dropped, "the server does not know the permit any more");
     wr_leased_kick(pool, now);
     wr_unlock(&pool->lock);
     if (!error && !forgotten) {
@@ -375,31 +381,36 @@ static void renewed(int error, struct wr_reply *reply, void *arg)
 
 /* ---- the end of a lease -------------------------------------------------------------------------- */
 
-/* All units end, and what runs with them is asked to. Under the lock, which it gives back meanwhile. */
-static void lapse(struct wr_leased *pool)
+/* All that runs is asked to end. Under the lock, which it gives back meanwhile. */
+static void cancel_all(struct wr_leased *pool)
 {
-    struct wr_fleet_cell *cell = pool->cell;
-    weir_lost lost = { .guard = cell->guard,
-                       .permits = pool->units,
-                       .until = pool->until,
-                       .why = "the lease could not be renewed" };
     uint64_t epoch = pool->epoch++;
     struct wr_fleet_gate *gate = NULL;
     struct wr_list *at;
 
-    pool->units = pool->fresh = 0;
-    wr_lock(&cell->lock);
-    cell->lost += (uint64_t)lost.permits;
-    wr_unlock(&cell->lock);
     for (at = pool->gates.next; at != &pool->gates; at = gate->link.next) {
         gate = WR_CONTAINER(at, struct wr_fleet_gate, link);
         gate->pins++;
         wr_unlock(&pool->lock);
-        if (!cell->keep_task && gate->gate)
+        if (gate->gate)
             weir_gate_cancel(gate->gate, epoch);
         wr_lock(&pool->lock);
         gate->pins--;
     }
+}
+
+/* So many units are gone. Nobody knows which task had which of them: if more run than there are left, all are asked to end. Under
+ * the lock, which it gives back meanwhile. */
+static void lose(struct wr_leased *pool, int64_t permits, const char *why)
+{
+    struct wr_fleet_cell *cell = pool->cell;
+    weir_lost lost = { .guard = cell->guard, .permits = permits, .until = pool->until, .why = why };
+
+    wr_lock(&cell->lock);
+    cell->lost += (uint64_t)permits;
+    wr_unlock(&cell->lock);
+    if (!cell->keep_task && pool->in_use > pool->units)
+        cancel_all(pool);
     wr_unlock(&pool->lock);
     if (cell->on_lost)
         cell->on_lost(&lost, cell->lost_arg);
@@ -417,8 +428,13 @@ static void fire(struct wr_redis_timer *timer, void *arg)
     (void)timer;
     wr_lock(&pool->lock);
     pool->timer_at = WEIR_FOREVER;
-    if (pool->units && now >= pool->until - cell->margin_ns)
-        lapse(pool);
+    if (pool->units && now >= pool->until - cell->margin_ns) {
+        int64_t all = pool->units;
+        pool->units = pool->fresh = 0;
+        lose(pool, all, "the lease could not be renewed");
+    }
+    if (wr_list_empty(&pool->gates)) /* the last group is gone: also what was handed to it since */
+        give_back(pool, pool->units);
     give_back(pool, surplus(pool));
     if ((pool->units || pool->waiting || pool->known) && now >= pool->renew_at && !pool->renewing &&
         !pool->asking)

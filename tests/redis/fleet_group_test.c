@@ -173,6 +173,57 @@ static void test_tasks_of_a_group_whose_lease_cannot_be_kept_are_cancelled(void)
     fixture_free(&f);
 }
 
+static _Atomic int told;
+
+static void count_loss(const weir_lost *lost, void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&told, (int)lost->permits);
+}
+
+static void test_a_task_whose_permit_an_operator_takes_away_is_cancelled(void)
+{
+    struct fixture f = fixture_of(
+        "evicted", WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(3600000), .on_lost = count_loss));
+    weir_result result = WEIR_RESULT;
+    weir_holder holder[2];
+    weir_task *task;
+
+    told = 0;
+    assert_int_equal(weir_submit(&task, f.group, until_cancelled, NULL, NULL), 0);
+    AWAIT(running == 1);
+    assert_int_equal(weir_guard_holders(holder, 2, f.guard), 1);
+    assert_int_equal(weir_guard_evict(f.guard, holder[0].id, "operator", "stuck"), 0);
+    assert_int_equal(weir_task_wait(&result, task, patience()), 0);
+    assert_int_equal(result.outcome, WEIR_CANCELLED);
+    AWAIT(told == 1);
+    weir_task_unref(task);
+    fixture_free(&f);
+}
+
+static void test_a_permit_that_is_handed_to_a_group_that_is_gone_comes_back_at_once(void)
+{
+    weir_store *other = store_of(NULL);
+    weir_guard *guard =
+        guard_of(other, "handed", WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(3600000)));
+    weir_permit p = WEIR_PERMIT;
+    struct fixture f;
+
+    assert_int_equal(weir_guard_enter(&p, guard, WEIR_NOW_OR_NEVER), 0);
+    f = fixture_of("handed", WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(3600000)));
+    assert_int_equal(weir_submit(NULL, f.group, busy, NULL, NULL), 0);
+    await_number(1, "ZCARD weir:{handed}:line");
+    weir_executor_free(f.ex);
+    f.ex = NULL;
+    weir_guard_leave(&p, 0);
+    await_number(0, "ZCARD weir:{handed}:line");
+    await_number(0, "ZCARD weir:{handed}:held");
+    weir_guard_unref(f.guard);
+    weir_store_free(f.store);
+    weir_guard_unref(guard);
+    weir_store_free(other);
+}
+
 /* ---- several processes ---------------------------------------------------------------------------- */
 
 /* Waits until it has begun. */
@@ -226,7 +277,7 @@ static void share_once(double *done_part, double *jain, const char *name, int co
         squares += (double)got[i] * (double)got[i];
     }
     for (int i = 0; i < count; i++)
-        member_end(&member[i]);
+        assert_int_equal(member_end(&member[i]), 0);
     *jain = squares > 0 ? (double)sum * (double)sum / (count * squares) : 0;
     possible = (double)limit * (double)took / task_us;
     printf("%d processes, limit %d: %ld tasks of %.0f possible, Jain %.3f\n", count, limit, sum,
@@ -284,8 +335,8 @@ static void test_what_one_process_does_not_use_others_may(void)
     member_start(&busy_one, "lend", 8, LEASE_MS, "/dev/null", "group", 5000, 32);
     await_ready(&busy_one);
     AWAIT(held_by(guard, busy_one.pid) > 4); /* more than half of the limit */
-    member_end(&busy_one);
-    member_end(&idle_one);
+    assert_int_equal(member_end(&busy_one), 0);
+    assert_int_equal(member_end(&idle_one), 0);
     weir_guard_unref(guard);
     weir_store_free(store);
 }
@@ -298,6 +349,8 @@ int main(void)
         TEST(test_why_says_the_fleet_s_limit_and_who_holds_it_where),
         TEST(test_rates_and_windows_hold_groups_back_in_their_queue),
         TEST(test_tasks_of_a_group_whose_lease_cannot_be_kept_are_cancelled),
+        TEST(test_a_task_whose_permit_an_operator_takes_away_is_cancelled),
+        TEST(test_a_permit_that_is_handed_to_a_group_that_is_gone_comes_back_at_once),
         TEST(test_processes_that_share_a_limit_get_equal_shares),
         TEST(test_what_one_process_does_not_use_others_may),
     };
