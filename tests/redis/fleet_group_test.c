@@ -335,6 +335,8 @@ static void test_what_one_process_does_not_use_others_may(void)
     member_start(&busy_one, "lend", 8, LEASE_MS, "/dev/null", "group", 5000, 32);
     await_ready(&busy_one);
     AWAIT(held_by(guard, busy_one.pid) > 4); /* more than half of the limit */
+    count_of(&busy_one);
+    count_of(&idle_one);
     assert_int_equal(member_end(&busy_one), 0);
     assert_int_equal(member_end(&idle_one), 0);
     weir_guard_unref(guard);
