@@ -1,26 +1,11 @@
 /* The client against a plain server: commands, scripts, many callers at once, results later, time.
  * SPDX-License-Identifier: MIT */
 #include "redis/client_support.h"
+#include "redis/one_server.h"
 
 #include <pthread.h>
 #include <time.h>
 #include <unistd.h>
-
-static struct server server;
-
-static int start_server(void **state)
-{
-    (void)state;
-    server_start(&server, NULL);
-    return 0;
-}
-
-static int stop_server(void **state)
-{
-    (void)state;
-    server_stop(&server);
-    return 0;
-}
 
 /* ---- ways to the server ---------------------------------------------------------------------- */
 

@@ -1,27 +1,12 @@
 /* Faults: servers that die, hang, refuse, or talk nonsense. Every call answers by its deadline, with a code and a sentence.
  * SPDX-License-Identifier: MIT */
 #include "redis/client_support.h"
+#include "redis/one_server.h"
 
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-static struct server server;
-
-static int start_server(void **state)
-{
-    (void)state;
-    server_start(&server, NULL);
-    return 0;
-}
-
-static int stop_server(void **state)
-{
-    (void)state;
-    server_stop(&server);
-    return 0;
-}
 
 /* How late a call may answer on a machine that is busy with other things. */
 enum { LATE_MS = 5000 };

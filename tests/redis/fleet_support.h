@@ -3,7 +3,7 @@
 #ifndef WR_TESTS_REDIS_FLEET_SUPPORT_H
 #define WR_TESTS_REDIS_FLEET_SUPPORT_H
 
-#include "redis/server.h"
+#include "redis/one_server.h"
 #include "support/check.h"
 
 #include <pthread.h>
@@ -12,8 +12,6 @@
 #include <weir/redis.h>
 
 #define MS(n) ((int64_t)(n)*1000000)
-
-static struct server server;
 
 static inline weir_store *store_of(const weir_fleet_options *opt)
 {
@@ -108,20 +106,6 @@ static inline long long scripts_run(void)
     }
     free(text);
     return sum;
-}
-
-static inline int start_server(void **state)
-{
-    (void)state;
-    server_start(&server, NULL);
-    return 0;
-}
-
-static inline int stop_server(void **state)
-{
-    (void)state;
-    server_stop(&server);
-    return 0;
 }
 
 #endif

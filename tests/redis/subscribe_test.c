@@ -1,22 +1,7 @@
 /* Messages: heard by whoever subscribed, and by nobody else; heard again after a loss, which is told.
  * SPDX-License-Identifier: MIT */
 #include "redis/client_support.h"
-
-static struct server server;
-
-static int start_server(void **state)
-{
-    (void)state;
-    server_start(&server, NULL);
-    return 0;
-}
-
-static int stop_server(void **state)
-{
-    (void)state;
-    server_stop(&server);
-    return 0;
-}
+#include "redis/one_server.h"
 
 /* What a listener has heard. */
 struct ear {
