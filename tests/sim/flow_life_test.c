@@ -719,8 +719,11 @@ static void short_of_memory(void *arg)
     weir_executor *ex = NULL;
     weir_group *group = NULL;
     weir_flow *flow = NULL, *inner = NULL;
+    weir_node *extra = NULL;
     weir_task *run = NULL;
-    bool good = worked(weir_flow_new(&inner, "inner")) && worked(weir_flow_new(&flow, "outer"));
+    bool good = worked(weir_flow_new(&inner, "inner")) && worked(weir_flow_new(&flow, "outer")) &&
+                worked(weir_flow_node(&extra, flow, "extra", quick, NULL, NULL)) &&
+                worked(weir_node_remove(extra));
 
     (void)arg;
     results_counted = 0;
