@@ -20,7 +20,7 @@ enum { /* of one slice */
        AT_A_TIME = 50,
        LIMIT = 1000,
        TASKS = 100000,
-       WORKS = 4000,
+       WORKS = 40000, /* long enough for the lease to grow */
        WORK_NS = 10000,
        SLICES = 30,
        SLICES_MIN = 3,
