@@ -54,8 +54,7 @@ static uint32_t lease_ask(void *arg, uint32_t count, weir_time now, weir_time *a
     if (gate->hungry) {
         pool->asked = count ? count - some : 1;
         *again = WEIR_FOREVER;
-        if (!pool->asking && !pool->waiting &&
-            (pool->units == 0 || pool->target < 0 || pool->units < pool->target))
+        if (!pool->asking && !pool->waiting) /* whether it helps to ask is seen there */
             wr_leased_kick(pool, now);
     }
     wr_unlock(&pool->lock);

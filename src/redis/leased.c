@@ -145,7 +145,8 @@ static void served(struct wr_waiter *waiter)
 static bool should_ask(const struct wr_leased *pool)
 {
     return pool->asked && !pool->asking && !pool->waiting && !pool->renewing &&
-           (pool->target < 0 || pool->units < pool->target || pool->units == 0);
+           (pool->target < 0 || pool->units < pool->target || pool->units == 0 ||
+            want(pool) > pool->told);
 }
 
 /* Without the lock; `asking` is set. */
@@ -290,6 +291,7 @@ static void send_renewal(struct wr_leased *pool, weir_time now)
         wr_words_number(&words, pool->unit[i]);
     if (pool->waiting)
         wr_words_number(&words, pool->waiter.number);
+    pool->told = want(pool);
     pool->known = pool->units || want(pool);
     pool->peak = pool->in_use;
     pool->fresh = 0;
@@ -442,7 +444,7 @@ static void fire(struct wr_redis_timer *timer, void *arg)
     ask = should_ask(pool);
     if (ask) {
         pool->asking = true;
-        wanted = want(pool);
+        wanted = pool->told = want(pool);
         have = pool->units;
     }
     if (pool->units)

@@ -21,6 +21,7 @@ struct wr_leased {
     int64_t in_use, peak; /* peak: since the last renewal */
     int64_t fresh;  /* units that came and were not offered to a group yet: they are not idle */
     int64_t asked;  /* tasks that were refused at the latest ask; 0: none is hungry */
+    int64_t told;   /* what the server was told that is wanted: the target is no more than that */
     int64_t target; /* how many the server would have us use; -1: not known yet     */
     bool known;     /* the server has a want of ours written down                   */
     weir_time until, renew_at;

@@ -173,6 +173,19 @@ static void test_tasks_of_a_group_whose_lease_cannot_be_kept_are_cancelled(void)
     fixture_free(&f);
 }
 
+/* The first answer was about one task; the next renewal is twenty minutes away. */
+static void test_a_lease_grows_as_soon_as_more_tasks_wait(void)
+{
+    struct fixture f = fixture_of("grows", WEIR_CONCURRENCY(.limit = 100, .lease_ns = MS(3600000)));
+
+    assert_int_equal(weir_submit(NULL, f.group, until_cancelled, NULL, NULL), 0);
+    AWAIT(running == 1);
+    for (int i = 0; i < 19; i++)
+        assert_int_equal(weir_submit(NULL, f.group, until_cancelled, NULL, NULL), 0);
+    AWAIT(running == 20);
+    fixture_free(&f);
+}
+
 static _Atomic int told;
 
 static void count_loss(const weir_lost *lost, void *arg)
@@ -351,6 +364,7 @@ int main(void)
         TEST(test_why_says_the_fleet_s_limit_and_who_holds_it_where),
         TEST(test_rates_and_windows_hold_groups_back_in_their_queue),
         TEST(test_tasks_of_a_group_whose_lease_cannot_be_kept_are_cancelled),
+        TEST(test_a_lease_grows_as_soon_as_more_tasks_wait),
         TEST(test_a_task_whose_permit_an_operator_takes_away_is_cancelled),
         TEST(test_a_permit_that_is_handed_to_a_group_that_is_gone_comes_back_at_once),
         TEST(test_processes_that_share_a_limit_get_equal_shares),
