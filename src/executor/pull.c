@@ -61,8 +61,9 @@ static struct weir_task *take_turn(struct weir_group *group, struct wr_group_tur
             wr_gates_turn_over(group, wr_os_now());
         if (group->thread)
             wr_thread_unused(group);
-        if (refused)
-            wr_group_refresh(group); /* a domain may be restored before all were refused */
+        /* A domain may be restored before all were refused; a gate that closed it since it came here may be open again. */
+        if (refused || wr_group_gates(group))
+            wr_group_refresh(group);
         wr_group_unlock_and_reap(group);
         if (reason == WEIR_REASON_NO_THREAD)
             wr_room_made(ex); /* it claims no permits any more */

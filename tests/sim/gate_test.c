@@ -318,6 +318,48 @@ SIM_TEST(test_a_gate_that_is_removed_holds_nothing_back, 100)
 }
 
 /* Pace, cool-down and a gate of the user's: all of them hold, whichever refuses first. */
+/* A gate that says no at every third look, for a while, and yes whenever a start is asked for. */
+struct fickle {
+    _Atomic uint32_t looks;
+};
+
+static uint32_t fickle_ask(void *arg, uint32_t count, weir_time now, weir_time *again)
+{
+    struct fickle *fickle = arg;
+
+    *again = now + 1000000;
+    return count ? 1 : fickle->looks++ % 3 < 2;
+}
+
+static uint64_t fickle_started(void *arg, weir_task *task, weir_time now)
+{
+    (void)arg, (void)task, (void)now;
+    return 0;
+}
+
+static const weir_gate_calls fickle_calls = {
+    .size = sizeof(fickle_calls), .name = "fickle", .ask = fickle_ask, .started = fickle_started
+};
+
+/* A worker may come for a group that its gate has closed since, and find the gate open again: the group's equations are
+ * walked after each step. */
+SIM_TEST(test_a_gate_may_change_its_mind_while_a_worker_comes, 300)
+{
+    struct fickle fickle = { 0 };
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 3, .group_limit = 3));
+    weir_group *group = group_of(ex, "a");
+    weir_group_stats stats = { .size = sizeof(stats) };
+    weir_gate *gate;
+
+    CHECK(weir_group_gate_add(&gate, group, &fickle_calls, &fickle) == 0);
+    for (int i = 0; i < TASKS; i++)
+        CHECK(weir_submit(NULL, group, work, NULL, NULL) == 0);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK(weir_group_stats_get(&stats, ex, "a") == 0);
+    CHECK_EQ(stats.succeeded, TASKS);
+    weir_executor_free(ex);
+}
+
 SIM_TEST(test_gates_of_all_kinds_hold_together, 100)
 {
     struct permits p = { .limit = 1 };
@@ -406,6 +448,7 @@ int main(void)
         cmocka_unit_test(test_a_gate_hears_of_pending_tasks_when_they_settle),
         cmocka_unit_test(test_a_turn_that_ends_in_a_pending_task_gives_back_what_is_left),
         cmocka_unit_test(test_a_gate_that_is_removed_holds_nothing_back),
+        cmocka_unit_test(test_a_gate_may_change_its_mind_while_a_worker_comes),
         cmocka_unit_test(test_gates_of_all_kinds_hold_together),
         cmocka_unit_test(test_a_gate_needs_a_question_to_be_asked),
         cmocka_unit_test(test_a_gate_of_an_older_header_is_taken_as_it_is),
