@@ -46,18 +46,36 @@ static long long clock_ns(clockid_t clock)
     return (long long)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static void note_at(const char *path, char what, long long at)
+static void write_line(const char *path, char what, long long at, long long wall)
 {
     FILE *file = fopen(path, "a");
 
     assert_non_null(file);
-    fprintf(file, "%c * 0 %lld %lld 0\n", what, at, what == 'O' ? clock_ns(CLOCK_REALTIME) : 0);
+    fprintf(file, "%c * 0 %lld %lld 0\n", what, at, wall);
     fclose(file);
+}
+
+static void note_at(const char *path, char what, long long at)
+{
+    write_line(path, what, at, 0);
 }
 
 static void note(const char *path, char what)
 {
     note_at(path, what, clock_ns(CLOCK_MONOTONIC));
+}
+
+/* Both clocks at one moment: they are read again if this thread was kept from running in between. */
+static void note_clocks(const char *path)
+{
+    enum { ONE_MOMENT_NS = 1000000 };
+    long long before, wall;
+
+    do {
+        before = clock_ns(CLOCK_MONOTONIC);
+        wall = clock_ns(CLOCK_REALTIME);
+    } while (clock_ns(CLOCK_MONOTONIC) - before > ONE_MOMENT_NS);
+    write_line(path, 'O', before, wall);
 }
 
 /* ---- the server and its replica -------------------------------------------------------------------- */
@@ -270,7 +288,7 @@ static void test_a_thousand_faults_break_no_limit_lose_no_permit_and_forget_no_w
     snprintf(f.own_log, sizeof(f.own_log), "%s/server", f.dir);
     assert_int_equal(mkdir(f.dir, 0700), 0);
     witness_open(&f.witness, log);
-    note(f.own_log, 'O');
+    note_clocks(f.own_log);
     start_servers(&f);
     for (int i = 0; i < MEMBERS; i++)
         start(&f, i);
@@ -305,7 +323,7 @@ static void test_a_thousand_faults_break_no_limit_lose_no_permit_and_forget_no_w
     weir_store_free(store);
     witness_end(&f.witness);
     witness_close(&f.witness);
-    note(f.own_log, 'O');
+    note_clocks(f.own_log);
     judge(&f);
     server_stop(&f.replica);
 }

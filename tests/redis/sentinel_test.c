@@ -110,7 +110,8 @@ static void test_a_master_that_has_become_a_replica_is_left(void)
     server_do(other, "REPLICAOF 127.0.0.1 %d",
               master->port); /* the sentinels would do it, after a while */
     AWAIT(server_says(other, "INFO replication", "master_link_status:up"));
-    redis = open_ready(WEIR_REDIS(.url = formation.url, .backoff_ms = 10, .backoff_max_ms = 100));
+    redis = open_client(WEIR_REDIS(.url = formation.url, .backoff_ms = 10, .backoff_max_ms = 100));
+    AWAIT(wr_redis_state(redis, NULL) == WR_REDIS_UP); /* roles may still change for a moment */
     assert_true(echoes(redis, "before"));
     /* Not by the sentinels, who would cut the connection: both servers still answer. */
     server_do(other, "REPLICAOF NO ONE");
