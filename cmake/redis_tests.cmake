@@ -5,7 +5,7 @@ if(NOT WEIR_HAS_REDIS)
 endif()
 
 # Starting and stopping servers; speaks to them by hiredis' own connections, not by the code under test.
-add_library(redis-support STATIC tests/redis/server.c tests/redis/formation.c
+add_library(redis-support STATIC tests/redis/server.c tests/redis/formation.c tests/redis/relay.c
     tests/redis/witness.c)
 target_include_directories(redis-support PUBLIC ${HIREDIS_INCLUDE_DIR}
     PRIVATE tests include ${CMOCKA_INCLUDE_DIR})

@@ -43,6 +43,20 @@ static int64_t want(const struct wr_leased *pool)
     return most(pool->peak, pool->in_use);
 }
 
+/* Under the lock. */
+static bool has_to_renew(const struct wr_leased *pool)
+{
+    return pool->units || pool->waiting || pool->known;
+}
+
+/* As soon as can be; if an answer is on its way, once more after it. Under the lock. */
+static void renew_now(struct wr_leased *pool)
+{
+    pool->renew_at = wr_os_now();
+    pool->again = pool->renewing || pool->asking;
+    wr_leased_kick(pool, pool->renew_at);
+}
+
 /* Groups that were refused are to ask again. Under the lock. */
 static void open_gates(struct wr_leased *pool)
 {
@@ -218,11 +232,23 @@ static bool take_answer(struct wr_leased *pool, const struct wr_reply *reply)
     return false;
 }
 
+/* After an answer that came at `now`. A renewal that was due, or asked for while the answer was on its way, stays due: what it is
+ * for may concern permits that only this answer has brought. Under the lock; `idle`: there was nothing to renew before. */
+static void plan_renewal(struct wr_leased *pool, bool idle, weir_time now)
+{
+    weir_time due = pool->asked_at + pool->cell->lease_ns / 3;
+
+    if (pool->again)
+        pool->renew_at = now;
+    else if (idle || due < pool->renew_at)
+        pool->renew_at = due;
+}
+
 static void answered(int error, struct wr_reply *reply, void *arg)
 {
     struct wr_leased *pool = arg;
     struct wr_fleet_cell *cell = pool->cell;
-    bool forgotten = !error && wr_reply_number(reply, 0) < 0, listed = false;
+    bool forgotten = !error && wr_reply_number(reply, 0) < 0, listed = false, idle;
     weir_time now;
 
     if (forgotten)
@@ -232,6 +258,7 @@ static void answered(int error, struct wr_reply *reply, void *arg)
                     wr_reply_number(reply, 9));
     now = wr_os_now();
     wr_lock(&pool->lock);
+    idle = !has_to_renew(pool);
     /* The fleet's lock comes after ours, and messages come from the same body as this answer. */
     if (!error && !forgotten)
         listed = take_answer(pool, reply);
@@ -242,11 +269,8 @@ static void answered(int error, struct wr_reply *reply, void *arg)
         give_back(pool, pool->units);
         listed = false;
     }
-    if (pool->units || pool->waiting) {
-        weir_time due = pool->asked_at + cell->lease_ns / 3;
-        if (due < pool->renew_at || pool->renew_at < now)
-            pool->renew_at = due;
-    }
+    if (pool->units || pool->waiting)
+        plan_renewal(pool, idle, now);
     wr_leased_kick(pool, error ? soon(pool, now) : now);
     wr_unlock(&pool->lock);
     if (listed) {
@@ -438,8 +462,7 @@ static void fire(struct wr_redis_timer *timer, void *arg)
     if (wr_list_empty(&pool->gates)) /* the last group is gone: also what was handed to it since */
         give_back(pool, pool->units);
     give_back(pool, surplus(pool));
-    if ((pool->units || pool->waiting || pool->known) && now >= pool->renew_at && !pool->renewing &&
-        !pool->asking)
+    if (has_to_renew(pool) && now >= pool->renew_at && !pool->renewing && !pool->asking)
         send_renewal(pool, now);
     ask = should_ask(pool);
     if (ask) {
@@ -449,7 +472,7 @@ static void fire(struct wr_redis_timer *timer, void *arg)
     }
     if (pool->units)
         wr_leased_kick(pool, pool->until - cell->margin_ns);
-    if ((pool->units || pool->waiting || pool->known) && !pool->renewing && !pool->asking)
+    if (has_to_renew(pool) && !pool->renewing && !pool->asking)
         wr_leased_kick(pool, pool->renew_at > now ? pool->renew_at : now + MS);
     wr_unlock(&pool->lock);
     if (ask)
@@ -501,7 +524,6 @@ static struct wr_leased *pool_of(struct wr_fleet_cell *cell)
 void wr_gates_target(struct wr_fleet_cell *cell, int64_t target)
 {
     struct wr_leased *pool = pool_of(cell);
-    weir_time now = wr_os_now();
 
     if (!pool)
         return;
@@ -518,10 +540,7 @@ void wr_gates_target(struct wr_fleet_cell *cell, int64_t target)
     } else {
         give_back(pool, surplus(pool));
     }
-    if (pool->renewing)
-        pool->again = true;
-    pool->renew_at = now; /* so that the server knows what is wanted here */
-    wr_leased_kick(pool, now);
+    renew_now(pool); /* so that the server knows what is wanted here */
     wr_unlock(&pool->lock);
 }
 
@@ -532,11 +551,9 @@ void wr_gates_renew(struct wr_fleet_cell *cell)
     if (!pool)
         return;
     wr_lock(&pool->lock);
-    if (pool->units || pool->waiting)
-        pool->renew_at = wr_os_now();
-    if (pool->renewing)
-        pool->again = true;
-    if (pool->units || pool->waiting || pool->asked)
+    if (has_to_renew(pool) || pool->asking)
+        renew_now(pool);
+    else if (pool->asked)
         wr_leased_kick(pool, wr_os_now());
     wr_unlock(&pool->lock);
 }

@@ -1,6 +1,7 @@
 /* Groups with a limit of the whole fleet: permits are leased in batches, shared fairly, and explained.
  * SPDX-License-Identifier: MIT */
 #include "redis/member.h"
+#include "redis/relay.h"
 
 enum { LEASE_MS = 300 };
 
@@ -27,18 +28,24 @@ struct fixture {
     weir_group *group;
 };
 
-static struct fixture fixture_of(const char *name, const weir_guard_options *opt)
+static struct fixture fixture_with(weir_store *store, const char *name,
+                                   const weir_guard_options *opt)
 {
     struct fixture f;
 
     running = most = done = 0;
-    f.store = store_of(NULL);
+    f.store = store;
     f.guard = guard_of(f.store, name, opt);
     assert_int_equal(weir_executor_new(&f.ex, WEIR_POLICY(.workers = 2, .group_limit = 100), NULL),
                      0);
     assert_int_equal(weir_group_get(&f.group, f.ex, "customers"), 0);
     assert_int_equal(weir_group_guard_add(NULL, f.group, f.guard, 0), 0);
     return f;
+}
+
+static struct fixture fixture_of(const char *name, const weir_guard_options *opt)
+{
+    return fixture_with(store_of(NULL), name, opt);
 }
 
 static void fixture_free(struct fixture *f)
@@ -214,6 +221,62 @@ static void test_a_task_whose_permit_an_operator_takes_away_is_cancelled(void)
     fixture_free(&f);
 }
 
+static void *enter_and_leave(void *guard)
+{
+    weir_permit p = WEIR_PERMIT;
+
+    CHECK_EQUAL(weir_guard_enter(&p, guard, patience()), 0);
+    weir_guard_leave(&p, 0);
+    return NULL;
+}
+
+/* The answer that grants the permit comes after the message that it was taken away. A second guard, whose permit is handed on by a
+ * message behind that one, shows that it was heard. */
+static void test_a_permit_that_is_taken_away_before_its_grant_is_heard_is_noticed(void)
+{
+    const weir_guard_options *one = WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(3600000));
+    weir_store *other = store_of(NULL);
+    weir_guard *theirs = guard_of(other, "early", one), *held = guard_of(other, "behind", one);
+    weir_guard *awaited;
+    weir_result result = WEIR_RESULT;
+    weir_permit p = WEIR_PERMIT;
+    struct relay relay;
+    weir_holder holder;
+    struct fixture f;
+    pthread_t waiter;
+    weir_task *task;
+
+    told = 0;
+    relay_start(&relay, &server);
+    f = fixture_with(store_at(WEIR_REDIS(.url = relay.url, .reply_ms = 600000), NULL), "early",
+                     WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(3600000), .on_lost = count_loss));
+    awaited = guard_of(f.store, "behind", one);
+    assert_int_equal(weir_guard_enter(&p, held, WEIR_NOW_OR_NEVER), 0);
+    assert_int_equal(pthread_create(&waiter, NULL, enter_and_leave, awaited), 0);
+    await_number(1, "ZCARD weir:{behind}:line");
+    assert_int_equal(weir_guard_holders(&holder, 1, awaited), 1); /* its answer was before this */
+    relay.hold = true;
+    assert_int_equal(weir_submit(&task, f.group, until_cancelled, NULL, NULL), 0);
+    await_number(1, "ZCARD weir:{early}:held");
+    assert_int_equal(weir_guard_holders(&holder, 1, theirs), 1);
+    assert_int_equal(weir_guard_evict(theirs, holder.id, "operator", "stuck"), 0);
+    weir_guard_leave(&p, 0);
+    assert_int_equal(pthread_join(waiter, NULL), 0);
+    relay.hold = false;
+    AWAIT(told == 1);
+    /* It has begun with another permit if the loss was heard before it could start. */
+    weir_task_cancel(task);
+    assert_int_equal(weir_task_wait(&result, task, patience()), 0);
+    assert_int_equal(result.outcome, WEIR_CANCELLED);
+    weir_task_unref(task);
+    weir_guard_unref(awaited);
+    fixture_free(&f);
+    relay_stop(&relay);
+    weir_guard_unref(theirs);
+    weir_guard_unref(held);
+    weir_store_free(other);
+}
+
 static void test_a_permit_that_is_handed_to_a_group_that_is_gone_comes_back_at_once(void)
 {
     weir_store *other = store_of(NULL);
@@ -366,6 +429,7 @@ int main(void)
         TEST(test_tasks_of_a_group_whose_lease_cannot_be_kept_are_cancelled),
         TEST(test_a_lease_grows_as_soon_as_more_tasks_wait),
         TEST(test_a_task_whose_permit_an_operator_takes_away_is_cancelled),
+        TEST(test_a_permit_that_is_taken_away_before_its_grant_is_heard_is_noticed),
         TEST(test_a_permit_that_is_handed_to_a_group_that_is_gone_comes_back_at_once),
         TEST(test_processes_that_share_a_limit_get_equal_shares),
         TEST(test_what_one_process_does_not_use_others_may),

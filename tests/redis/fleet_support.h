@@ -13,18 +13,22 @@
 
 #define MS(n) ((int64_t)(n)*1000000)
 
-static inline weir_store *store_of(const weir_fleet_options *opt)
+static inline weir_store *store_at(const weir_redis_options *where, const weir_fleet_options *opt)
 {
     weir_message message;
     weir_store *store = NULL;
-    int rc = weir_store_redis(
-        &store,
-        WEIR_REDIS(.url = server.url, .backoff_ms = 5, .backoff_max_ms = 50, .reply_ms = 1000), opt,
-        &message);
+    int rc = weir_store_redis(&store, where, opt, &message);
 
     if (rc)
         fail_msg("weir_store_redis: %d %s", rc, message.text);
     return store;
+}
+
+static inline weir_store *store_of(const weir_fleet_options *opt)
+{
+    return store_at(
+        WEIR_REDIS(.url = server.url, .backoff_ms = 5, .backoff_max_ms = 50, .reply_ms = 1000),
+        opt);
 }
 
 static inline weir_guard *guard_of(weir_store *store, const char *name,
