@@ -138,8 +138,9 @@ static void test_a_name_that_the_header_lacks_is_refused_before_anything_runs(vo
                said);
     assert_ran(MAP("id,city\n1,Rome\n", "--csv", "--", "echo", "\\{idd}", "{ idd }", "{id}"), 0,
                "{idd} { idd } 1\n", "");
-    assert_ran(MAP("1,Rome\n", "--csv", "--no-header", "--", "echo", "{idd}", "{1}"), 0,
-               "{idd} 1\n", "");
+    assert_ran(MAP("1,Rome\n", "--csv", "--no-header", "--", "echo", "{idd}", "{1}"), 255, "",
+               "weir: {idd}: no such placeholder: without a header columns are {1}, {2}; for the "
+               "text itself write \\{idd}\n");
 }
 
 static void test_a_column_that_is_named_like_a_placeholder_is_not_taken_for_it(void)
@@ -266,9 +267,24 @@ static void test_nothing_is_appended_where_a_placeholder_stands(void)
 
 static void test_other_braces_stay_as_they_are(void)
 {
-    assert_ran(MAP("a b\n", "--", "printf", "%s ", "{print $1}", "{01}", "{unknown}", "{", "}{",
+    assert_ran(MAP("a b\n", "--", "printf", "%s ", "{print $1}", "{01}", "%{size}", "{", "}{",
                    "{a..z}", "{}"),
-               0, "{print $1} {01} {unknown} { }{ {a..z} a b ", "");
+               0, "{print $1} {01} %{size} { }{ {a..z} a b ", "");
+}
+
+static void test_a_name_that_no_column_has_is_refused_before_anything_runs(void)
+{
+    static const char sentence[] =
+        "weir: {path}: no such placeholder: columns are {1}, {2}; --csv, --tsv and --jsonl give "
+        "them names; for the text itself write \\{path}\n";
+
+    assert_ran(MAP("a\n", "--", "echo", "{path}"), 255, "", sentence);
+    assert_ran(MAP("a\n", "--shell", "--", "echo '{path}'"), 255, "", sentence);
+    assert_ran(MAP("a\n", "--tag={path}", "--", "echo"), 255, "", sentence);
+    assert_ran(MAP("a\n", "--cwd", "/{path}", "--", "echo"), 255, "", sentence);
+    assert_ran(MAP("a\n", "--group-by", "{path}", "--", "echo"), 255, "", sentence);
+    assert_ran(MAP("", "--", "echo", "{path}", ":::", "a"), 255, "", sentence);
+    assert_ran(MAP("a\n", "--", "echo", "\\{path}", "\\{}", "{}"), 0, "{path} {} a\n", "");
 }
 
 static void test_a_placeholder_may_be_anywhere_in_a_word_and_again(void)
@@ -534,6 +550,7 @@ int main(void)
         TEST(test_group_and_number),
         TEST(test_nothing_is_appended_where_a_placeholder_stands),
         TEST(test_other_braces_stay_as_they_are),
+        TEST(test_a_name_that_no_column_has_is_refused_before_anything_runs),
         TEST(test_a_placeholder_may_be_anywhere_in_a_word_and_again),
         TEST(test_the_command_itself_may_be_a_placeholder),
         TEST(test_values_are_not_filled_in_twice),

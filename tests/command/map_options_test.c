@@ -280,7 +280,8 @@ static void test_group_by_has_to_be_possible(void)
         { "-g", "", "\"\" is not a column: use its number, host, /REGEX/, or a text with {}" },
         { "-g", "/(/", "/(/: " },
         { "-g", "{seq}", "use fields of the record, not {key} or {seq}" },
-        { "-g", "{nothing}", "no placeholder in \"{nothing}\" is a field" },
+        { "-g", "{nothing}", "{nothing}: no such placeholder: columns are {1}, {2}; " },
+        { "-g", "{a b}", "no placeholder in \"{a b}\" is a field" },
         { "-g", "host:what", "\"what\" is not a column: use its number" },
     };
 

@@ -24,6 +24,7 @@ struct record_syntax {
     const char *delimiter_text; /* FORM_LINES: of several bytes; NULL: none                   */
     char **names; /* of columns, from the header; NULL: columns have numbers only           */
     size_t name_count;
+    bool names_lost; /* the input ended before its header: any name might have been there     */
 };
 
 struct record {

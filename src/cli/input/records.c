@@ -269,7 +269,7 @@ static int open_first(struct records *records)
     rc = start_reader(records);
     if (!rc)
         rc = take_header(records, &message);
-    records->none = rc == 0;
+    records->none = records->syntax->names_lost = rc == 0;
     if (rc >= 0)
         return 0;
     say("%s", message.text[0] ? message.text : weir_strerror(rc));

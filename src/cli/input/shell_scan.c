@@ -16,7 +16,6 @@ static void step_backslash(struct script *s, const char *special)
         return;
     }
     script_copy(s, 1);
-    s->loose = s->at;
 }
 
 static void step_dollar(struct script *s)
@@ -196,7 +195,7 @@ static void step_double(struct script *s)
 {
     bool escaped = script_top(s)->escaped;
 
-    if (script_keep_if_name(s))
+    if (script_keep_if_escaped(s))
         return;
     switch (*s->at) {
     case '"':
@@ -223,7 +222,7 @@ static void step_double(struct script *s)
 
 static void step_single(struct script *s)
 {
-    if (script_keep_if_name(s))
+    if (script_keep_if_escaped(s))
         return;
     if (*s->at == '\\' && script_top(s)->place == ANSI) {
         script_copy(s, 2);
@@ -244,7 +243,7 @@ static void step_brace(struct script *s)
         script_copy(s, 1);
         script_pop(s);
     } else if (c == '\\') {
-        if (quoted && !script_keep_if_name(s))
+        if (quoted && !script_keep_if_escaped(s))
             step_backslash(s, "$`\"\\}\n");
         else if (!quoted)
             script_copy(s, 2);
@@ -286,7 +285,7 @@ static void step_heredoc(struct script *s)
 
     if ((s->at == s->from || s->at[-1] == '\n') && heredoc_close(s))
         return;
-    if (!quoted && script_keep_if_name(s))
+    if (!quoted && script_keep_if_escaped(s))
         return;
     if (c == '\\' && !quoted)
         step_backslash(s, "$`\\\n");

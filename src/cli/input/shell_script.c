@@ -205,8 +205,6 @@ static void refer(struct script *s, const struct held *held, size_t length)
         note_use(s, index, length);
     if (s->error)
         return;
-    if (s->loose == s->at) /* or it would take the dollar's meaning away */
-        script_put_text(s, "\\");
     put_reference(s, index);
     s->at += length;
 }
@@ -221,14 +219,13 @@ bool script_refer_if_placeholder(struct script *s)
     if (length)
         refer(s, &held, length);
     else if (!is_program)
-        s->error = template_refuse_unknown(s->at, s->end, s->syntax, s->message);
+        s->error = template_refuse_unknown(s->from, s->at, s->end, s->syntax, s->message);
     return length > 0 || s->error;
 }
 
-/* \{name} within quotes, where the shell would keep the backslash: the text {name}. */
-bool script_keep_if_name(struct script *s)
+bool script_keep_if_escaped(struct script *s)
 {
-    size_t length = *s->at == '\\' ? template_name_at(s->at + 1, s->end, s->syntax) : 0;
+    size_t length = *s->at == '\\' ? template_escaped_at(s->at + 1, s->end, s->syntax) : 0;
 
     if (!length)
         return false;

@@ -56,7 +56,6 @@ struct script {
     struct heredoc pending[HEREDOCS_MAX];
     size_t pending_count, pending_done;
     enum shell_use assigned; /* what the shell does with values of some variables */
-    const char *loose;       /* right behind a backslash that stands for itself, in double quotes */
     int error;
 };
 
@@ -86,7 +85,7 @@ int script_backtick_depth(const struct script *s);
 bool script_refer_if_placeholder(struct script *s);
 
 /* \{name} within quotes, where the shell would keep the backslash: writes the text {name}. False: it is none. */
-bool script_keep_if_name(struct script *s);
+bool script_keep_if_escaped(struct script *s);
 
 /* ---- shell_heredoc.c --------------------------------------------------------------------------------- */
 

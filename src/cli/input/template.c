@@ -10,7 +10,7 @@
 
 /* ---- placeholders -------------------------------------------------------------------------------- */
 
-static bool is_text(const char *text, size_t length, const char *known)
+bool template_is_text(const char *text, size_t length, const char *known)
 {
     return strlen(known) == length && memcmp(known, text, length) == 0;
 }
@@ -25,15 +25,14 @@ static bool known_word(enum placeholder_kind *kind, const char *name, size_t len
     };
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (is_text(name, length, known[i].name)) {
+        if (template_is_text(name, length, known[i].name)) {
             *kind = known[i].kind;
             return true;
         }
     return false;
 }
 
-/* The longest ending of the text that names a part of a path; answers its length. */
-static size_t part_at_end(enum path_part *part, const char *text, size_t length)
+size_t template_part_at_end(enum path_part *part, const char *text, size_t length)
 {
     static const struct {
         const char *name;
@@ -62,7 +61,7 @@ static bool hold(struct held *held, const char *text, size_t length,
     *held = (struct held){ .kind = HOLDS_FIELD, .name_length = length };
     if (known_word(&held->kind, text, length) || record_may_have(syntax, text, length))
         return true;
-    ending = part_at_end(&held->part, text, length);
+    ending = template_part_at_end(&held->part, text, length);
     held->name_length = length - ending;
     if (held->name_length)
         return ending && record_may_have(syntax, text, held->name_length);
@@ -83,112 +82,7 @@ size_t placeholder_at(struct held *held, const char *at, const char *end,
     return (size_t)(close - at) + 1;
 }
 
-/* ---- names --------------------------------------------------------------------------------------- */
-
-/* Letters, digits, _ and -, and a letter among them: awk's {print $1}, {a,b} and {1..3} are none. */
-static bool is_name(const char *name, size_t length)
-{
-    bool letters = false;
-
-    for (size_t i = 0; i < length; i++) {
-        unsigned char c = (unsigned char)name[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c >= 0x80;
-        if (!letter && !(c >= '0' && c <= '9') && c != '-')
-            return false;
-        letters |= letter;
-    }
-    return letters;
-}
-
-/* Placeholders of GNU parallel's that are not ours, and what to write; NULL: it is none. */
-static const char *foreign_form(const char *at, const char *end)
-{
-    static const struct {
-        const char *form, *meant;
-    } known[] = {
-        { "..", "{.} leaves out one extension; use --shell for more" },
-        { "...", "{.} leaves out one extension; use --shell for more" },
-        { "/..", "{/.} leaves out one extension; use --shell for more" },
-        { "/...", "{/.} leaves out one extension; use --shell for more" },
-        { "+/", "use --shell for this" },
-        { "+.", "use --shell for the extension: ${x##*.}" },
-        { "+..", "use --shell for the extension" },
-        { "+...", "use --shell for the extension" },
-        { "##", "the number of all tasks is not known while the input is read" },
-        { "0", "columns count from 1; {} is the whole record" },
-        { "0#", "{#} is the number of the task" },
-        { "-1", "columns count from 1, from the left" },
-        { "-2", "columns count from 1, from the left" },
-        { "SEQ", "{seq} is the number of the task" },
-        { "KEY", "{key} is the group" },
-        { "slot", "{%} is the number of the slot" },
-    };
-    const char *close = at < end && *at == '{' ? memchr(at, '}', (size_t)(end - at)) : NULL;
-
-    if (!close)
-        return NULL;
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (is_text(at + 1, (size_t)(close - at) - 1, known[i].form))
-            return known[i].meant;
-    if (close - at > 3 && at[1] == '=' && close[-1] == '=')
-        return "there are no Perl expressions; use --shell";
-    return NULL;
-}
-
-size_t template_name_at(const char *at, const char *end, const struct record_syntax *syntax)
-{
-    const char *close = at < end && *at == '{' ? memchr(at, '}', (size_t)(end - at)) : NULL;
-    struct held held;
-    size_t length = close ? (size_t)(close - at) - 1 : 0;
-
-    if (foreign_form(at, end))
-        return length + 2;
-    if (!close ||
-        !(is_name(at + 1, length) || is_text(at + 1, length, "#") || is_text(at + 1, length, "%")))
-        return 0;
-    return syntax->names || placeholder_at(&held, at, end, syntax) ? length + 2 : 0;
-}
-
-/* The header's names, as many as fit; the others are counted. */
-static void list_names(char *text, size_t size, const struct record_syntax *syntax)
-{
-    enum { NAMES_SIZE = 210 };
-    size_t used = 0, left = 0;
-
-    for (size_t i = 0; i < syntax->name_count; i++) {
-        const char *name = syntax->names[i];
-        if (!*name)
-            continue;
-        if (left || used + strlen(name) > NAMES_SIZE)
-            left++;
-        else
-            used += (size_t)snprintf(text + used, size - used, "%s%s",
-                                     used ? ", " : "the columns are ", name);
-    }
-    if (left)
-        snprintf(text + used, size - used,
-                 used ? ", and %zu more" : "all %zu columns have long names", left);
-    else if (!used)
-        snprintf(text, size, "no column has a name");
-}
-
-int template_refuse_unknown(const char *at, const char *end, const struct record_syntax *syntax,
-                            weir_message *message)
-{
-    const char *meant = foreign_form(at, end);
-    size_t length = syntax->names || meant ? template_name_at(at, end, syntax) : 0;
-    char names[256];
-
-    if (!length)
-        return 0;
-    if (meant)
-        return refuse(message, "%.*s: no such placeholder: %s; for the text itself write \\%.*s",
-                      length < 80 ? (int)length : 80, at, meant, length < 80 ? (int)length : 80,
-                      at);
-    list_names(names, sizeof(names), syntax);
-    return refuse(message, "%.*s: no such column; %s; for the text itself write \\%.*s",
-                  length < 80 ? (int)length : 80, at, names, length < 80 ? (int)length : 80, at);
-}
+/* ---- a template's placeholders ----------------------------------------------------------------------- */
 
 /* The array, with room for one more than `count`; it grows by doubling. NULL without memory. */
 static void *roomy(void *array, size_t count, size_t size)
@@ -206,7 +100,7 @@ int template_add_placeholder(size_t *index, struct template *template, const str
     for (size_t i = 0; i < template->placeholder_count; i++) {
         const struct placeholder *old = &template->placeholders[i];
         if (old->kind == held->kind && old->part == held->part &&
-            (held->kind != HOLDS_FIELD || is_text(at + 1, held->name_length, old->name))) {
+            (held->kind != HOLDS_FIELD || template_is_text(at + 1, held->name_length, old->name))) {
             *index = i;
             return 0;
         }
@@ -321,21 +215,19 @@ static int parse_word(struct template *template, const char *text, size_t length
     int rc = template_open_word(template);
 
     while (rc == 0 && (at = memchr(at, '{', (size_t)(end - at)))) {
-        bool variable = at > text && at[-1] == '$'; /* for sh -c */
         struct held held;
         size_t index, taken;
 
-        if (at > literal && at[-1] == '\\' && template_name_at(at, end, syntax)) {
+        if (at > literal && at[-1] == '\\' && template_escaped_at(at, end, syntax)) {
             rc = template_add_text(template, literal, (size_t)(at - literal) - 1);
             literal = at++;
             continue;
         }
         taken = placeholder_at(&held, at, end, syntax);
-        if (taken && variable && (at[1] == '#' || at[1] == '%'))
-            taken = 0;
+        if (taken && at > text && at[-1] == '$' && (at[1] == '#' || at[1] == '%'))
+            taken = 0; /* for sh -c */
         if (!taken) {
-            if (!variable)
-                rc = template_refuse_unknown(at, end, syntax, message);
+            rc = template_refuse_unknown(text, at, end, syntax, message);
             at++;
             continue;
         }

@@ -4,8 +4,9 @@
  *     {.}     without extension    {/}  last part of the path  {//}   its directory  {/.}  last part, no ext.
  *     {1/.} {name//}  the same of a field                      {%}    the number of the slot it runs in
  *
- * Anything else in braces stays as it is, so awk '{print $1}' needs no quoting of ours. But a name (letters, digits,
- * _ and -) that a known header lacks is refused: most likely it is misspelt. \{name} is the text {name}.
+ * Anything else in braces stays as it is, so awk '{print $1}' needs no quoting of ours. But a name that no column has is
+ * refused, most likely it is misspelt; so are placeholders of GNU parallel's that are none here (template_unknown.c). A
+ * backslash makes text of any of them: \{}, \{name}.
  * {key} and {seq} mean the group and the number also where a column has that name; such a column is reached by
  * its number.
  * SPDX-License-Identifier: MIT */
@@ -36,7 +37,7 @@ int template_new(struct template **out, char *const *words, size_t count,
  * '...'). In arithmetic only whole numbers are let in. So no value can run as code, unless the script itself
  * hands it to something that runs code: eval, another sh -c, ssh, an awk program.
  *
- * ${name} and \{} are the shell's own and left alone; \{name} is the text {name} also within quotes. WEIR_EINVAL:
+ * ${name} is the shell's own and left alone; \{} and \{name} are the texts {} and {name}, also within quotes. WEIR_EINVAL:
  * a placeholder where the shell would not replace it (a here-document with quoted end mark, ${} and the like).
  * Nothing is appended. template_fill then answers shell, -c,
  * script, sh, value... */

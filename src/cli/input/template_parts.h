@@ -60,14 +60,10 @@ struct template
 size_t placeholder_at(struct held *held, const char *at, const char *end,
                       const struct record_syntax *syntax);
 
-/* The same for a name: a placeholder's, or what would be one if the header had it. A backslash before the brace
- * makes text of it. 0: what is in braces is no name, or means nothing here. */
-size_t template_name_at(const char *at, const char *end, const struct record_syntax *syntax);
+/* The longest ending of the text that names a part of a path; answers its length. */
+size_t template_part_at_end(enum path_part *part, const char *text, size_t length);
 
-/* Refuses what looks like a placeholder and is none: a name that the header lacks, or a form of GNU parallel's that
- * is written otherwise here. 0: it is no such thing. */
-int template_refuse_unknown(const char *at, const char *end, const struct record_syntax *syntax,
-                            weir_message *message);
+bool template_is_text(const char *text, size_t length, const char *known);
 
 /* Adds a placeholder that placeholder_at found, unless it is there; *index is its place. */
 int template_add_placeholder(size_t *index, struct template *template, const struct held *held,
@@ -77,5 +73,16 @@ int template_add_placeholder(size_t *index, struct template *template, const str
 int template_open_word(struct template *template);
 int template_add_text(struct template *template, const char *text, size_t length);
 int template_add_reference(struct template *template, size_t placeholder);
+
+/* ---- template_unknown.c ------------------------------------------------------------------------------ */
+
+/* The length of what a backslash before the brace at `at` makes text of: a placeholder, or what would be refused. 0: it
+ * is neither. */
+size_t template_escaped_at(const char *at, const char *end, const struct record_syntax *syntax);
+
+/* Refuses what looks like a placeholder and is none: a name that no column has, or a form of GNU parallel's that is
+ * written otherwise here. 0: it is no such thing. `from`: where the word or script begins. */
+int template_refuse_unknown(const char *from, const char *at, const char *end,
+                            const struct record_syntax *syntax, weir_message *message);
 
 #endif

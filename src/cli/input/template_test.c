@@ -104,9 +104,26 @@ static void test_placeholders_stand_anywhere_in_words(void **state)
 static void test_other_braces_stay_as_they_are(void **state)
 {
     (void)state;
-    assert_filled(&lines, false, WORDS("awk", "{print $1}", "{name}", "{", "}", "{1", "{ }"), "a",
-                  "awk|{print $1}|{name}|{|}|{1|{ }");
-    assert_filled(&lines, false, WORDS("{01}{1..3}{1a}"), "a", "{01}{1..3}{1a}");
+    assert_filled(&lines, false, WORDS("awk", "{print $1}", "{", "}", "{1", "{ }"), "a",
+                  "awk|{print $1}|{|}|{1|{ }");
+    assert_filled(&lines, false, WORDS("{01}{1..3}"), "a", "{01}{1..3}");
+}
+
+/* What other languages mean by a word in braces; also where columns have names. */
+static void test_code_of_other_languages_stays_as_it_is(void **state)
+{
+    static const char *const texts[] = {
+        "{ cmd; }", "{cmd;}",    "${x}",       "${x%.*}",    "{a,b}",     "{a..z}",
+        "{1..9}",   "{01..10}",  "{\"a\":1}",  "{a: 1}",     "f(){ g; }", "{\"a\":{\"b\":2}}",
+        "{print}",  "/x/{next}", "NR>1{exit}", "{print $1}", "{n++}",     "{$1=\"\"}",
+        "%{size}",  "%{A}-%{B}", "$ENV{HOME}", "$h{a}",      "{{end}}",   "{{.Names}}",
+        "\\p{Lu}",  "\\x{4f}",   "a{2,3}",     "x\\{3\\}",   "@{ x }",    "{|x| y}",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        assert_filled(&lines, false, WORDS((char *)texts[i]), "a,b,c", texts[i]);
+        assert_filled(&named, false, WORDS((char *)texts[i]), "a,b,c", texts[i]);
+    }
 }
 
 static void test_fields_have_names(void **state)
@@ -120,21 +137,27 @@ static void test_fields_have_names(void **state)
     assert_filled(&jsonl, true, WORDS("{}"), "{\"a\": 1}", "{\"a\": 1}");
 }
 
+/* As a word and as a script; `sentence` NULL: whatever it says. */
 static void assert_unknown(const struct record_syntax *syntax, const char *word,
                            const char *sentence)
 {
-    weir_message message = { "" };
-    struct template *template;
+    for (int shell = 0; shell < 2; shell++) {
+        weir_message message = { "" };
+        struct template *template;
+        char *const *words = WORDS((char *)word);
+        int rc = shell ? template_new_shell(&template, "/bin/sh", words, 1, syntax, &message)
+                       : template_new(&template, words, 1, syntax, false, &message);
 
-    assert_int_equal(
-        template_new(&template, (char *[]){ (char *)word }, 1, syntax, false, &message),
-        WEIR_EINVAL);
-    assert_string_equal(message.text, sentence);
-    message.text[0] = 0;
-    assert_int_equal(
-        template_new_shell(&template, "/bin/sh", (char *[]){ (char *)word }, 1, syntax, &message),
-        WEIR_EINVAL);
-    assert_string_equal(message.text, sentence);
+        if (rc != WEIR_EINVAL)
+            fail_msg("%s is not refused", word);
+        if (sentence)
+            assert_string_equal(message.text, sentence);
+    }
+}
+
+static void assert_refused(const struct record_syntax *syntax, const char *word)
+{
+    assert_unknown(syntax, word, NULL);
 }
 
 static void test_a_name_that_the_header_lacks_is_refused(void **state)
@@ -167,12 +190,39 @@ static void test_a_name_that_the_header_lacks_is_refused(void **state)
                    "write \\{x}");
 }
 
+static void test_a_name_where_columns_have_none_is_refused(void **state)
+{
+    static const struct record_syntax numbered = { .form = FORM_CSV };
+    static const char *const names[] = { "{path}",   "x{host}y",    "{path//}",
+                                         "{file/.}", "{file.}",     "{Id-2_b}",
+                                         "{1a}",     "{user.name}", "{caf\303\251}" };
+    (void)state;
+    assert_unknown(&lines, "a {path//}b",
+                   "{path//}: no such placeholder: columns are {1}, {2}; --csv, --tsv and --jsonl "
+                   "give them names; for the text itself write \\{path//}");
+    assert_unknown(&numbered, "{path}",
+                   "{path}: no such placeholder: without a header columns are {1}, {2}; for the "
+                   "text itself write \\{path}");
+    assert_unknown(&lines, "{line}",
+                   "{line}: no such placeholder: {} is the record; for the text itself write "
+                   "\\{line}");
+    assert_unknown(&lines, "{Group}",
+                   "{Group}: no such placeholder: {key} is the group; for the text itself write "
+                   "\\{Group}");
+    assert_unknown(&lines, "{key/.}",
+                   "{key/.}: no such placeholder: only the record and its columns have parts, as "
+                   "in {/.} and {1/.}; for the text itself write \\{key/.}");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        assert_refused(&lines, names[i]);
+}
+
 static void test_what_cannot_be_a_name_stays_as_it_is(void **state)
 {
     (void)state;
-    assert_filled(&named, false, WORDS("{print $1}", "{01}{1..3}{a,b}{a.b}", "{ nam }", "{nam"),
-                  "a,b,c", "{print $1}|{01}{1..3}{a,b}{a.b}|{ nam }|{nam");
-    assert_filled(&lines, false, WORDS("{nam}", "\\{nam}"), "a", "{nam}|\\{nam}"); /* no header */
+    assert_filled(&named, false, WORDS("{print $1}", "{01}{1..3}{a,b}{a..b}", "{ nam }", "{nam"),
+                  "a,b,c", "{print $1}|{01}{1..3}{a,b}{a..b}|{ nam }|{nam");
+    assert_refused(&named, "{a.b}");
+    assert_refused(&named, "{nam/}");
     assert_filled(&named, false, WORDS("sh", "-c", "echo ${HOME} $1 ${nam}", "-", "{name}"),
                   "a,b,c", "sh|-c|echo ${HOME} $1 ${nam}|-|a");    /* a shell's */
     assert_filled(&named, false, WORDS("${name}"), "a,b,c", "$a"); /* a price, say */
@@ -184,8 +234,12 @@ static void test_a_backslash_keeps_a_name_from_being_one(void **state)
     assert_filled(&named, false, WORDS("\\{nam}", "x\\{name}y{name}", "\\{key}\\{seq}{seq}"),
                   "a,b,c", "{nam}|x{name}ya|{key}{seq}42");
     assert_filled(&jsonl, false, WORDS("\\{a}{a}"), "{\"a\":1}", "{a}1");
-    assert_filled(&named, false, WORDS("\\{}", "\\{1}", "\\{ nam }"), "a,b,c",
-                  "\\a,b,c|\\a|\\{ nam }"); /* these are no names */
+    assert_filled(&lines, false, WORDS("\\{nam}", "x\\{a.b}y{}", "\\{path//}"), "a",
+                  "{nam}|x{a.b}ya|{path//}");
+    assert_filled(&named, false, WORDS("\\{}", "\\{1}", "\\{/.}", "a\\{3}", "\\{name//}"), "a,b,c",
+                  "{}|{1}|{/.}|a{3}|{name//}");
+    assert_filled(&named, false, WORDS("\\{ nam }", "\\{1,3\\}", "\\{print}"), "a,b,c",
+                  "\\{ nam }|\\{1,3\\}|\\{print}"); /* these would be text in any case */
 }
 
 static void test_the_record_is_appended_where_no_placeholder_stands(void **state)
@@ -248,7 +302,7 @@ static void test_what_a_template_needs_is_known(void **state)
         { "x{//}", TEMPLATE_NEEDS_RECORD, false },
         { "{2}", TEMPLATE_NEEDS_FIELDS, false },
         { "{key}{seq}", TEMPLATE_NEEDS_KEY | TEMPLATE_NEEDS_SEQ, false },
-        { "{other}", 0, true },
+        { "{ other }", 0, true },
         { "", 0, true },
     };
     (void)state;
@@ -357,7 +411,7 @@ static void test_references_are_quoted_as_their_place_demands(void **state)
         { "echo \"`b {} \\\"{}\\\"` {}\"",
           "weir_1=$1; shift 1; echo \"`b \"$weir_1\" \\\"${weir_1}\\\"` ${weir_1}\"" },
         { "echo \"\\{} \\\\{} \\\"{}\"",
-          "weir_1=$1; shift 1; echo \"\\\\${weir_1} \\\\${weir_1} \\\"${weir_1}\"" },
+          "weir_1=$1; shift 1; echo \"{} \\\\${weir_1} \\\"${weir_1}\"" },
         { "x={}; echo ${x:-{}} \"${x:-{}}\"",
           "weir_1=$1; shift 1; x=\"$weir_1\"; echo ${x:-\"$weir_1\"} \"${x:-${weir_1}}\"" },
         { "echo $$ {} # don't {}\necho '{}'",
@@ -373,7 +427,9 @@ static void test_references_are_quoted_as_their_place_demands(void **state)
         { "echo \"$(case {} in a) b {};; (c) d;; esac) {}\"",
           "weir_1=$1; shift 1; "
           "echo \"$(case \"$weir_1\" in a) b \"$weir_1\";; (c) d;; esac) ${weir_1}\"" },
-        { "echo ${1} ${name} \\{} {name} {a,b} {", "echo ${1} ${name} \\{} {name} {a,b} {" },
+        { "awk '{print}' f; echo ${x} \"$x{y}\" '%{z}'",
+          "awk '{print}' f; echo ${x} \"$x{y}\" '%{z}'" },
+        { "echo ${1} ${name} \\{} \\{name} {a,b} {", "echo ${1} ${name} \\{} \\{name} {a,b} {" },
         { "echo {11}{1}{2}{3}{4}{5}{6}{7}{8}{9}{10}",
           "weir_1=$1; weir_2=$2; weir_3=$3; weir_4=$4; weir_5=$5; weir_6=$6; weir_7=$7; weir_8=$8; "
           "weir_9=$9; weir_10=${10}; weir_11=${11}; shift 11; echo "
@@ -528,7 +584,6 @@ static void test_no_value_becomes_code_in_any_place(void **state)
         { P "p 'x{}y'\"z\"", "[x", "yz]" },
         { P "p \"'{}'\"", "['", "']" },
         { P "p '\"'{}'\"'", "[\"", "\"]" },
-        { P "p \"\\{}\"", "[\\", "]" },
         { P "p \"\\\\{}\"", "[\\", "]" },
         { P "p \"\\$\"{}", "[$", "]" },
         { P "p \"$(p {})\"", "[[", "]]" },
@@ -557,7 +612,7 @@ static void test_no_value_becomes_code_in_any_place(void **state)
         { P "set -- a b; p {}", "[", "]" },
         { "cat <<E\n({})\nE", "(", ")\n" },
         { "cat <<E\n\"{}\" '\nE", "\"", "\" '\n" },
-        { "cat <<E\n\\{}\nE", "\\", "\n" },
+        { "cat <<E\n\\\\{}\nE", "\\", "\n" },
         { "cat <<-E\n\t({})\n\tE", "(", ")\n" },
         { "cat <<'X' <<E\nit's \"\nX\n({})\nE", "(", ")\n" },
         { P "cat <<E\n$(p {})\nE", "[", "]\n" },
@@ -583,6 +638,8 @@ static void test_a_backslash_keeps_a_name_from_being_one_in_scripts(void **state
         { P "p \\{nam} x\\{name}y {name}", "[{nam}][x{name}y][a]" },
         { P "p \"\\{nam} \\{name} {name} \\\\{name}\"", "[{nam} {name} a \\a]" },
         { P "p '\\{nam} \\{name} {name}'", "[{nam} {name} a]" },
+        { P "p \\{} \"\\{} \\{1/.}\" '\\{3}' \"${x:-\\{}}\"", "[{}][{} {1/.}][{3}][{}]" },
+        { "cat <<E\n\\{} \\{1}\nE", "{} {1}\n" },
         { P "p \"${x:-\\{nam}}\" `p \\{nam}`", "[{nam}][[{nam}]]" },
         { "cat <<E\n\\{nam} \\{name} {name}\nE", "{nam} {name} a\n" },
         { "cat <<'E'\n{nam} \\{nam}\nE", "{nam} \\{nam}\n" }, /* where nothing is replaced */
@@ -810,7 +867,8 @@ static void test_path_parts_of_fields(void **state)
 
 static void test_placeholders_of_other_tools_are_refused_with_what_is_meant(void **state)
 {
-    static const char *const forms[] = { "{..}", "{+/}", "{##}", "{0}", "{-1}", "{= s/a/b/ =}" };
+    static const char *const forms[] = { "{..}",  "{+/}",  "{##}",    "{0}",          "{-1}",
+                                         "{-12}", "{1..}", "{2/...}", "{= s/a/b/ =}", "{1= uc =}" };
     (void)state;
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
         weir_message message = { "" };
@@ -917,8 +975,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_placeholders_stand_anywhere_in_words),
         cmocka_unit_test(test_other_braces_stay_as_they_are),
+        cmocka_unit_test(test_code_of_other_languages_stays_as_it_is),
         cmocka_unit_test(test_fields_have_names),
         cmocka_unit_test(test_a_name_that_the_header_lacks_is_refused),
+        cmocka_unit_test(test_a_name_where_columns_have_none_is_refused),
         cmocka_unit_test(test_what_cannot_be_a_name_stays_as_it_is),
         cmocka_unit_test(test_a_backslash_keeps_a_name_from_being_one),
         cmocka_unit_test(test_a_backslash_keeps_a_name_from_being_one_in_scripts),
