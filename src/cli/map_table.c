@@ -241,10 +241,14 @@ static const struct opt_section sections[] = {
     { "Scripts",
       "With --shell the words are one script for /bin/sh. A placeholder is a variable of it, so no "
       "value can become code; where bash would calculate with it, it must be a whole number, and "
-      "where a variable's name is expected, there can be none. But inside of a script for another "
-      "shell (sh -c 'echo {}', eval, ssh) it is part of that script, and code there, with --shell "
+      "where a variable's name is expected, there can be none; nor can ${x@P} be there, with which "
+      "bash runs what is in x. But inside of a script for another shell (sh -c 'echo {}', eval, "
+      "ssh) it is part of that script, and code there, with --shell or without: weir warns. Pass "
+      "it as an argument: sh -c 'echo \"$1\"' sh {}. What the script does with variables of its "
+      "own is "
+      "not followed: after x={}, bash runs commands in x if the script calculates with it, $((x)) "
       "or "
-      "without: weir warns. Pass it as an argument: sh -c 'echo \"$1\"' sh {}." },
+      "[[ $x -gt 5 ]], takes it for a name, ${!x} or [[ -v $x ]], or for code, eval, trap, PS4." },
     { "Exit status",
       "0: all commands succeeded. 1 to 100: the number of commands that failed, without those that "
       "--halt ended; with --resume also what failed in earlier runs and was not run again. 101: "

@@ -240,6 +240,7 @@ static void step_brace(struct script *s)
     char c = *s->at;
 
     if (c == '}') {
+        prompt_note(s, script_top(s)->word, s->at);
         script_copy(s, 1);
         script_pop(s);
     } else if (c == '\\') {
@@ -337,5 +338,7 @@ int script_translate(struct script *s)
     script_put_text(s, "");
     while (s->at < s->end && !s->error)
         step(s);
+    if (!s->error)
+        s->error = prompt_check(s);
     return s->error;
 }

@@ -56,6 +56,8 @@ struct script {
     struct heredoc pending[HEREDOCS_MAX];
     size_t pending_count, pending_done;
     enum shell_use assigned; /* what the shell does with values of some variables */
+    const char *prompt;      /* x@P of a ${x@P} that may not be; NULL: none */
+    size_t prompt_length;
     int error;
 };
 
@@ -97,6 +99,14 @@ void heredoc_open_next(struct script *s);
 
 /* At the beginning of a line: closes the here-document if the line is its end. */
 bool heredoc_close(struct script *s);
+
+/* ---- shell_prompt.c ---------------------------------------------------------------------------------- */
+
+/* Takes note of the text of a ${...}. */
+void prompt_note(struct script *s, const char *from, const char *end);
+
+/* Refuses ${x@P} in a script with values. Call it once all placeholders are known. */
+int prompt_check(const struct script *s);
 
 /* ---- shell_scan.c ------------------------------------------------------------------------------------ */
 

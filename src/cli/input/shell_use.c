@@ -58,7 +58,7 @@ static bool is_one_of(const struct word *word, const char *list)
     return false;
 }
 
-static bool is_name_character(char c)
+bool shell_is_name_character(char c)
 {
     return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
@@ -68,7 +68,7 @@ static bool is_assignment(const struct word *word)
 {
     size_t i = 0;
 
-    while (i < word->length && is_name_character(word->text[i]))
+    while (i < word->length && shell_is_name_character(word->text[i]))
         i++;
     return i > 0 && i < word->length && word->text[i] == '=';
 }
@@ -97,7 +97,7 @@ static bool is_subscript(const struct word *begun)
 {
     size_t i = 0;
 
-    while (i < begun->length && is_name_character(begun->text[i]))
+    while (i < begun->length && shell_is_name_character(begun->text[i]))
         i++;
     return i > 0 && i < begun->length && begun->text[i] == '[' &&
            !memchr(begun->text + i, ']', begun->length - i);
@@ -280,7 +280,7 @@ enum shell_use shell_use_in_assignment(const char *from, const char *at, enum sh
     struct word name = { from, 0 };
     size_t length = (size_t)(at - from), i;
 
-    while (name.length < length && is_name_character(from[name.length]))
+    while (name.length < length && shell_is_name_character(from[name.length]))
         name.length++;
     i = name.length + (name.length < length && from[name.length] == '+');
     if (!name.length || i == length || from[i] != '=')
@@ -314,7 +314,7 @@ enum shell_use shell_use_in_braces(const char *from, const char *at)
 {
     while (from < at && (*from == '#' || *from == '!'))
         from++;
-    while (from < at && (is_name_character(*from) || *from == '@' || *from == '*'))
+    while (from < at && (shell_is_name_character(*from) || *from == '@' || *from == '*'))
         from++;
     if (from < at && *from == '[') {
         const char *close = memchr(from, ']', (size_t)(at - from));

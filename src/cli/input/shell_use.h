@@ -14,6 +14,9 @@ enum shell_use {
     USE_CODE,   /* part of a script for another shell: sh -c '{}', eval {}, ssh host '{}', PS4={} */
 };
 
+/* Letters, digits and _. */
+bool shell_is_name_character(char c);
+
 /* Of a value at [at, after) in the simple command that begins at `from`; the script ends at `end`. */
 enum shell_use shell_use_in_command(const char *from, const char *at, const char *after,
                                     const char *end);

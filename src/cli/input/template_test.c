@@ -753,6 +753,37 @@ static void test_no_value_runs_where_bash_would_evaluate_it(void **state)
         "export RANDOM={}",
         "x=1 SECONDS={}",
         "[[ x[{}] -eq 1 ]]",
+        "x={}; : ${x@P}",
+        "x={}; : \"a ${x@P}\"",
+        "x='a'; x={}; : ${x@P}",
+        "x='a'; x+={}; : ${x@P}",
+        "x='a'{}; : ${x@P}",
+        "x='{}'; : ${x@P}",
+        "y={}; x=(a \"$y\"); : ${x[1]@P}",
+        "y={}; x=(a \"$y\"); y=x; : \"${x@P}${x[*]@P}\"",
+        "y={}; x=$y; : ${x@P}",
+        "y={}; x=\"$y\"; : ${x@P}",
+        "y={}; x=\"\\t$y\"; : ${x@P}",
+        "y={}; x=\\t\"$y\"; : ${x@P}",
+        "y={}; x=a'b'$y; : ${x@P}",
+        "x=a; : ${y:={}}; x=`echo \"$y\"`; : ${x@P}",
+        ": ${x:={}} ${x@P}",
+        "x=a; unset x; : ${x:={}} ${x@P}",
+        "x=a; for x in {}; do : ${x@P}; done",
+        "x=a; read x <<< {}; : ${x@P}",
+        "x=a; eval 'x=$1'; : ${x@P}\n: {}",
+        "x=a; declare -n r=x; r={}; : ${x@P}",
+        "read <<< {}; : ${REPLY@P}",
+        "a=({}); : ${a[0]@P}",
+        "a=({}); : \"${a[@]@P}\"",
+        "set -- {}; : ${1@P}",
+        "set -- {}; : ${@@P}",
+        "set -- {}; : \"${*@P}\"",
+        "x={} y=x; : ${!y@P}",
+        "y=x; x={}; : ${!y@P}",
+        "x={}; cat <<E\n${x@P}\nE\n:",
+        "x={}; : $(echo \"${x@P}\")",
+        "PS1={}; : ${PS1@P}",
     };
     static const char value[] = "a[$(touch evaluated)]";
     static const char *const both[] = { "/bin/bash", "/bin/dash" };
@@ -778,6 +809,33 @@ static void test_no_value_runs_where_bash_would_evaluate_it(void **state)
         free(words);
         template_free(template);
     }
+}
+
+static void test_a_prompt_that_no_value_gets_into_may_be_expanded(void **state)
+{
+    static const char *const scripts[] = {
+        "f='\\D{%F} \\t'; echo \"${f@P} {}\"",
+        "f=\"\\t\" g={}; echo \"${f@P}\"",
+        "f=x\necho ${f@P} {} $f ${f%.}",
+        "echo ${PS1@P} {}",
+        "x={}; echo ${x@Q} ${x@U}",
+        "x={}; echo ${x:-a@P} 'x@P' x@P",
+        "x={seq}; echo ${x@P}",
+        "x=$HOME; echo ${x@P}",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++) {
+        weir_message message = { "" };
+        struct template *template;
+
+        if (template_new_shell(&template, "/bin/bash", WORDS((char *)scripts[i]), 1, &lines,
+                               &message))
+            fail_msg("%s: %s", scripts[i], message.text);
+        template_free(template);
+    }
+    assert_no_script("x={}; echo ${x@P}",
+                     "${x@P}: bash would run commands in a value that gets there: leave out @P, or "
+                     "give the variable a fixed text");
 }
 
 static void test_a_script_for_another_shell_is_noticed(void **state)
@@ -996,6 +1054,7 @@ int main(void)
         cmocka_unit_test(test_arithmetic_takes_numbers_only),
         cmocka_unit_test(test_scripts_do_not_see_our_parameters),
         cmocka_unit_test(test_no_value_runs_where_bash_would_evaluate_it),
+        cmocka_unit_test(test_a_prompt_that_no_value_gets_into_may_be_expanded),
         cmocka_unit_test(test_a_script_for_another_shell_is_noticed),
         cmocka_unit_test(test_a_script_among_the_words_is_noticed),
         cmocka_unit_test(test_path_parts_of_fields),
