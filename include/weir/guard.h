@@ -197,9 +197,10 @@ int weir_guard_new(weir_guard **out, weir_store *store, const char *name,
 /* Takes one more reference, and answers the guard. */
 weir_guard *weir_guard_ref(weir_guard *guard);
 
-/* Gives a reference back; NULL is fine. Leave all permits before the last reference goes. A guard without references is
- * forgotten as soon as that makes no difference: no permit is held, no window or debt is left, a breaker is closed and
- * its window has no failure and no slow call. */
+/* Gives a reference back; NULL is fine. Leave all permits before the last reference goes. Callers that wait by then go on
+ * waiting, and enter or are refused as if there were a reference; callers that come later need one. A guard without
+ * references is forgotten as soon as that makes no difference: no permit is held, nobody waits, no window or debt is
+ * left, a breaker is closed and its window has no failure and no slow call. */
 void weir_guard_unref(weir_guard *guard);
 
 /* The guard's name; valid as long as the reference. */

@@ -96,72 +96,81 @@ const char *weir_breaker_state_name(weir_breaker_state state)
     return state >= WEIR_CLOSED && state <= WEIR_FORCED_OPEN ? names[state] : names[0];
 }
 
-/* Under the lock. */
-static int set_state(struct wr_call *call, weir_breaker_state to, weir_time until,
-                     weir_breaker_state expected, weir_message *message)
-{
-    struct wr_breaker *b = wr_state_breaker(wr_guard_write(call->guard));
-    struct wr_breaker_step step = { .now = call->now,
-                                    .luck = (uint64_t)call->now * 0x9e3779b97f4a7c15u,
-                                    .news = &call->news.breaker };
-    weir_breaker_state from;
+/* What an operator wants of a breaker. */
+struct order {
+    weir_breaker_state to, expected;
+    weir_time until;
+    weir_message *message; /* may be NULL */
+};
 
-    wr_breaker_refresh(b, &step);
+/* Under the lock. */
+static int set_state(struct wr_breaker *b, struct wr_call *call, struct wr_breaker_step *step,
+                     const struct order *order)
+{
+    weir_breaker_state from, to = order->to, expected = order->expected;
+
+    wr_breaker_refresh(b, step);
     from = b->state;
-    if ((!expected || expected == from) && wr_breaker_set(b, &step, to, until)) {
-        if (call->guard->open_for && to == WEIR_OPEN && !until && call->news.breaker.count) {
+    if ((!expected || expected == from) && wr_breaker_set(b, step, to, order->until)) {
+        if (call->guard->open_for && to == WEIR_OPEN && !order->until && step->news->count) {
             call->news.attempt = b->attempt;
             call->news.epoch = b->epoch;
         }
         return 0;
     }
-    if (message)
-        snprintf(message->text, sizeof(message->text), "the breaker is %s: it cannot become %s%s%s",
-                 weir_breaker_state_name(from), weir_breaker_state_name(to),
+    if (order->message)
+        snprintf(order->message->text, sizeof(order->message->text),
+                 "the breaker is %s: it cannot become %s%s%s", weir_breaker_state_name(from),
+                 weir_breaker_state_name(to),
                  expected && expected != from ? ", expected it to be " : "",
                  expected && expected != from ? weir_breaker_state_name(expected) : "");
     return WEIR_EALREADY;
+}
+
+/* Without an order the breaker is reset. Whoever waits looks at it anew. */
+static int operate(struct wr_call *call, const struct order *order)
+{
+    struct weir_guard *guard = call->guard;
+    struct wr_breaker_step step = { .now = call->now,
+                                    .luck = (uint64_t)call->now * 0x9e3779b97f4a7c15u,
+                                    .news = &call->news.breaker };
+    struct wr_breaker *b;
+    int rc;
+
+    do {
+        rc = wr_guard_lock(guard);
+        if (rc)
+            return rc;
+        call->news = (struct wr_news){ 0 };
+        b = wr_state_breaker(wr_guard_write(guard));
+        if (order)
+            rc = set_state(b, call, &step, order);
+        else
+            wr_breaker_reset(b, &step);
+        guard->ops->tell(guard->cell);
+    } while (!wr_guard_unlock(guard));
+    wr_guard_tell_news(guard, &call->news, call->now);
+    return rc;
 }
 
 int weir_guard_set_state(weir_guard *guard, weir_breaker_state to, weir_time until,
                          weir_breaker_state expected, weir_message *message)
 {
     struct wr_call call = { .guard = guard, .n = 1, .now = wr_os_now() };
-    int rc;
 
     if (message)
         message->text[0] = '\0';
     if (!guard || guard->kind != &wr_kind_breaker || to < WEIR_CLOSED || to > WEIR_FORCED_OPEN)
         return WEIR_EINVAL;
-    do {
-        rc = wr_guard_lock(guard);
-        if (rc)
-            return rc;
-        call.news = (struct wr_news){ 0 };
-        rc = set_state(&call, to, until, expected, message);
-        guard->ops->tell(guard->cell);
-    } while (!wr_guard_unlock(guard));
-    wr_guard_tell_news(guard, &call.news, call.now);
-    return rc;
+    return operate(&call, &(struct order){ to, expected, until, message });
 }
 
 int weir_guard_reset(weir_guard *guard)
 {
     struct wr_call call = { .guard = guard, .n = 1, .now = wr_os_now() };
-    struct wr_breaker_step step = { .now = call.now, .news = &call.news.breaker };
-    int rc;
+    int rc = guard && guard->kind == &wr_kind_breaker ? operate(&call, NULL) : WEIR_EINVAL;
 
-    if (!guard || guard->kind != &wr_kind_breaker)
-        return WEIR_EINVAL;
-    do {
-        rc = wr_guard_lock(guard);
-        if (rc)
-            return rc;
-        call.news = (struct wr_news){ 0 };
-        wr_breaker_reset(wr_state_breaker(wr_guard_write(guard)), &step);
-        guard->ops->tell(guard->cell);
-    } while (!wr_guard_unlock(guard));
-    wr_guard_tell_news(guard, &call.news, call.now);
-    wr_guard_tell(guard, &(weir_guard_event){ .type = WEIR_EVENT_RESET, .at = call.now });
-    return 0;
+    if (!rc)
+        wr_guard_tell(guard, &(weir_guard_event){ .type = WEIR_EVENT_RESET, .at = call.now });
+    return rc;
 }

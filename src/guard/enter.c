@@ -194,13 +194,15 @@ static int sleep_until_its_turn(struct wr_call *call, weir_time turn)
     struct weir_guard *guard = call->guard;
     int rc;
 
+    wr_guard_hold(guard);
     wr_add(&guard->sleeping, 1, relaxed);
     rc = weir_sleep(turn);
     wr_sub(&guard->sleeping, 1, relaxed);
-    if (!rc)
-        return entered(call);
-    give_back(call);
-    return cancelled(call);
+    if (rc)
+        give_back(call);
+    rc = rc ? cancelled(call) : entered(call);
+    wr_guard_let_go(guard);
+    return rc;
 }
 
 /* Under the lock, which it gives back. 0: reserved; the wait is in call->wait. */
@@ -302,12 +304,16 @@ static int enter_line(struct wr_call *call, weir_time deadline, weir_time moment
     struct weir_guard *guard = call->guard;
     const struct wr_settings *set = &wr_guard_read(guard)->set;
     weir_place place = { .told = NULL, .stamp = wr_guard_stamp() };
+    int rc;
 
     if (call->now >= deadline || (moment > deadline && moment != WEIR_FOREVER) ||
         guard->ops->waiting(guard->cell) >= set->waiters_max ||
         guard->ops->join(guard->cell, &place))
         return refused(call, moment);
-    return stand_in_line(call, &place, deadline, moment);
+    wr_guard_hold(guard);
+    rc = stand_in_line(call, &place, deadline, moment);
+    wr_guard_let_go(guard);
+    return rc;
 }
 
 static int try_to_enter(struct wr_call *call, weir_time deadline)
@@ -404,8 +410,12 @@ static __attribute__((noinline)) int enter_slow(weir_permit *out, struct weir_gu
     if (rc)
         return rc;
     out->guard = NULL;
-    if (guard->remote)
-        return wr_remote_enter(out, guard, n, deadline);
+    if (guard->remote) {
+        wr_guard_hold(guard);
+        rc = wr_remote_enter(out, guard, n, deadline);
+        wr_guard_let_go(guard);
+        return rc;
+    }
     if (guard->fast && wr_fast_enter(guard, n)) {
         wr_permit_fill_fast(out, guard, n);
         return 0;

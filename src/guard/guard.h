@@ -117,6 +117,7 @@ struct weir_guard {
     int failure_count, ignored_count;
     int failures[32], ignored[32];
     _Atomic int64_t sleeping; /* rate: callers that wait for what they have reserved              */
+    _Atomic int64_t waiters; /* callers that wait, in whatever way: while there are any, it stays */
     struct wr_counts counts;
 
     struct wr_group_guard *groups; /* the first one it stands before; under a lock of group.c     */
@@ -185,6 +186,17 @@ int wr_permit_check(const weir_permit *permit, const struct weir_guard *guard, i
 
 /* The moment at which a call that may wait as `deadline` says gives up. Under the lock. */
 weir_time wr_guard_deadline(struct weir_guard *guard, weir_time deadline, weir_time now);
+
+/* A caller begins to wait, with no reference of its own from then on; and has returned from all that concerns the guard. */
+static inline void wr_guard_hold(struct weir_guard *guard)
+{
+    wr_add(&guard->waiters, 1, relaxed);
+}
+
+static inline void wr_guard_let_go(struct weir_guard *guard)
+{
+    wr_sub(&guard->waiters, 1, release); /* pairs with registry.c, can_go */
+}
 
 /* For a place in a line: when its owner came. */
 uint64_t wr_guard_stamp(void);

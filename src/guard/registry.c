@@ -109,7 +109,7 @@ static bool can_go(struct weir_guard *guard)
 {
     bool whole;
 
-    if (guard->refs)
+    if (guard->refs || wr_load(&guard->waiters, acquire))
         return false;
     if (guard->remote || !guard->ops->word(guard->cell) || wr_guard_lock(guard))
         return true;

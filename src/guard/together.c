@@ -17,6 +17,7 @@ struct together {
     weir_place place;
     weir_time now;
     bool done[WEIR_TOGETHER_MAX];
+    bool holds; /* see hold_all */
 };
 
 /* By rank, then by store, then by name: the same order in every process. */
@@ -38,6 +39,7 @@ static int together_init(struct together *t, weir_permit *permits, weir_guard *c
 {
     t->count = count;
     t->line = -1;
+    t->holds = false;
     t->place.told = NULL;
     t->place.stamp = wr_guard_stamp();
     for (size_t i = 0; i < count; i++) {
@@ -237,52 +239,76 @@ static void sweep(struct together *t)
             t->call[i].guard->ops->sweep(t->call[i].guard->cell);
 }
 
+/* From the first wait on, until it returns, the caller keeps all of them. */
+static void hold_all(struct together *t)
+{
+    for (size_t i = 0; i < t->count && !t->holds; i++)
+        wr_guard_hold(t->call[i].guard);
+    t->holds = true;
+}
+
+static void let_all_go(struct together *t)
+{
+    for (size_t i = 0; i < t->count && t->holds; i++)
+        wr_guard_let_go(t->call[i].guard);
+}
+
+static int enter_all(struct together *t, weir_time deadline)
+{
+    bool swept = false;
+
+    for (;;) {
+        weir_time all, until;
+        int at, line = t->line, rc;
+
+        rc = lock_all(t);
+        if (rc)
+            return rc;
+        if (deadline == WEIR_GUARD_WAIT)
+            deadline = wr_guard_deadline(t->call[0].guard, deadline, t->now);
+        at = look(t, &all);
+        if (at < 0) {
+            take_all(t);
+            part(t);
+            if (unlock_first(t, t->count)) {
+                tell_all(t, WEIR_EVENT_ENTERED);
+                return 0;
+            }
+            release_all(t);
+            continue;
+        }
+        if (!swept) {
+            unlock_first(t, t->count);
+            sweep(t);
+            swept = true;
+            continue;
+        }
+        if (weir_cancelled() && deadline > t->now)
+            return refuse(t, at, t->now, WEIR_ECANCELED);
+        if (t->now >= deadline || (all > deadline && all != WEIR_FOREVER) || join(t, at))
+            return refuse(t, at, all, t->call[at].guard->kind->error);
+        until = when(t, (size_t)at);
+        hold_all(t);
+        unlock_first(t, t->count);
+        if (t->line >= 0 && t->line != line && !t->done[t->line])
+            t->line = -1; /* it stands nowhere: look again */
+        if (t->line < 0 && t->call[at].guard->kind != &wr_kind_rate)
+            continue;
+        tell_all(t, (weir_guard_event_type)0);
+        wait(t, until < deadline ? until : deadline);
+    }
+}
+
 int wr_together_local(weir_permit *permits, weir_guard *const *guards, size_t count,
                       weir_time deadline)
 {
     struct together t;
-    bool swept = false;
     int rc = together_init(&t, permits, guards, count);
 
-    while (!rc) {
-        weir_time all, until;
-        int at, line = t.line;
-
-        rc = lock_all(&t);
-        if (rc)
-            return rc;
-        if (deadline == WEIR_GUARD_WAIT)
-            deadline = wr_guard_deadline(t.call[0].guard, deadline, t.now);
-        at = look(&t, &all);
-        if (at < 0) {
-            take_all(&t);
-            part(&t);
-            if (unlock_first(&t, t.count)) {
-                tell_all(&t, WEIR_EVENT_ENTERED);
-                return 0;
-            }
-            release_all(&t);
-            continue;
-        }
-        if (!swept) {
-            unlock_first(&t, t.count);
-            sweep(&t);
-            swept = true;
-            continue;
-        }
-        if (weir_cancelled() && deadline > t.now)
-            return refuse(&t, at, t.now, WEIR_ECANCELED);
-        if (t.now >= deadline || (all > deadline && all != WEIR_FOREVER) || join(&t, at))
-            return refuse(&t, at, all, t.call[at].guard->kind->error);
-        until = when(&t, (size_t)at);
-        unlock_first(&t, t.count);
-        if (t.line >= 0 && t.line != line && !t.done[t.line])
-            t.line = -1; /* it stands nowhere: look again */
-        if (t.line < 0 && t.call[at].guard->kind != &wr_kind_rate)
-            continue;
-        tell_all(&t, (weir_guard_event_type)0);
-        wait(&t, until < deadline ? until : deadline);
-    }
+    if (rc)
+        return rc;
+    rc = enter_all(&t, deadline);
+    let_all_go(&t);
     return rc;
 }
 

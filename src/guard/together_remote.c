@@ -159,35 +159,45 @@ static weir_time deadline_of(const struct parts *all, weir_time deadline)
     return wr_sum(wr_os_now(), set.wait_ns);
 }
 
-int wr_together_remote(weir_permit *permits, weir_guard *const *guards, size_t count,
-                       weir_time deadline)
+static int enter_parts(struct parts *all, weir_time deadline)
 {
     size_t first = 0, refusing;
     bool wait = false;
-    struct parts all;
-    int rc = parts_init(&all, permits, guards, count);
 
-    if (rc)
-        return rc;
-    deadline = deadline_of(&all, deadline);
     for (;;) {
+        int rc = try_all(all, first, wait ? deadline : WEIR_NOW_OR_NEVER, &refusing);
         struct part *part;
 
-        rc = try_all(&all, first, wait ? deadline : WEIR_NOW_OR_NEVER, &refusing);
         if (!rc)
             return 0;
-        part = &all.part[refusing];
+        part = &all->part[refusing];
         if (!is_passing(part, rc) || wr_os_now() >= deadline || (wait && refusing == first))
-            return refuse(&all, refusing, rc);
+            return refuse(all, refusing, rc);
         first = refusing;
         wait = part->guard[0]->kind != &wr_kind_rate || !part->guard[0]->remote || rc == WEIR_EAWAY;
         if (wait)
             continue;
         /* A rate would reserve: its turn is slept for instead, so that nothing has to be given back. */
         if (part->permit[0]->retry_at > deadline)
-            return refuse(&all, refusing, rc);
+            return refuse(all, refusing, rc);
         rc = weir_sleep(part->permit[0]->retry_at);
         if (rc)
-            return refuse(&all, refusing, rc);
+            return refuse(all, refusing, rc);
     }
+}
+
+int wr_together_remote(weir_permit *permits, weir_guard *const *guards, size_t count,
+                       weir_time deadline)
+{
+    struct parts all;
+    int rc = parts_init(&all, permits, guards, count);
+
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < count; i++)
+        wr_guard_hold(guards[i]); /* it may wait for any of them */
+    rc = enter_parts(&all, deadline_of(&all, deadline));
+    for (size_t i = 0; i < count; i++)
+        wr_guard_let_go(guards[i]);
+    return rc;
 }
