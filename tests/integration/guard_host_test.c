@@ -3,6 +3,8 @@
 #include "support/child.h"
 #include "support/seed.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <weir/sys/store.h>
@@ -1175,6 +1177,39 @@ static void test_names_may_have_any_bytes(void)
     weir_store_free(store);
 }
 
+/* ---- references --------------------------------------------------------------------------------- */
+
+static void *enter_and_leave(void *guard)
+{
+    weir_permit p = WEIR_PERMIT;
+
+    CHECK_EQUAL(weir_guard_enter(&p, guard, WEIR_FOREVER), 0);
+    CHECK_EQUAL(weir_guard_leave(&p, 0), 0);
+    return NULL;
+}
+
+/* The last reference of the process goes while one of its threads waits: the file stays mapped, and the permit comes. */
+static void test_a_waiter_outlives_the_last_reference_of_its_process(void **state)
+{
+    weir_store *store = host(), *other = host();
+    weir_guard *g = open_guard(store, "kept", WEIR_MUTEX());
+    weir_guard *holder = open_guard(other, "kept", WEIR_MUTEX());
+    weir_permit p = WEIR_PERMIT;
+    pthread_t thread;
+
+    (void)state;
+    CHECK_EQUAL(weir_guard_enter(&p, holder, WEIR_NOW_OR_NEVER), 0);
+    assert_int_equal(pthread_create(&thread, NULL, enter_and_leave, g), 0);
+    while (figures(holder).waiting == 0)
+        sched_yield();
+    weir_guard_unref(g);
+    CHECK_EQUAL(weir_guard_leave(&p, 0), 0);
+    pthread_join(thread, NULL);
+    weir_guard_unref(holder);
+    weir_store_free(store);
+    weir_store_free(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1196,6 +1231,7 @@ int main(void)
         TEST(test_random_damage_is_refused_or_harmless),
         TEST(test_directories_that_are_open_to_others_are_refused),
         TEST(test_names_may_have_any_bytes),
+        TEST(test_a_waiter_outlives_the_last_reference_of_its_process),
     };
     char remove[160];
     int failed;
