@@ -121,6 +121,20 @@ bool wr_permits_are_owed(struct weir_group *group);
  * for ever; 0: none. */
 uint32_t wr_permits_owed_first(struct weir_group *group);
 
+/* Whether a worker has anything else to do than `own` of the group's waiting tasks: a look, which may be out of date by the
+ * time it is answered. */
+bool wr_group_has_rivals(struct weir_group *group, uint32_t own);
+
+/* Deadlines of a task of the group that has none, or this one for all of its life; those that are forced on every task
+ * do not apply to it. */
+static inline weir_deadlines wr_group_no_deadlines(const struct weir_group *group, int64_t total_ms)
+{
+    bool watched = total_ms || wr_load(&group->executor->policy.watched, relaxed);
+    int64_t none = watched ? WEIR_NO_LIMIT : 0;
+
+    return (weir_deadlines){ none, none, total_ms ? total_ms : none };
+}
+
 /* Wakes every parked body, to look whether it is cancelled; also those that are run elsewhere. */
 void wr_executor_sweep(struct weir_executor *ex);
 

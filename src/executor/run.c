@@ -96,6 +96,21 @@ void wr_count_outcome(struct weir_group *group, weir_outcome outcome)
     group->cancelled += outcome == WEIR_CANCELLED;
 }
 
+bool wr_group_has_rivals(struct weir_group *group, uint32_t own)
+{
+    struct weir_executor *ex = group->executor;
+    uint32_t itself;
+    bool more;
+
+    wr_group_lock(group);
+    itself = group->in_ring ? 1 : 0;
+    more = group->sums.queued > own;
+    wr_unlock(&group->lock);
+    if (ex->domains)
+        return more || wr_executor_has_ready(ex);
+    return more || wr_load(&ex->ring.count, relaxed) > itself;
+}
+
 /* Whether the turn may go on with another task of the group. */
 static bool turn_lasts(const struct wr_group_turn *turn, const struct weir_group *group,
                        unsigned chain)

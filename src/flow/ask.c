@@ -56,14 +56,6 @@ static void turn_over(void *turn_arg)
     wr_os_free(turn);
 }
 
-/* A turn has no deadlines of its own, but for those that are forced on every task. */
-static weir_deadlines no_deadlines(const struct wr_run *run)
-{
-    int64_t none = wr_load(&run->group->executor->policy.watched, relaxed) ? WEIR_NO_LIMIT : 0;
-
-    return (weir_deadlines){ none, none, none };
-}
-
 /* For weir_run_why. By the time it is kept, the turn may have come, or be over. */
 static void keep_handle(struct wr_run *run, weir_task *handle)
 {
@@ -89,7 +81,7 @@ static int submit_turn(struct wr_run *run, struct wr_turn *turn)
     former = wr_locals_install(NULL); /* it installs the run's */
     rc = weir_submit(&handle, run->group, wr_turn_run, turn,
                      WEIR_TASK(.on_done = turn_done, .on_done_arg = turn, .drop_arg = turn_over,
-                               .deadlines = no_deadlines(run)));
+                               .deadlines = wr_group_no_deadlines(run->group, 0)));
     wr_locals_install(former);
     if (!rc)
         keep_handle(run, handle);

@@ -143,19 +143,7 @@ bool wr_brisk_look(struct wr_turn *turn, uint32_t nodes, int64_t ns)
 /* The turn of ours that is coming, if one is, wants it for nobody else. */
 bool wr_brisk_is_wanted(struct wr_run *run)
 {
-    struct weir_group *group = run->group;
-    struct weir_executor *ex = group->executor;
-    uint32_t own, others;
-    bool wanted;
-
-    wr_group_lock(group);
-    own = wr_load(&run->coming, relaxed) & WR_COMING;
-    others = group->in_ring ? 1 : 0;
-    wanted = group->sums.queued > own;
-    wr_unlock(&group->lock);
-    if (ex->domains)
-        return wanted || wr_executor_has_ready(ex);
-    return wanted || wr_load(&ex->ring.count, relaxed) > others;
+    return wr_group_has_rivals(run->group, wr_load(&run->coming, relaxed) & WR_COMING);
 }
 
 /* Whether the turn is to go on standing by, given what it saw of the brisk one before its nap. Under the lock. */

@@ -350,15 +350,6 @@ static struct wr_run *run_new(struct weir_flow *flow, weir_group *group, const w
     return run;
 }
 
-/* A run has no deadlines but its own, and those that are forced on every task. */
-static weir_deadlines deadlines_of(const weir_group *group, const weir_run_options *o)
-{
-    bool watched = o->deadline_ms || wr_load(&group->executor->policy.watched, relaxed);
-    int64_t none = watched ? WEIR_NO_LIMIT : 0;
-
-    return (weir_deadlines){ none, none, o->deadline_ms ? o->deadline_ms : none };
-}
-
 /* Nodes that need no other. */
 static void start_roots(struct wr_run *run)
 {
@@ -403,7 +394,7 @@ int wr_run_start(weir_task **out, struct weir_flow *flow, weir_group *group,
     rc =
         wr_submit_whole(&task, group, &run->whole,
                         WEIR_TASK(.id = o->id, .on_done = o->on_done, .on_done_arg = o->on_done_arg,
-                                  .deadlines = deadlines_of(group, o)));
+                                  .deadlines = wr_group_no_deadlines(group, o->deadline_ms)));
     if (rc) {
         run_free(run);
         return rc;
