@@ -24,11 +24,6 @@ int wr_redis_spawn(struct wr_redis *redis, weir_body *body, void *arg)
     return rc;
 }
 
-static bool same_endpoint(const struct wr_endpoint *a, const struct wr_endpoint *b)
-{
-    return a->port == b->port && !strcmp(a->host, b->host);
-}
-
 /* Under the client's lock. */
 static struct wr_node *node_add(struct wr_redis *redis, const struct wr_endpoint *endpoint)
 {
@@ -65,7 +60,7 @@ struct wr_node *wr_redis_node(struct wr_redis *redis, const struct wr_endpoint *
     wr_lock(&redis->lock);
     wr_list_each(link, &redis->nodes) {
         struct wr_node *known = WR_CONTAINER(link, struct wr_node, link);
-        if (same_endpoint(&known->endpoint, endpoint)) {
+        if (wr_endpoint_same(&known->endpoint, endpoint)) {
             node = known;
             break;
         }
@@ -111,17 +106,11 @@ void wr_node_want(struct wr_node *node, bool wanted)
         wr_link_hurry(&node->links[i]);
 }
 
-static bool reconnect(struct wr_node *node, void *arg)
+void wr_redis_move(struct wr_redis *redis, const struct wr_endpoint *to, const char *why)
 {
-    for (uint32_t i = 0; i < node->count; i++)
-        wr_link_break(&node->links[i], WEIR_ELOST, arg);
-    return false;
-}
-
-void wr_redis_reconnect(struct wr_redis *redis, const char *why)
-{
-    wr_redis_each_node(redis, reconnect, (void *)(uintptr_t)why);
-    wr_ear_break(&redis->ear);
+    for (uint32_t i = 0; i < redis->home->count; i++)
+        wr_link_move(&redis->home->links[i], to, why);
+    wr_ear_move(&redis->ear, to);
 }
 
 /* In a cluster messages go to all nodes: any will do, another one each time. */

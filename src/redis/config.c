@@ -31,6 +31,11 @@ char *wr_text_copy(const char *text, size_t size)
     return copy;
 }
 
+bool wr_endpoint_same(const struct wr_endpoint *a, const struct wr_endpoint *b)
+{
+    return a->port == b->port && !strcmp(a->host, b->host);
+}
+
 void wr_endpoint_text(char *out, size_t size, const struct wr_endpoint *endpoint)
 {
     const char *form = strchr(endpoint->host, ':') ? "[%s]:%u" : "%s:%u";

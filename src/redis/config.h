@@ -35,6 +35,8 @@ int wr_redis_config_init(struct wr_redis_config *config, const weir_redis_option
                          weir_message *message);
 void wr_redis_config_fini(struct wr_redis_config *config);
 
+bool wr_endpoint_same(const struct wr_endpoint *a, const struct wr_endpoint *b);
+
 /* Writes "host:port", "[host]:port" or the path. */
 void wr_endpoint_text(char *out, size_t size, const struct wr_endpoint *endpoint);
 

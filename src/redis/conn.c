@@ -214,7 +214,7 @@ int wr_conn_open(struct wr_conn *conn, const struct wr_endpoint *endpoint,
     char where[300];
     int rc;
 
-    *conn = (struct wr_conn){ .fd = -1 };
+    *conn = (struct wr_conn){ .fd = -1, .where = *endpoint };
     rc = wr_socket_connect(endpoint, deadline, message);
     if (rc < 0)
         return rc;

@@ -14,6 +14,7 @@ struct wr_tls;         /* one connection's                                      
 
 struct wr_conn {
     int fd; /* -1: none */
+    struct wr_endpoint where;
     struct wr_tls *tls;
     struct wr_wire wire;
 };

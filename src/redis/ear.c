@@ -276,10 +276,11 @@ static void wake(struct wr_ear *ear)
         weir_unpark(ear->body);
 }
 
-void wr_ear_break(struct wr_ear *ear)
+void wr_ear_move(struct wr_ear *ear, const struct wr_endpoint *to)
 {
     wr_lock(&ear->lock);
-    wake(ear);
+    if (!ear->up || !wr_endpoint_same(&ear->conn.where, to))
+        wake(ear);
     wr_unlock(&ear->lock);
 }
 

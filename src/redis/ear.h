@@ -26,7 +26,7 @@ struct wr_ear {
 void wr_ear_init(struct wr_ear *ear, struct wr_redis *redis,
                  int (*find)(struct wr_redis *, struct wr_endpoint *, struct wr_login *, weir_time,
                              weir_message *));
-void wr_ear_break(struct wr_ear *ear); /* its connection is to be made anew */
+void wr_ear_move(struct wr_ear *ear, const struct wr_endpoint *to); /* as wr_link_move */
 void wr_ear_stop(struct wr_ear *ear);
 void wr_ear_fini(
     struct wr_ear *ear); /* after the runtime is freed; frees what is still subscribed */

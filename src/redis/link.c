@@ -302,15 +302,29 @@ void wr_link_hurry(struct wr_link *link)
     wr_unlock(&link->lock);
 }
 
-void wr_link_break(struct wr_link *link, int error, const char *why)
+/* Under the lock. */
+static void break_now(struct wr_link *link, int error, const char *why)
 {
     weir_message message;
 
     wr_redis_fail(error, &message, "%s", why);
-    wr_lock(&link->lock);
     link->hurry = true;
     wr_link_give_up(link, error, &message);
     if (link->body)
         weir_unpark(link->body);
+}
+
+void wr_link_break(struct wr_link *link, int error, const char *why)
+{
+    wr_lock(&link->lock);
+    break_now(link, error, why);
+    wr_unlock(&link->lock);
+}
+
+void wr_link_move(struct wr_link *link, const struct wr_endpoint *to, const char *why)
+{
+    wr_lock(&link->lock);
+    if (link->state != WR_REDIS_UP || !wr_endpoint_same(&link->conn.where, to))
+        break_now(link, WEIR_ELOST, why);
     wr_unlock(&link->lock);
 }

@@ -108,6 +108,9 @@ int wr_link_wait(struct wr_link *link, bool patient, weir_time deadline,
 void wr_link_hurry(struct wr_link *link); /* whether it is wanted has changed */
 void wr_link_break(struct wr_link *link, int error, const char *why);
 
+/* The server is at `to` by now: a connection to anywhere else is given up. */
+void wr_link_move(struct wr_link *link, const struct wr_endpoint *to, const char *why);
+
 /* ---- between link.c, link_io.c and link_life.c: under the lock --------------------------------- */
 
 void wr_link_changed(struct wr_link *link); /* its state: those who wait for that are woken */

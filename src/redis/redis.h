@@ -69,8 +69,8 @@ int wr_redis_find(struct wr_redis *redis, struct wr_endpoint *out, struct wr_log
                   weir_time deadline, weir_message *message) WEIR_PARKS;
 struct wr_login wr_redis_login(const struct wr_redis *redis);
 
-/* All links, and the ear, are to be made anew: the server is another one by now. */
-void wr_redis_reconnect(struct wr_redis *redis, const char *why);
+/* The server is at `to` by now: links, and the ear, that are connected to another one are made anew. */
+void wr_redis_move(struct wr_redis *redis, const struct wr_endpoint *to, const char *why);
 
 /* Calls `look` for each node until it answers true. Without a lock: nodes stay. */
 void wr_redis_each_node(struct wr_redis *redis, bool (*look)(struct wr_node *node, void *arg),

@@ -3,6 +3,8 @@
 #include "base/os.h"
 #include "redis/redis.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <weir/error.h>
@@ -102,15 +104,18 @@ static int find_sentinel(struct wr_redis *redis, struct wr_endpoint *out, struct
     return 0;
 }
 
-/* "+switch-master": name, old address, new address. */
+/* "+switch-master": name, old address, new address. The sentinel that says it may be the last to know: whoever is connected to
+ * the new one stays. */
 static void hear_switch(enum wr_redis_event event, const char *message, size_t size, void *arg)
 {
     struct wr_redis *redis = arg;
     size_t length = strlen(redis->config.master);
+    struct wr_endpoint to = { .port = 0 };
 
     if (event == WR_REDIS_MESSAGE && size > length && message[length] == ' ' &&
-        !memcmp(message, redis->config.master, length))
-        wr_redis_reconnect(redis, "the sentinels have named another master");
+        !memcmp(message, redis->config.master, length) &&
+        sscanf(message + length, " %*s %*s %255s %" SCNu16, to.host, &to.port) == 2)
+        wr_redis_move(redis, &to, "the sentinels have named another master");
 }
 
 int wr_sentinel_start(struct wr_redis *redis)

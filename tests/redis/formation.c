@@ -224,6 +224,46 @@ void sentinels_start(struct sentinels *formation)
         SETTLE(server_says(&formation->sentinels[i], "INFO sentinel", "slaves=1,sentinels=3"));
 }
 
+/* Which port a sentinel has for the master; 0: it is about to change that, or to find out whether it must. */
+static int settled_port(struct server *sentinel)
+{
+    redisContext *context = redisConnectUnix(sentinel->socket);
+    redisReply *reply =
+        context && !context->err ? redisCommand(context, "SENTINEL MASTER main") : NULL;
+    bool settled = false;
+    int port = 0;
+
+    for (size_t i = 0; reply && i + 1 < reply->elements; i += 2) {
+        const char *name = reply->element[i]->str, *value = reply->element[i + 1]->str;
+        if (!strcmp(name, "port"))
+            port = atoi(value);
+        else if (!strcmp(name, "flags"))
+            settled = !strcmp(value, "master"); /* and not ",s_down" or ",failover_in_progress" */
+    }
+    if (reply)
+        freeReplyObject(reply);
+    if (context)
+        redisFree(context);
+    return settled ? port : 0;
+}
+
+static bool agree_on(struct sentinels *formation, struct server *master)
+{
+    for (int i = 0; i < SENTINELS; i++)
+        if (settled_port(&formation->sentinels[i]) != master->port)
+            return false;
+    return server_says(master, "INFO replication", "role:master");
+}
+
+struct server *sentinels_rest(struct sentinels *formation)
+{
+    for (int i = 0; i < SENTINELS; i++)
+        free(server_say(&formation->sentinels[i],
+                        "SENTINEL SET main down-after-milliseconds 3600000"));
+    SETTLE(agree_on(formation, &formation->master) || agree_on(formation, &formation->replica));
+    return agree_on(formation, &formation->master) ? &formation->master : &formation->replica;
+}
+
 void sentinels_stop(struct sentinels *formation)
 {
     for (int i = 0; i < SENTINELS; i++)

@@ -55,6 +55,10 @@ struct sentinels {
 /* A master, a replica that is in step, and three sentinels who know them and each other. They need a second or two to replace a master that
  * is gone. */
 void sentinels_start(struct sentinels *formation);
+
+/* From now on the sentinels take no server for down, however long it is kept from running; a fail-over that has begun is
+ * waited for. Answers the server that all of them have for the master, which is one. */
+struct server *sentinels_rest(struct sentinels *formation);
 void sentinels_stop(struct sentinels *formation);
 
 #endif
