@@ -360,7 +360,8 @@ typedef struct weir_guard_stats { /* a snapshot of one moment */
 /* Fills `out`, whose size the caller has set. Takes no permit and counts no call. WEIR_EINVAL: NULL, or no size. */
 int weir_guard_stats_get(weir_guard_stats *out, weir_guard *guard);
 
-/* Describes the guard in one sentence: "bulkhead db: 10 of 10 permits in use, 3 callers wait". WEIR_EINVAL: NULL. */
+/* Describes the guard in one sentence: "bulkhead db: 10 of 10 permits in use, 3 callers wait". WEIR_EINVAL: NULL. A guard
+ * on a server: errors of the server's, with its words in `out`. */
 int weir_guard_describe(weir_message *out, weir_guard *guard);
 
 /* Name, number, label. Numbers are ABI. */

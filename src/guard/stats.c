@@ -159,9 +159,14 @@ int weir_guard_describe(weir_message *out, weir_guard *guard)
     int rc = out ? weir_guard_stats_get(&s, guard) : WEIR_EINVAL;
     weir_time now = wr_os_now();
 
-    if (rc)
+    if (rc && (!out || !guard || !guard->remote))
         return rc;
     out->text[0] = '\0';
+    if (rc) { /* the server has no figures, but may say why */
+        say(out, "%s %.200s", guard->kind->name, guard->name);
+        wr_remote_say(out, guard);
+        return rc;
+    }
     say(out, "%s %.200s: ", guard->kind->name, guard->name);
     say_kind(out, &s, guard);
     if (s.waiting)

@@ -8,6 +8,8 @@
 #include "redis/leased.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 enum { MS = 1000000, LEASE_S = 30 };
 
@@ -168,6 +170,54 @@ void wr_fleet_close_cell(weir_cell *base)
     wr_cell_unref(cell);
 }
 
+/* ---- refusals ------------------------------------------------------------------------------------ */
+
+static void note_refusal(struct wr_fleet_cell *cell, const char *text)
+{
+    wr_lock(&cell->lock);
+    snprintf(cell->refusal, sizeof(cell->refusal), "%s", text);
+    wr_store(&cell->refused, text[0] != '\0', relaxed);
+    wr_unlock(&cell->lock);
+}
+
+int wr_cell_judge(struct wr_fleet_cell *cell, int error, const struct wr_reply *reply,
+                  weir_message *message)
+{
+    static const char own[] = "FOREIGN ";
+    bool foreign, wrong;
+    weir_message words;
+
+    if (!error && wr_load(&cell->refused, relaxed))
+        note_refusal(cell, "");
+    if (!reply || reply->type != WR_REPLY_ERROR)
+        return error;
+    foreign = strncmp(reply->text, own, sizeof(own) - 1) == 0;
+    wrong = wr_reply_is_error(reply, "WRONGTYPE");
+    if (foreign)
+        wr_redis_fail(0, &words, "%s", reply->text + sizeof(own) - 1);
+    else if (wrong)
+        wr_redis_fail(0, &words, "%.*s* is not all weir's: %s",
+                      (int)cell->key_size[WR_KEY_SETTINGS] - 3, cell->key[WR_KEY_SETTINGS],
+                      reply->text);
+    else
+        wr_redis_fail(0, &words, "%s", reply->text);
+    note_refusal(cell, words.text);
+    if (!foreign && !wrong)
+        return error;
+    return wr_redis_fail(WEIR_EFOREIGN, message, "%s", words.text);
+}
+
+void wr_cell_say_refused(struct wr_fleet_cell *cell, weir_message *out)
+{
+    size_t used = strlen(out->text);
+
+    wr_lock(&cell->lock);
+    if (cell->refusal[0])
+        snprintf(out->text + used, sizeof(out->text) - used, ", the server refuses: %s",
+                 cell->refusal);
+    wr_unlock(&cell->lock);
+}
+
 /* ---- calls --------------------------------------------------------------------------------------- */
 
 int wr_cell_call(struct wr_reply **out, struct wr_fleet_cell *cell, const struct wr_script *script,
@@ -182,14 +232,13 @@ int wr_cell_call(struct wr_reply **out, struct wr_fleet_cell *cell, const struct
     for (int i = 0; !rc && i < 3; i++) {
         wr_reply_free(*out);
         rc = wr_redis_call(out, cell->fleet->redis, &command, deadline, NULL);
+        rc = wr_cell_judge(cell, rc, *out, NULL);
         if (rc || (*out)->type == WR_REPLY_INTEGER || wr_reply_number(*out, 0) >= 0)
             break;
         rc = wr_cell_open(cell, true, deadline, NULL); /* the server has forgotten it */
         if (!rc && i == 2)
             rc = WEIR_ENOGUARD;
     }
-    if (rc == WEIR_EREPLY && wr_reply_is_error(*out, "WRONGTYPE"))
-        rc = WEIR_EFOREIGN;
     if (rc) {
         wr_reply_free(*out);
         *out = NULL;

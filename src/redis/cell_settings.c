@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "redis/cell.h"
 
+#include "redis/config.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -91,16 +93,23 @@ static int64_t number_of(const struct wr_reply *reply, const char *name)
 }
 
 /* What the server has becomes what we know. Under the lock. */
-static int learn(struct wr_fleet_cell *cell, const struct wr_reply *reply)
+static int learn(struct wr_fleet_cell *cell, const struct wr_reply *reply, weir_message *message)
 {
     weir_guard_kind kind = (weir_guard_kind)number_of(reply, "kind");
     int64_t lease = number_of(reply, "lease");
     const char *made = field(reply, "made");
     weir_guard_options *set = &cell->set;
+    const char *wrong = !made || !read_settings(&cell->made, made)              ? "made"
+                        : lease < WR_LEASE_MIN_MS * 1000                        ? "lease"
+                        : kind < WEIR_GUARD_BULKHEAD || kind > WEIR_GUARD_MUTEX ? "kind"
+                                                                                : NULL;
 
-    if (!made || !read_settings(&cell->made, made) || lease < WR_LEASE_MIN_MS * 1000 ||
-        kind < WEIR_GUARD_BULKHEAD || kind > WEIR_GUARD_MUTEX)
-        return WEIR_EFOREIGN;
+    if (wrong) {
+        const char *is = field(reply, wrong);
+        return wr_redis_fail(
+            WEIR_EFOREIGN, message, "%s: field %s is %s%.40s%s: not as weir writes it",
+            cell->key[WR_KEY_SETTINGS], wrong, is ? "'" : "", is ? is : "missing", is ? "'" : "");
+    }
     cell->kind = kind;
     cell->mode = (weir_guard_mode)number_of(reply, "mode");
     cell->lease_ns = lease * 1000;
@@ -142,14 +151,13 @@ int wr_cell_open(struct wr_fleet_cell *cell, bool make, weir_time deadline, weir
     rc = words.failed ? WEIR_ENOMEM
                       : wr_redis_call(&reply, cell->fleet->redis, &command, deadline, message);
     wr_words_fini(&words);
+    rc = wr_cell_judge(cell, rc, reply, message);
     if (!rc && wr_reply_number(reply, 0) < 0)
         rc = WEIR_ENOGUARD;
     if (!rc) {
         wr_lock(&cell->lock);
-        rc = learn(cell, reply);
+        rc = learn(cell, reply, message);
         wr_unlock(&cell->lock);
-    } else if (rc == WEIR_EREPLY && wr_reply_is_error(reply, "WRONGTYPE")) {
-        rc = WEIR_EFOREIGN;
     }
     wr_reply_free(reply);
     return rc;

@@ -122,7 +122,9 @@ struct wr_fleet_cell {
     weir_time renewing; /* a renewal that was sent then is under way; else 0               */
     bool again;         /* and another one is to follow                                    */
     bool closing;
-    int refs; /* the guard's, and one per answer that is to come                 */
+    int refs;             /* the guard's, and one per answer that is to come                 */
+    _Atomic bool refused; /* the server's latest answer was an error: */
+    char refusal[200];    /* its words                                */
     uint64_t uncounted, lost;
     weir_guard *share_guard; /* under the fleet's lock                                          */
     _Atomic int64_t crowd;   /* rate, frequency: callers that wait                              */
@@ -167,6 +169,14 @@ int wr_cell_open(struct wr_fleet_cell *cell, bool make, weir_time deadline,
 
 /* The version of a reply: a newer one is noted, an older one means that the server has forgotten ours. */
 void wr_cell_saw(struct wr_fleet_cell *cell, int64_t version, int64_t limit, int64_t held);
+
+/* What an answer of a script's means: as `error`, but WEIR_EFOREIGN where the settings or the keys are not weir's. Keeps the server's words,
+ * until it answers well again, for whoever asks why nothing enters; `message` (may be NULL) gets them, too. */
+int wr_cell_judge(struct wr_fleet_cell *cell, int error, const struct wr_reply *reply,
+                  weir_message *message);
+
+/* Appends ", the server refuses: ...", if it does. */
+void wr_cell_say_refused(struct wr_fleet_cell *cell, weir_message *out);
 
 /* Whether an error means that the server is away, rather than that it refuses. */
 bool wr_fleet_is_away(int error);

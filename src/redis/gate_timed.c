@@ -105,6 +105,7 @@ static void answered(int error, struct wr_reply *reply, void *arg)
     bool forgotten = !error && wr_reply_number(reply, 0) < 0, rate = cell->kind == WEIR_GUARD_RATE;
     weir_time now, taken;
 
+    wr_cell_judge(cell, error, reply, NULL);
     if (forgotten)
         wr_cell_open(cell, true, wr_fleet_deadline(cell->fleet, 0), NULL);
     now = wr_os_now();

@@ -254,6 +254,7 @@ void wr_cell_say(weir_cell *base, weir_message *out)
                                         "calls enter by the share of this process" };
     struct wr_fleet_cell *cell = wr_cell_of(base);
     struct wr_fleet *fleet = cell->fleet;
+    weir_message why = { "" };
     weir_time since = 0;
 
     wr_lock(&fleet->lock);
@@ -261,10 +262,12 @@ void wr_cell_say(weir_cell *base, weir_message *out)
         since = fleet->away_since;
     wr_unlock(&fleet->lock);
     if (since) {
-        say(out, ", the server has been unreachable for %" PRId64 " ms: %s",
-            (wr_os_now() - since) / 1000000, mode[cell->when_away]);
+        wr_redis_state(fleet->redis, &why);
+        say(out, ", the server has been unreachable for %" PRId64 " ms (%.200s): %s",
+            (wr_os_now() - since) / 1000000, why.text, mode[cell->when_away]);
         return;
     }
+    wr_cell_say_refused(cell, out);
     if (cell->kind != WEIR_GUARD_RATE && cell->kind != WEIR_GUARD_FREQUENCY)
         say_holders(out, cell);
 }
@@ -278,7 +281,9 @@ int weir_fleet_why(weir_message *out, weir_task *task, weir_guard *guard)
     if (rc || !cell)
         return rc ? rc : WEIR_EINVAL;
     weir_why_text(out->text, sizeof(out->text), &why);
-    if (why.reason == WEIR_REASON_FLEET)
+    if (why.reason == WEIR_REASON_FLEET) {
+        wr_cell_say_refused(cell, out);
         say_holders(out, cell);
+    }
     return 0;
 }

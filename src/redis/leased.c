@@ -251,6 +251,7 @@ static void answered(int error, struct wr_reply *reply, void *arg)
     bool forgotten = !error && wr_reply_number(reply, 0) < 0, listed = false, idle;
     weir_time now;
 
+    wr_cell_judge(cell, error, reply, NULL);
     if (forgotten)
         wr_cell_open(cell, true, wr_fleet_deadline(cell->fleet, 0), NULL);
     else if (!error)
@@ -361,6 +362,7 @@ static void renewed(int error, struct wr_reply *reply, void *arg)
     int64_t token = 0, dropped = 0, number = 0, count = 0, ends = 0;
     weir_time now;
 
+    wr_cell_judge(cell, error, reply, NULL);
     if (forgotten)
         wr_cell_open(cell, true, wr_fleet_deadline(cell->fleet, 0), NULL);
     now = wr_os_now();

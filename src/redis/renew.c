@@ -357,12 +357,31 @@ static void take_reply(struct wr_fleet_cell *cell, weir_time sent, const struct 
         wr_cell_renew_by(cell, due > now ? due : now);
 }
 
+/* All who wait in line ask again, and get the error that newcomers get: nothing will be served before it is mended. */
+static void send_away(struct wr_fleet_cell *cell)
+{
+    struct wr_fleet *fleet = cell->fleet;
+
+    wr_lock(&fleet->lock);
+    wr_list_each(at, &cell->waiters) {
+        struct wr_waiter *waiter = WR_CONTAINER(at, struct wr_waiter, cell_link);
+        if (!waiter->served && waiter->in_line) {
+            waiter->again = true;
+            waiter->in_line = false;
+            weir_unpark(waiter->who);
+        }
+    }
+    wr_unlock(&fleet->lock);
+}
+
 static void renewed(int error, struct wr_reply *reply, void *arg)
 {
     struct wr_fleet_cell *cell = arg;
     weir_time sent, now = wr_os_now();
     bool again, forgotten = !error && wr_reply_number(reply, 0) < 0;
 
+    if (wr_cell_judge(cell, error, reply, NULL) == WEIR_EFOREIGN)
+        send_away(cell);
     wr_lock(&cell->lock);
     sent = cell->renewing;
     cell->renewing = 0;

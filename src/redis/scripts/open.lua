@@ -3,8 +3,10 @@
 -- A server that has an older version than the client has lost it (fail-over, restart): it gets the newer one back. A client
 -- with older settings, or with none, changes nothing. A guard that a client knew and the server did not any more lets
 -- nobody in for the time of a lease (`grace`): those who still hold permits of it renew them meanwhile.
--- Answers { made, now, field, value, ... }, or { -1 } if there is none.
-local version = tonumber(redis.call('HGET', cfg, 'version'))
+-- Answers { made, now, field, value, ... }, or { -1 } if there is none; an error (FOREIGN) if a setting is none.
+local version = redis.call('HGET', cfg, 'version')
+if version and not tonumber(version) then return foreign('version', version) end
+version = tonumber(version)
 local known = tonumber(ARGV[2])
 local make = ARGV[3] == '1' and (not version or version < known)
 if not version and not make then return UNKNOWN end
@@ -18,7 +20,16 @@ if make then
     if known > 0 then redis.call('HSET', cfg, 'grace', now + lease) end
   end
 end
-touch(redis.call('HGET', cfg, 'keep'))
+local kind = redis.call('HGET', cfg, 'kind')
+if kind == '4' then RANGE.limit = { 1, MANY } end
+local set, why
+if kind == '3' or kind == '4' then
+  set, why = settings('kind', 'limit', 'period', 'mode', 'burst')
+else
+  set, why = settings('kind', 'limit', 'lease', 'waiters')
+end
+if not set then return why end
+touch(set[2])
 local all = redis.call('HGETALL', cfg)
 table.insert(all, 1, now)
 table.insert(all, 1, make and 1 or 0)

@@ -8,8 +8,8 @@
 -- A waiter that is served gets its permits here, with a lease, and a message on its process' channel:
 --   g <first number> <token> <how many> <end of the lease> <now>
 local held, info, line, wants = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local set = settings('limit', 'lease', 'token', 'waiters', 'born', 'grace')
-if not set then return UNKNOWN end
+local set, why = settings('limit', 'lease', 'token', 'waiters', 'born', 'grace')
+if not set then return why end
 local version, keep, limit, lease, token = set[1], set[2], set[3], set[4], set[5]
 local born, grace = set[7], set[8]
 local first_token = token

@@ -5,8 +5,9 @@
 --                    from base on how many calls it has
 --            spread: tat + part / limit, the theoretical time of the next call
 -- What is reserved carries the version of the settings: after a change it is not given back.
-local set = settings('limit', 'period', 'mode', 'burst', 'first')
-if not set then return UNKNOWN end
+RANGE.limit = { 1, MANY }
+local set, why = settings('limit', 'period', 'mode', 'burst', 'first')
+if not set then return why end
 local version, keep, limit, period, mode, burst, first = set[1], set[2], set[3], set[4], set[5], set[6], set[7]
 local use = KEYS[2]
 local function text(number) return string.format('%.0f', number) end

@@ -4,8 +4,8 @@
 -- Modes: 1 this window, and the last one by its share; 2 windows that begin at multiples of the period; 3 any window.
 -- Refused calls never count. A turn is given once, behind all others, so those that wait go in order, whichever process they
 -- are of, and need not ask again. It counts from its time on.
-local set = settings('limit', 'period', 'mode')
-if not set then return UNKNOWN end
+local set, why = settings('limit', 'period', 'mode')
+if not set then return why end
 local version, keep, limit, period, mode = set[1], set[2], set[3], set[4], set[5]
 local use, log, line = KEYS[2], KEYS[3], KEYS[4]
 local WEIGHTED, EXACT = 1, 3

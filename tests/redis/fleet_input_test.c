@@ -1,0 +1,315 @@
+/* What others may do to a guard's server: settings and keys that are not weir's, refusals, and replies that are none. Each is
+ * a code and a sentence, nothing waits beyond its deadline, and other groups of the executor run on.
+ * SPDX-License-Identifier: MIT */
+#include "redis/member.h"
+
+enum { LEASE_MS = 300, TASKS = 200 };
+
+static _Atomic int done, held_done;
+
+static int count(void **value, void *arg)
+{
+    (void)value;
+    atomic_fetch_add((_Atomic int *)arg, 1);
+    return 0;
+}
+
+/* An executor with a group behind the guard, of which one task waits, and a group that has nothing to do with it. */
+struct neighbours {
+    weir_executor *ex;
+    weir_group *held, *other;
+    weir_task *task;
+};
+
+static void neighbours_start(struct neighbours *n, weir_guard *guard)
+{
+    assert_int_equal(weir_executor_new(&n->ex, WEIR_POLICY(.workers = 1), NULL), 0);
+    assert_int_equal(weir_group_get(&n->held, n->ex, "held"), 0);
+    assert_int_equal(weir_group_get(&n->other, n->ex, "other"), 0);
+    assert_int_equal(weir_group_guard_add(NULL, n->held, guard, 0), 0);
+    held_done = 0;
+    assert_int_equal(weir_submit(&n->task, n->held, count, &held_done, NULL), 0);
+}
+
+/* The other group is not disturbed. */
+static void neighbours_run(struct neighbours *n)
+{
+    done = 0;
+    for (int i = 0; i < TASKS; i++)
+        assert_int_equal(weir_submit(NULL, n->other, count, &done, NULL), 0);
+    AWAIT(done == TASKS);
+    assert_int_equal(held_done, 0);
+}
+
+/* What was wrong is mended: the task that waited runs. */
+static void neighbours_end(struct neighbours *n)
+{
+    assert_int_equal(weir_task_wait(NULL, n->task, patience()), 0);
+    assert_int_equal(held_done, 1);
+    weir_task_unref(n->task);
+    weir_executor_free(n->ex);
+}
+
+static bool says(weir_guard *guard, int error, const char *words)
+{
+    weir_message text = { "" };
+    int rc = weir_guard_describe(&text, guard);
+
+    if (rc == error && strstr(text.text, words))
+        return true;
+    printf("%s: %s, without: %s\n", weir_errname(rc), text.text, words);
+    return false;
+}
+
+/* ---- settings ------------------------------------------------------------------------------------- */
+
+/* A guard whose field is set to that (NULL: deleted) is refused to whoever opens, enters, or looks, with the field's name. */
+static void refuse_field(const char *name, const weir_guard_options *opt, const char *field,
+                         const char *value)
+{
+    weir_store *knows = store_of(NULL), *comes = store_of(NULL);
+    weir_guard *guard = guard_of(knows, name, opt), *none;
+    weir_permit p = WEIR_PERMIT;
+    weir_message message = { "" };
+    char key[64], text[96];
+    char *before;
+
+    snprintf(key, sizeof(key), "weir:{%s}:cfg", name);
+    snprintf(text, sizeof(text), "%s: field %s is ", key, field);
+    before = server_say(&server, "HGET %s %s", key, field);
+    if (value)
+        server_do(&server, "HSET %s %s %s", key, field, value);
+    else
+        server_do(&server, "HDEL %s %s", key, field);
+    assert_int_equal(weir_guard_new(&none, comes, name, NULL, &message), WEIR_EFOREIGN);
+    if (!strstr(message.text, text))
+        fail_msg("'%s', without '%s'", message.text, text);
+    if (strcmp(field, "made") != 0 && strcmp(field, "kind") != 0) { /* read when it is opened */
+        assert_int_equal(weir_guard_enter(&p, guard, WEIR_NOW_OR_NEVER), WEIR_EFOREIGN);
+        assert_int_equal(weir_guard_enter(&p, guard, WEIR_FOREVER), WEIR_EFOREIGN);
+        assert_true(says(guard, WEIR_EFOREIGN, text));
+    }
+    server_do(&server, "HSET %s %s %s", key, field, before);
+    assert_int_equal(weir_guard_enter(&p, guard, patience()), 0);
+    weir_guard_leave(&p, 0);
+    assert_true(says(guard, 0, name));
+    free(before);
+    weir_guard_unref(guard);
+    weir_store_free(knows);
+    weir_store_free(comes);
+}
+
+static void test_settings_that_are_not_weir_s_are_named(void)
+{
+    static const char *const nonsense[] = { "many", "",       "-1",
+                                            "1.5",  "0x10",   "99999999999999999999",
+                                            "nan",  "\r\n+OK" };
+    const weir_guard_options *permits = WEIR_CONCURRENCY(.limit = 2, .lease_ns = MS(LEASE_MS));
+
+    for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++)
+        refuse_field("odd", permits, "limit", nonsense[i]);
+    refuse_field("odd", permits, "limit", NULL);
+    refuse_field("odd", permits, "lease", "soon");
+    refuse_field("odd", permits, "lease", "0");
+    refuse_field("odd", permits, "lease", NULL);
+    refuse_field("odd", permits, "waiters", "x");
+    refuse_field("odd", permits, "keep", "0");
+    refuse_field("odd", permits, "version", "new");
+    refuse_field("odd", permits, "kind", "7");
+    refuse_field("odd", permits, "made", "by hand");
+    refuse_field("odd mutex", WEIR_MUTEX(.lease_ns = MS(LEASE_MS)), "lease", "1");
+    refuse_field("odd rate", WEIR_RATE(.limit = 1000, .period_ns = MS(1000)), "limit", "0");
+    refuse_field("odd rate", WEIR_RATE(.limit = 1000, .period_ns = MS(1000)), "period", "0");
+    refuse_field("odd often", WEIR_FREQUENCY(.limit = 1000, .period_ns = MS(1000)), "limit", "x");
+    refuse_field("odd often", WEIR_FREQUENCY(.limit = 1000, .period_ns = MS(1000)), "period", NULL);
+}
+
+struct waiter {
+    weir_guard *guard;
+    int rc;
+};
+
+static void *wait_for_ever(void *arg)
+{
+    struct waiter *w = arg;
+    weir_permit p = WEIR_PERMIT;
+
+    w->rc = weir_guard_enter(&p, w->guard, WEIR_FOREVER);
+    if (!w->rc)
+        weir_guard_leave(&p, 0);
+    return NULL;
+}
+
+static void test_a_caller_in_line_hears_that_the_settings_are_not_weir_s(void)
+{
+    weir_store *store = store_of(NULL);
+    weir_guard *guard =
+        guard_of(store, "in line", WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(LEASE_MS)));
+    struct waiter w = { .guard = guard };
+    weir_permit p = WEIR_PERMIT;
+    pthread_t thread;
+
+    assert_int_equal(weir_guard_enter(&p, guard, WEIR_NOW_OR_NEVER), 0);
+    pthread_create(&thread, NULL, wait_for_ever, &w);
+    AWAIT(server_do(&server, "ZCARD %s", "weir:{in line}:line") == 1);
+    server_do(&server, "HSET %s limit many", "weir:{in line}:cfg");
+    pthread_join(thread, NULL);
+    assert_int_equal(w.rc, WEIR_EFOREIGN);
+    AWAIT(weir_permit_until(&p) == 0); /* its holder hears, too: its lease cannot be renewed */
+    weir_guard_leave(&p, 0);
+    weir_guard_unref(guard);
+    weir_store_free(store);
+}
+
+static void test_a_group_whose_guard_s_settings_are_not_weir_s_says_why(void)
+{
+    weir_store *store = store_of(NULL);
+    weir_guard *guard[2] = {
+        guard_of(store, "group", WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(LEASE_MS))),
+        guard_of(store, "paced", WEIR_RATE(.limit = 1000, .period_ns = MS(1000))),
+    };
+    weir_message text = { "" };
+    struct neighbours n;
+
+    server_do(&server, "HSET weir:{group}:cfg limit many");
+    neighbours_start(&n, guard[0]);
+    AWAIT(weir_fleet_why(&text, n.task, guard[0]) == 0 &&
+          strstr(text.text, "the server refuses: weir:{group}:cfg: field limit is 'many'"));
+    neighbours_run(&n);
+    server_do(&server, "HSET weir:{group}:cfg limit 1");
+    neighbours_end(&n);
+
+    server_do(&server, "HSET weir:{paced}:cfg limit 0");
+    neighbours_start(&n, guard[1]);
+    AWAIT(says(guard[1], WEIR_EFOREIGN, "weir:{paced}:cfg: field limit is '0'"));
+    neighbours_run(&n);
+    server_do(&server, "HSET weir:{paced}:cfg limit 1000");
+    neighbours_end(&n);
+    weir_guard_unref(guard[0]);
+    weir_guard_unref(guard[1]);
+    weir_store_free(store);
+}
+
+/* ---- keys ------------------------------------------------------------------------------------------ */
+
+static void test_a_wrong_type_at_any_key_is_named(void)
+{
+    static const char *const keys[] = { "held", "info", "line" };
+    weir_store *store = store_of(NULL);
+    weir_message message = { "" };
+    weir_guard *guard;
+    struct neighbours n;
+
+    server_do(&server, "LPUSH weir:{types}:cfg 1");
+    assert_int_equal(weir_guard_new(&guard, store, "types", WEIR_MUTEX(), &message), WEIR_EFOREIGN);
+    assert_non_null(strstr(message.text, "weir:{types}:"));
+    assert_non_null(strstr(message.text, "WRONGTYPE"));
+    server_do(&server, "DEL weir:{types}:cfg");
+    guard = guard_of(store, "types", WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(LEASE_MS)));
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        weir_permit p = WEIR_PERMIT;
+
+        AWAIT(server_do(&server, "EXISTS weir:{types}:%s", keys[i]) == 0);
+        server_do(&server, "SET weir:{types}:%s 1", keys[i]);
+        assert_int_equal(weir_guard_enter(&p, guard, WEIR_NOW_OR_NEVER), WEIR_EFOREIGN);
+        assert_int_equal(weir_guard_enter(&p, guard, WEIR_FOREVER), WEIR_EFOREIGN);
+        neighbours_start(&n, guard);
+        AWAIT(weir_fleet_why(&message, n.task, guard) == 0 &&
+              strstr(message.text,
+                     "the server refuses: weir:{types}:* is not all weir's: WRONGTYPE"));
+        neighbours_run(&n);
+        server_do(&server, "DEL weir:{types}:%s", keys[i]);
+        neighbours_end(&n);
+    }
+    weir_guard_unref(guard);
+    weir_store_free(store);
+}
+
+/* ---- refusals -------------------------------------------------------------------------------------- */
+
+static void refuse_all(weir_guard *guard, const char *command, const char *back, int error,
+                       const char *words)
+{
+    weir_permit p = WEIR_PERMIT;
+    weir_message text = { "" };
+    struct neighbours n;
+
+    free(server_say(&server, command));
+    assert_int_equal(weir_guard_enter(&p, guard, WEIR_NOW_OR_NEVER), error);
+    assert_int_equal(weir_guard_enter(&p, guard, WEIR_FOREVER), error); /* at once */
+    neighbours_start(&n, guard);
+    AWAIT(weir_fleet_why(&text, n.task, guard) == 0 && strstr(text.text, words));
+    neighbours_run(&n);
+    free(server_say(&server, back));
+    neighbours_end(&n);
+    assert_int_equal(weir_guard_enter(&p, guard, patience()), 0);
+    weir_guard_leave(&p, 0);
+    assert_true(says(guard, 0, "refused: "));
+}
+
+static void test_a_full_server_and_a_read_only_one_hold_back_their_group_alone(void)
+{
+    weir_store *store = store_of(NULL);
+    weir_guard *guard =
+        guard_of(store, "refused", WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(LEASE_MS)));
+
+    refuse_all(guard, "CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0", WEIR_EREPLY,
+               "the server refuses: OOM");
+    refuse_all(guard, "REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", WEIR_EREPLY,
+               "the server refuses: READONLY");
+    weir_guard_unref(guard);
+    weir_store_free(store);
+}
+
+static void test_a_wrong_password_is_said_and_recovery_comes_by_itself(void)
+{
+    weir_store *store, *other;
+    weir_permit p = WEIR_PERMIT;
+    weir_message message = { "" };
+    weir_guard *guard, *none;
+    struct neighbours n;
+
+    free(server_say(&server, "ACL SETUSER worker on >right ~* &* +@all"));
+    assert_int_equal(
+        weir_store_redis(&store,
+                         WEIR_REDIS(.url = server.url, .user = "worker", .password = "right",
+                                    .backoff_ms = 5, .backoff_max_ms = 50),
+                         NULL, &message),
+        0);
+    guard = guard_of(store, "password", WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(LEASE_MS)));
+    assert_int_equal(
+        weir_store_redis(&other,
+                         WEIR_REDIS(.url = server.url, .user = "worker", .password = "left"), NULL,
+                         &message),
+        0);
+    assert_int_equal(weir_guard_new(&none, other, "password", NULL, &message), WEIR_EDENIED);
+    assert_non_null(strstr(message.text, "WRONGPASS"));
+    weir_store_free(other);
+
+    free(server_say(&server, "ACL SETUSER worker resetpass >changed"));
+    server_do(&server, "CLIENT KILL USER worker");
+    AWAIT(weir_guard_enter(&p, guard, WEIR_NOW_OR_NEVER) == WEIR_EDENIED);
+    assert_true(says(guard, 0, "WRONGPASS"));
+    neighbours_start(&n, guard);
+    neighbours_run(&n);
+    free(server_say(&server, "ACL SETUSER worker >right"));
+    neighbours_end(&n);
+    assert_int_equal(weir_guard_enter(&p, guard, patience()), 0);
+    weir_guard_leave(&p, 0);
+    weir_guard_unref(guard);
+    weir_store_free(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_settings_that_are_not_weir_s_are_named),
+        TEST(test_a_caller_in_line_hears_that_the_settings_are_not_weir_s),
+        TEST(test_a_group_whose_guard_s_settings_are_not_weir_s_says_why),
+        TEST(test_a_wrong_type_at_any_key_is_named),
+        TEST(test_a_full_server_and_a_read_only_one_hold_back_their_group_alone),
+        TEST(test_a_wrong_password_is_said_and_recovery_comes_by_itself),
+    };
+
+    return cmocka_run_group_tests(tests, start_server, stop_server);
+}
