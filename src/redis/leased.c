@@ -300,7 +300,8 @@ static void send_renewal(struct wr_leased *pool, weir_time now)
     int keys, rc;
 
     if (!pool->asked)
-        give_back(pool, pool->units - most(pool->peak, pool->in_use)); /* idle since the last one */
+        give_back(pool, pool->units - most(pool->peak, pool->in_use) -
+                            pool->fresh); /* idle since the last one */
     wr_lock(&cell->lock);
     born = cell->born;
     wr_unlock(&cell->lock);

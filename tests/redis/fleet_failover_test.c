@@ -3,16 +3,10 @@
 #include "redis/fleet_support.h"
 #include "redis/formation.h"
 
-static weir_store *store_at(const char *url)
+static weir_store *store_of_formation(const char *url)
 {
-    weir_store *store;
-
-    assert_int_equal(weir_store_redis(&store,
-                                      WEIR_REDIS(.url = url, .backoff_ms = 10,
-                                                 .backoff_max_ms = 100, .reply_ms = 1000),
-                                      NULL, NULL),
-                     0);
-    return store;
+    return store_at(
+        WEIR_REDIS(.url = url, .backoff_ms = 10, .backoff_max_ms = 100, .reply_ms = 1000), NULL);
 }
 
 /* The keys of one guard lie in one slot, so its scripts run wherever that is. */
@@ -22,7 +16,7 @@ static void test_guards_of_a_cluster_work_wherever_their_slot_is(void)
     weir_store *store;
 
     cluster_start(&cluster, false);
-    store = store_at(cluster.url);
+    store = store_of_formation(cluster.url);
     for (int i = 0; i < 12; i++) {
         weir_permit p = WEIR_PERMIT, q = WEIR_PERMIT, r = WEIR_PERMIT;
         weir_guard *guard, *rate;
@@ -56,8 +50,8 @@ static void test_limits_and_tokens_survive_a_fail_over(void)
     uint64_t first;
 
     sentinels_start(&formation);
-    a = store_at(formation.url);
-    b = store_at(formation.url);
+    a = store_of_formation(formation.url);
+    b = store_of_formation(formation.url);
     /* A lease that is longer than the fail-over takes. */
     ga = guard_of(a, "over", WEIR_CONCURRENCY(.limit = 7, .lease_ns = MS(30000)));
     gb = guard_of(b, "over", WEIR_CONCURRENCY(.limit = 7, .lease_ns = MS(30000)));
