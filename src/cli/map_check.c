@@ -15,7 +15,6 @@ static int check_rules(const struct rules *rules, weir_message *message)
     return 0;
 }
 
-/* Settings that have no meaning together. */
 static int check_pairs(const struct map_options *p, weir_message *message)
 {
     const struct engine_options *opt = &p->engine;
@@ -27,26 +26,25 @@ static int check_pairs(const struct map_options *p, weir_message *message)
     } wrong[] = {
         { opt->keep_order && opt->output == OUTPUT_LINES,
           "use only one of --keep-order and --line-buffer" },
-        { p->no_header && !columns, "--no-header has a meaning only with --csv or --tsv" },
+        { p->no_header && !columns, "--no-header needs --csv or --tsv" },
         { p->feed.tagged && opt->output == OUTPUT_FILES,
-          "--tag has no meaning with --files: nothing is printed" },
+          "use only one of --tag and --files: with --files no line is printed" },
         { p->feed.lists && p->feed.input_count, "use only one of ::: and --input" },
         { p->feed.lists && p->syntax.form != FORM_LINES,
-          "::: gives values, not rows or objects: leave out --csv, --tsv, --jsonl" },
+          "use only one of ::: and --csv, --tsv, --jsonl: ::: is followed by plain values" },
         { p->feed.record_end && p->syntax.form != FORM_LINES,
-          "--record-end is for plain lines: leave out --csv, --tsv, --jsonl" },
+          "use only one of --record-end and --csv, --tsv, --jsonl" },
         { p->syntax.delimiter_text && p->syntax.form != FORM_LINES,
-          "--delimiter of several bytes is for plain lines" },
+          "with --csv, --tsv and --jsonl, --delimiter is a single byte" },
         { opt->resume && !opt->journal_path,
           "--resume and --retry-failed need a journal: --journal FILE" },
-        { p->block && !p->pipe, "--block has a meaning only with --pipe" },
+        { p->block && !p->pipe, "--block needs --pipe" },
         { p->pipe && given[MAP_STDIN], "use only one of --stdin and --pipe" },
         { (given[MAP_BACKOFF] || given[MAP_BACKOFF_MAX]) && !given[MAP_RETRIES],
-          "--backoff has a meaning only with --retries" },
-        { given[MAP_COOL_DOWN] && !given[MAP_COOL_CODE],
-          "--cool-down has a meaning only with --cool-code" },
+          "--backoff and --backoff-max need --retries" },
+        { given[MAP_COOL_DOWN] && !given[MAP_COOL_CODE], "--cool-down needs --cool-code" },
         { given[MAP_SHOW_RETRIES] && !given[MAP_RETRIES] && !given[MAP_COOL_CODE],
-          "--show-retries has a meaning only with --retries or --cool-code" },
+          "--show-retries needs --retries or --cool-code" },
         { p->pipe && p->feed.batch_fit, "use only one of --pipe and -X" },
         { feed_batches(&p->feed) && p->feed.shell && !p->pipe,
           "-n and -X do not go with --shell: write sh -c 'for x; do ...; done' sh" },
@@ -56,7 +54,7 @@ static int check_pairs(const struct map_options *p, weir_message *message)
           "--tty gives commands the terminal: leave out --files, --line-buffer, --tag, --stdin, "
           "--pipe" },
         { opt->if_exists != EXISTS_REFUSE && !opt->results_path && !opt->files_directory,
-          "--if-exists has a meaning only with --results or --files" },
+          "--if-exists needs --results or --files" },
         { opt->if_exists == EXISTS_APPEND && opt->files_directory,
           "--if-exists append is for --results; with --files use new" },
     };

@@ -115,8 +115,8 @@ static const struct opt options[] = {
       OPT_TEXT, NULL },
 
     { MAP_RECORDS, 'n', "records", "N",
-      "Up to N records of one group per command: a word with {} or a column stands once for each "
-      "record. With --stdin they are all on standard input.",
+      "Up to N records of one group per command: a word with {} or a column is repeated for each "
+      "record. With --stdin all of them are on standard input.",
       OPT_TEXT, NULL },
     { MAP_FIT, 'X', "fit", NULL,
       "As -n, with as many records as fit into a command line (128 KiB at most).", OPT_TEXT, NULL },
@@ -127,8 +127,8 @@ static const struct opt options[] = {
     { MAP_BLOCK, 0, "block", "SIZE", "Bytes of a --pipe block, at most. Default 1M.", OPT_TEXT,
       NULL },
     { MAP_ENV, 0, "env", "NAME[=VALUE]",
-      "Set a variable for the commands. The journal takes the value of NAME for a part of each "
-      "task: if it changes, --resume runs it again.",
+      "Set a variable for the commands. With a journal the value belongs to each task: if it "
+      "changes, --resume runs the task again.",
       OPT_TEXT, NULL },
     { MAP_TTY, 0, "tty", NULL,
       "Give each command the terminal: for editors and questions. One runs at a time.", OPT_TEXT,
@@ -152,15 +152,17 @@ static const struct opt options[] = {
     { MAP_RESULTS, 0, "results", "FILE",
       "Write a line of JSON per task to FILE; - is standard output. See below.", OPT_FILE, NULL },
     { MAP_JOURNAL, 0, "journal", "FILE",
-      "Write down in FILE, an SQLite database, what became of each task; weir log reads it. One "
-      "weir uses it at a time.",
+      "Record in FILE, an SQLite database, how each task ended; weir log reads it. One weir uses "
+      "it "
+      "at a time.",
       OPT_FILE, NULL },
     { MAP_RESUME, 0, "resume", NULL,
-      "Run only what the --journal does not know as ended: a task that has succeeded is not run "
-      "again, nor one that has failed. A task is known by its command, record, group, --env and "
-      "directory, not by its line, so the input may change. Without a journal there, one is begun.",
+      "Skip tasks that have ended by the --journal, whether they succeeded or failed. A task is "
+      "known by its command, record, group, --env and "
+      "directory, not by its line, so the input may change. If there is no such file, it is "
+      "created.",
       OPT_TEXT, NULL },
-    { MAP_RETRY_FAILED, 0, "retry-failed", NULL, "As --resume, and run again what failed.",
+    { MAP_RETRY_FAILED, 0, "retry-failed", NULL, "As --resume, but run tasks that failed again.",
       OPT_TEXT, NULL },
     { MAP_IF_EXISTS, 0, "if-exists", "WHAT",
       "What to do if the --results file has content, or the --files directory has outputs of an "
@@ -340,7 +342,6 @@ static const struct opt_hint hints[] = {
     { "--round-robin", "use --pipe: a block for each command" },
     { "--roundrobin", "use --pipe: a block for each command" },
     { "--tee", "use tee(1) in a --shell script" },
-    { "--group", "leave it out: outputs are never mixed" },
     { "--plus", "{.}, {/}, {//} and {/.} are always known; use --shell for more" },
     { "--rpl", "use --shell: a placeholder is a variable there" },
     { "--transferfile", "commands run on this machine only: use scp or rsync in the command" },

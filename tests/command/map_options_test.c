@@ -225,15 +225,16 @@ static void test_settings_without_a_meaning_are_refused(void)
     static const struct {
         const char *words[4], *said;
     } refused[] = {
-        { { "--no-header" }, "--no-header has a meaning only with --csv or --tsv" },
-        { { "--tag", "--files", "d" }, "--tag has no meaning with --files: nothing is printed" },
+        { { "--no-header" }, "--no-header needs --csv or --tsv" },
+        { { "--tag", "--files", "d" },
+          "use only one of --tag and --files: with --files no line is printed" },
         { { "--stdin", "--pipe" }, "use only one of --stdin and --pipe" },
-        { { "--block", "1k" }, "--block has a meaning only with --pipe" },
-        { { "--backoff", "1s" }, "--backoff has a meaning only with --retries" },
-        { { "--backoff-max", "1s" }, "--backoff has a meaning only with --retries" },
-        { { "--cool-down", "1s" }, "--cool-down has a meaning only with --cool-code" },
-        { { "--show-retries" }, "--show-retries has a meaning only with --retries or --cool-code" },
-        { { "--if-exists", "new" }, "--if-exists has a meaning only with --results or --files" },
+        { { "--block", "1k" }, "--block needs --pipe" },
+        { { "--backoff", "1s" }, "--backoff and --backoff-max need --retries" },
+        { { "--backoff-max", "1s" }, "--backoff and --backoff-max need --retries" },
+        { { "--cool-down", "1s" }, "--cool-down needs --cool-code" },
+        { { "--show-retries" }, "--show-retries needs --retries or --cool-code" },
+        { { "--if-exists", "new" }, "--if-exists needs --results or --files" },
         { { "--resume" }, "--resume and --retry-failed need a journal: --journal FILE" },
     };
 
@@ -281,7 +282,7 @@ static void test_group_by_has_to_be_possible(void)
         { "-g", "/(/", "/(/: " },
         { "-g", "{seq}", "use fields of the record, not {key} or {seq}" },
         { "-g", "{nothing}", "{nothing}: no such placeholder: columns are {1}, {2}; " },
-        { "-g", "{a b}", "no placeholder in \"{a b}\" is a field" },
+        { "-g", "{a b}", "\"{a b}\" has no placeholder: use {}, a column such as {1}" },
         { "-g", "host:what", "\"what\" is not a column: use its number" },
     };
 

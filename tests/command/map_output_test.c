@@ -247,9 +247,9 @@ static void test_files_need_a_directory(void)
 {
     scratch_write("file", "x", 0);
     assert_ran(MAP("a\n", "--files", "file", "--", "echo"), 255, "",
-               "weir: file: Not a directory\n");
+               "weir: --files file: Not a directory\n");
     assert_ran(MAP("a\n", "--files", "no/such", "--", "echo"), 255, "",
-               "weir: no/such: No such file or directory\n");
+               "weir: --files no/such: No such file or directory\n");
 }
 
 /* ---- results ------------------------------------------------------------------------------------- */
@@ -341,7 +341,7 @@ static void test_results_on_a_full_disk_are_an_error(void)
 
     assert_status(r, 255);
     assert_string_equal(r->out, "a\n");
-    assert_contains(r->err, "weir: /dev/full: No space left on device");
+    assert_contains(r->err, "weir: --results /dev/full: No space left on device");
 }
 
 static void test_a_full_disk_for_output_ends_the_run(void)
@@ -350,7 +350,7 @@ static void test_a_full_disk_for_output_ends_the_run(void)
         "1\n2\n", "weir map -j2 -- sh -c '[ $1 = 1 ] || exec sleep 1000; echo $1' sh >/dev/full");
 
     assert_status(r, 255);
-    assert_contains(r->err, "weir: standard output: No space left on device; ending\n");
+    assert_contains(r->err, "weir: cannot write to standard output: No space left on device; ");
 }
 
 /* It is noticed with the next thing to be written, which is the second command's line. */
@@ -380,7 +380,7 @@ static void test_closed_standard_output_is_an_error_if_something_is_to_be_writte
     assert_ran(r, 0, "", "");
     r = SCRIPT("a\n", "weir map -- echo >&-");
     assert_status(r, 255);
-    assert_contains(r->err, "weir: standard output: it is closed; ending\n");
+    assert_contains(r->err, "weir: cannot write to standard output: it is closed; ending the ");
 }
 
 static void test_closed_standard_error_is_no_reason_to_hang(void)

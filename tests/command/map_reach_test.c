@@ -60,7 +60,7 @@ static void test_several_inputs_are_read_in_order(void)
     assert_ran(MAP(NULL, "-j1", "--csv", "-a", "c1", "-a", "c2", "--", "echo", "{id}{x}"), 0,
                "12\n34\n", "");
     assert_contains(MAP(NULL, "-j1", "--csv", "-a", "c1", "-a", "c3", "--", "echo", "{id}")->err,
-                    "c3: its columns are not those of c1");
+                    "c3: its header differs from that of c1");
 }
 
 /* ---- several records per command ------------------------------------------------------------------- */
@@ -71,7 +71,8 @@ static void test_a_command_takes_so_many_records(void)
     assert_ran(MAP("1\n2\n3\n", "-j1", "-n2", "--", "echo", "x{}y", "z"), 0, "x1y x2y z\nx3y z\n",
                "");
     assert_ran(MAP("1\n2\n3\n", "-j1", "-n2", "--stdin", "--", "wc", "-l"), 0, "2\n1\n", "");
-    assert_contains(MAP("1\n", "-n2", "--", "echo", "{seq}")->err, "have no meaning where");
+    assert_contains(MAP("1\n", "-n2", "--", "echo", "{seq}")->err,
+                    "do not work with several records per command");
 }
 
 static void test_a_hundred_thousand_records_are_a_hundred_commands_of_a_thousand(void)

@@ -126,6 +126,7 @@ static void test_a_directory_that_vanishes_is_not_blamed_on_the_command(void)
     assert_contains(r->err,
                     "weir: task 2 was not run: cannot create its files in gone: No such file "
                     "or directory\n");
+    assert_contains(r->err, "task 2 was not run: its --files could not be created (No such file");
 }
 
 /* ---- ends ----------------------------------------------------------------------------------------- */
@@ -236,7 +237,7 @@ static void test_a_limit_on_the_size_of_files_is_an_error_not_a_death(void)
         SCRIPT(NULL, "ulimit -f 1; seq 200 | weir map -j1 --results limited -- true");
 
     assert_status(r, 255);
-    assert_contains(r->err, "weir: limited: File too large; starting no more commands\n");
+    assert_contains(r->err, "weir: --results limited: File too large; starting no more commands\n");
 }
 
 static int count_of_sleeps(const char *seconds)
@@ -368,10 +369,11 @@ static void test_progress_lines_come_only_if_asked_for(void)
 
 static void test_settings_without_meaning_together_are_refused(void)
 {
-    assert_contains(MAP("", "--no-header", "--", "echo")->err, "only with --csv or --tsv");
-    assert_contains(MAP("", "--tag", "--files", "x", "--", "echo")->err, "no meaning with --files");
+    assert_contains(MAP("", "--no-header", "--", "echo")->err, "--no-header needs --csv or --tsv");
+    assert_contains(MAP("", "--tag", "--files", "x", "--", "echo")->err,
+                    "use only one of --tag and --files");
     assert_contains(MAP("", "--timeout", "0", "--", "echo")->err, "a duration that is not zero");
-    assert_contains(MAP("", "--block", "1k", "--", "echo")->err, "only with --pipe");
+    assert_contains(MAP("", "--block", "1k", "--", "echo")->err, "--block needs --pipe");
     assert_contains(MAP("", "-n2", "--shell", "--", "echo")->err, "do not go with --shell");
 }
 

@@ -488,6 +488,7 @@ static void fail_file(struct attempt *a, int error)
 {
     a->task->outcome = OUTCOME_OUTPUT_LOST;
     a->task->output_error = error;
+    a->task->no_files = true;
     a->task->ended_at = weir_now();
     engine_fail(a->engine, "task %llu was not run: cannot create its files in %s: %s",
                 (unsigned long long)a->task->seq, a->engine->files_directory, strerror(error));

@@ -58,7 +58,7 @@ static int copy_environment(struct engine *engine)
         count++;
     engine->environment = malloc((count + 1) * sizeof(*engine->environment));
     if (!engine->environment)
-        return say_wrong("environment", ENOMEM);
+        return say_wrong("cannot start", ENOMEM);
     for (char **at = environ; *at; at++)
         if (!is_ours(*at) && !is_replaced(opt, *at))
             engine->environment[engine->environment_count++] = *at;
@@ -82,6 +82,15 @@ static void block_signals(void)
     signal(SIGTTOU, SIG_IGN); /* with --tty a command has the foreground, and we go on */
 }
 
+static int directory_wrong(const char *path, int error)
+{
+    char why[160];
+
+    say_why(why, sizeof(why), error);
+    say("--files %s: %s", path, why);
+    return SAY_WRONG;
+}
+
 /* The directory of --files, without files of an earlier run in it. */
 static int open_directory(struct engine *engine, const char *wanted)
 {
@@ -89,12 +98,12 @@ static int open_directory(struct engine *engine, const char *wanted)
     char *path = engine->files_directory = fresh_name(wanted, another, fresh_is_clean_directory);
 
     if (!path)
-        return say_wrong(wanted, errno);
+        return directory_wrong(wanted, errno);
     if (mkdir(path, 0777) < 0 && errno != EEXIST)
-        return say_wrong(path, errno);
+        return directory_wrong(path, errno);
     engine->directory_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (engine->directory_fd < 0 || faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) < 0)
-        return say_wrong(path, errno);
+        return directory_wrong(path, errno);
     if (!fresh_is_clean_directory(path)) {
         say("--files %s: it has outputs of an earlier run: remove them, name another directory, or "
             "use --if-exists new",

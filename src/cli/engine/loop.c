@@ -241,8 +241,8 @@ static void output_failed(struct loop *loop, int fd, int error)
     if (error == EPIPE)
         loop->quiet_end = true;
     else
-        engine_say(loop->engine, "%s: %s; ending", fd == 1 ? "standard output" : "standard error",
-                   why);
+        engine_say(loop->engine, "cannot write to %s: %s; ending the commands",
+                   fd == 1 ? "standard output" : "standard error", why);
     end_running(loop);
 }
 
@@ -521,7 +521,7 @@ int loop_run(struct engine *engine)
     close(loop.signal_fd);
     if (rc) {
         atomic_store(&engine->wrong, true);
-        say("%s: %s", engine->opt->results_path, strerror(-rc));
+        say("--results %s: %s", engine->opt->results_path, strerror(-rc));
     }
     if (!loop.quiet_end)
         verdict_say(engine);

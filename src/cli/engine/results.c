@@ -223,7 +223,7 @@ void results_add(struct results *results, const struct task *task)
     results->failed |= error != 0;
     pthread_mutex_unlock(&results->lock);
     if (error)
-        engine_fail(results->engine, "%s: %s; starting no more commands", results->path,
+        engine_fail(results->engine, "--results %s: %s; starting no more commands", results->path,
                     strerror(error));
 }
 

@@ -80,13 +80,14 @@ struct task {
     weir_time queued_at, started_at, ended_at; /* of the last attempt; 0: none */
     weir_time runs_since;                      /* in TASK_RUNS; the tallies' lock */
     enum outcome outcome;
-    int status;                      /* as from waitpid; -1: it never ran */
-    int exec_error;                  /* an errno: why it cannot run      */
-    int output_error;                /* an errno: why its output is lost  */
-    bool again;                      /* run it once more                  */
-    bool counted;                    /* among those that have ended */
-    bool handed_over;                /* its body has passed it on to be told */
-    int64_t journal_id;              /* its row; 0: none */
+    int status;         /* as from waitpid; -1: it never ran */
+    int exec_error;     /* an errno: why it cannot run      */
+    int output_error;   /* an errno: why its output is lost  */
+    bool no_files;      /* --files: its files could not be created, so it was not run */
+    bool again;         /* run it once more                  */
+    bool counted;       /* among those that have ended */
+    bool handed_over;   /* its body has passed it on to be told */
+    int64_t journal_id; /* its row; 0: none */
     void (*tell)(struct task *task); /* called when that is committed */
     _Atomic int
         holders; /* the executor, and the part that tells of it                            */

@@ -275,7 +275,9 @@ static void describe_outcome(const struct task *task, char *text, size_t size)
         snprintf(text, size, " ran, but the journal could not be written");
         break;
     case OUTCOME_OUTPUT_LOST:
-        snprintf(text, size, " ran, but its output could not be written (%s)",
+        snprintf(text, size,
+                 task->no_files ? " was not run: its --files could not be created (%s)"
+                                : " ran, but its output could not be written (%s)",
                  strerror(task->output_error));
         break;
     default:

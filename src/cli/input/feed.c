@@ -141,8 +141,8 @@ static int make_batches(struct feed *feed)
         unsigned needed = template_word_needs(feed->command, w);
         repeats[w] = needed & (TEMPLATE_NEEDS_RECORD | TEMPLATE_NEEDS_FIELDS);
         if (needed & (TEMPLATE_NEEDS_SEQ | TEMPLATE_NEEDS_SLOT))
-            rc = refuse(&message, "{seq} and {%%} have no meaning where a command takes several "
-                                  "records; use $WEIR_SEQ and $WEIR_SLOT");
+            rc = refuse(&message, "{seq} and {%%} do not work with several records per command: "
+                                  "use $WEIR_SEQ and $WEIR_SLOT");
     }
     if (!rc)
         rc = batches_new(&feed->batches, feed->opt, repeats, words);

@@ -121,7 +121,10 @@ static int set_template(struct key_rule *rule, const char *spec, const struct re
     if (needs & (TEMPLATE_NEEDS_KEY | TEMPLATE_NEEDS_SEQ))
         return refuse(message, "--group-by: use fields of the record, not {key} or {seq}");
     if (!needs)
-        return refuse(message, "--group-by: no placeholder in \"%.80s\" is a field", spec);
+        return refuse(message,
+                      "--group-by: \"%.80s\" has no placeholder: use {}, a column such as {1}, or "
+                      "a field such as {name}",
+                      spec);
     return 0;
 }
 

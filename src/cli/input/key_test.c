@@ -167,7 +167,9 @@ static void test_nonsense_is_refused_with_a_sentence(void **state)
         "--group-by: \"\" is not a column: use its number, host, /REGEX/, or a text with {}");
     assert_no_rule(&named, "nam", "--group-by: the header has no column \"nam\"");
     assert_no_rule(&named, "host:nam", "--group-by: the header has no column \"nam\"");
-    assert_no_rule(&lines, "{ x }", "--group-by: no placeholder in \"{ x }\" is a field");
+    assert_no_rule(&lines, "{ x }",
+                   "--group-by: \"{ x }\" has no placeholder: use {}, a column such as {1}, or a "
+                   "field such as {name}");
     assert_no_rule(&lines, "{key}", "--group-by: use fields of the record, not {key} or {seq}");
     assert_no_rule(&lines, "{}{seq}", "--group-by: use fields of the record, not {key} or {seq}");
     assert_int_equal(key_rule_new(&rule, "/a(/", &lines, -1, &message), WEIR_EINVAL);

@@ -124,7 +124,9 @@ static int compare_header(const struct records *records, const struct record *he
         same = strlen(syntax->names[i]) == header->fields[i].length &&
                !memcmp(syntax->names[i], header->fields[i].text, header->fields[i].length);
     return same ? 0
-                : refuse(message, "%.200s: its columns are not those of %.200s",
+                : refuse(message,
+                         "%.200s: its header differs from that of %.200s: files that are read "
+                         "together need the same columns",
                          name_of(&records->input[records->current]), name_of(records->input));
 }
 

@@ -29,7 +29,8 @@ static uint32_t emit(struct compiler *c, struct step step)
     if (step.op == OP_SET)
         c->work += r->sets[step.value].ranges + r->sets[step.value].classes;
     if (c->work > WORK_MAX) {
-        c->error = refuse(c->message, "the expression is too large");
+        c->error = refuse(c->message,
+                          "the expression is too large: use fewer repetitions, or smaller counts");
         return 0;
     }
     if (r->length == r->size) {

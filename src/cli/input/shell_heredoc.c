@@ -32,7 +32,8 @@ void heredoc_note(struct script *s)
     }
     doc.length = (size_t)(s->at - doc.mark);
     if (s->pending_count == HEREDOCS_MAX)
-        s->error = refuse(s->message, "the command has too many here-documents in one line");
+        s->error =
+            refuse(s->message, "too many here-documents in one line of the script: use at most 8");
     else if (doc.length)
         s->pending[s->pending_count++] = doc;
 }

@@ -61,7 +61,8 @@ struct level *script_push(struct script *s, enum place place)
 {
     if (s->depth + 1 == SCRIPT_DEPTH_MAX) {
         if (!s->error)
-            s->error = refuse(s->message, "the command is nested too deeply");
+            s->error = refuse(s->message, "the script is nested too deeply: use at most %d levels",
+                              SCRIPT_DEPTH_MAX - 1);
         return script_top(s); /* nobody reads it any more */
     }
     s->depth++;

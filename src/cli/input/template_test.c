@@ -476,7 +476,7 @@ static void test_placeholders_the_shell_would_not_replace_are_refused(void **sta
     for (size_t i = 0; i < sizeof(deep); i += 3)
         memcpy(deep + i, "$( ", 3);
     deep[sizeof(deep) - 1] = '\0';
-    assert_no_script(deep, "the command is nested too deeply");
+    assert_no_script(deep, "the script is nested too deeply: use at most 63 levels");
 }
 
 /* ---- real shells --------------------------------------------------------------------------------- */
