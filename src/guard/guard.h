@@ -209,25 +209,30 @@ static inline void wr_permit_fill(weir_permit *permit, struct weir_guard *guard,
     permit->permits = n;
 }
 
-/* The same for fast permits. They remember the word, too: who leaves has not to look for it behind the guard first. */
-static inline void wr_permit_fill_fast(weir_permit *permit, struct weir_guard *guard, int64_t n)
+/* The same for fast permits. They remember the word, too: who leaves has not to look for it behind the guard first, and it is
+ * stored first because it is what leaving waits for. */
+static inline void wr_permit_fill_fast(weir_permit *permit, struct weir_guard *guard,
+                                       _Atomic uint64_t *fast, int64_t n)
 {
+    permit->since = (weir_time)(uintptr_t)fast;
     wr_permit_fill(permit, guard, n);
-    permit->since = (weir_time)(uintptr_t)guard->fast;
 }
 
 /* ---- fast permits ---------------------------------------------------------------------------- */
 
-static inline bool wr_fast_enter(struct weir_guard *guard, int64_t n)
+/* `fast` is the guard's, which is read once. */
+static inline bool wr_fast_enter(weir_permit *permit, struct weir_guard *guard,
+                                 _Atomic uint64_t *fast, int64_t n)
 {
-    uint64_t word = wr_load(guard->fast, relaxed);
+    uint64_t word = wr_load(fast, relaxed);
     int64_t limit = wr_load(&guard->limit, relaxed);
 
-    /* Slow also if the count of calls is about to overflow. */
-    while (!(word & (WEIR_WORD_SLOW | UINT64_C(1) << 63)) &&
-           (int64_t)(word & WEIR_WORD_USED) + n <= limit)
-        if (wr_cas(guard->fast, &word, word + WEIR_WORD_ENTERED + (uint64_t)n, acquire))
+    /* Slow also if the count of calls is about to overflow. A word that is slow has more in its lower half than any limit. */
+    while (!(word >> 63) && (int64_t)(uint32_t)word <= limit - n)
+        if (wr_cas(fast, &word, word + WEIR_WORD_ENTERED + (uint64_t)n, acquire)) {
+            wr_permit_fill_fast(permit, guard, fast, n);
             return true;
+        }
     return false;
 }
 

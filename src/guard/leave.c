@@ -203,14 +203,20 @@ __attribute__((noinline)) int wr_guard_tell_first(struct weir_guard *guard)
     return 0;
 }
 
+/* The word was slow, which makes its lower half negative; or it never had as many permits. */
+static __attribute__((noinline)) int left_slow(struct weir_guard *guard, uint64_t word, uint64_t n)
+{
+    WR_ASSERT((word & WEIR_WORD_USED) >= n);
+    return wr_guard_tell_first(guard);
+}
+
 static inline int leave_fast(weir_permit *permit, struct weir_guard *guard)
 {
     uint64_t n = (uint64_t)permit->permits, word;
 
     word = wr_sub((_Atomic uint64_t *)(uintptr_t)permit->since, n, release);
     permit->guard = NULL;
-    WR_ASSERT((word & WEIR_WORD_USED) >= n);
-    return WR_UNLIKELY(word & WEIR_WORD_SLOW) ? wr_guard_tell_first(guard) : 0;
+    return WR_UNLIKELY((int32_t)((uint32_t)word - (uint32_t)n) < 0) ? left_slow(guard, word, n) : 0;
 }
 
 static int permit_is_held(const weir_permit *permit)
@@ -304,7 +310,8 @@ static inline int leave_breaker(weir_permit *permit, struct weir_guard *guard, i
                : leave_later(permit, error);
 }
 
-int weir_guard_leave(weir_permit *permit, int error)
+/* As weir_guard_enter. */
+__attribute__((aligned(64))) int weir_guard_leave(weir_permit *permit, int error)
 {
     struct weir_guard *guard = permit ? permit->guard : NULL;
 
