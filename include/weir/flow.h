@@ -215,8 +215,8 @@ typedef struct weir_run_options { /* zero in any field asks for its default */
  * weir_task_cancel cancels every node that has not ended, and asks running bodies to end. The callbacks of nodes are called
  * by the thread that cancels; on a deadline, by a thread of the executor's. The run settles after them.
  *
- * WEIR_EINVAL: a NULL, an option out of range, a parameter of an unknown node, or the flow has errors; `message` names
- * them (weir_flow_check gives all in full). WEIR_ECLOSED, WEIR_ENOMEM, WEIR_EAGAIN, WEIR_EVERSION: as weir_submit. */
+ * WEIR_EINVAL: a NULL, an option out of range, a parameter of an unknown node, or the flow has errors. After any error
+ * `message` says what is wrong (weir_flow_check gives all errors of the flow in full). WEIR_ECLOSED, WEIR_ENOMEM, WEIR_EAGAIN, WEIR_EVERSION: as weir_submit. */
 int weir_flow_start(weir_task **out, weir_flow *flow, weir_group *group,
                     const weir_run_options *opt, weir_message *message) WEIR_PARKS;
 

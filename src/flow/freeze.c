@@ -141,8 +141,8 @@ static void check_at_least(struct draft *draft, uint32_t n)
     uint32_t count = count_kind(draft, n, WEIR_AT_LEAST);
 
     if (wanted > count)
-        WRONG(draft, "node \"%s\" needs at least %u, but has only %u edges of that kind\n",
-              id_of(draft, n), wanted, count);
+        WRONG(draft, "node \"%s\" needs at least %u, but has only %u edge%s of that kind\n",
+              id_of(draft, n), wanted, count, count == 1 ? "" : "s");
     else if (count && !wanted)
         WRONG(draft, "node \"%s\" has edges of the kind at_least: set at_least to 1 or more\n",
               id_of(draft, n));

@@ -144,7 +144,7 @@ static void test_an_at_least_that_is_impossible(void)
     add(flow, "c");
     assert_int_equal(weir_flow_edge(flow, "a", "b", WEIR_AT_LEAST), 0);
     assert_int_equal(weir_flow_edge(flow, "a", "c", WEIR_AT_LEAST), 0);
-    check_errors(flow, "node \"b\" needs at least 2, but has only 1 edges of that kind\n"
+    check_errors(flow, "node \"b\" needs at least 2, but has only 1 edge of that kind\n"
                        "node \"c\" has edges of the kind at_least: set at_least to 1 or more\n");
 }
 

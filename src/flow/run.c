@@ -410,10 +410,31 @@ int wr_run_start(weir_task **out, struct weir_flow *flow, weir_group *group,
     return 0;
 }
 
-static bool options_are_good(const weir_run_options *o)
+static int say(weir_message *message, int rc, const char *sentence)
 {
-    return o->deadline_ms >= 0 && o->deadline_ms <= WEIR_SPAN_MAX_MS &&
-           (unsigned)o->skip <= WEIR_SKIP_ONE_LEVEL && (!o->param_count || o->params);
+    if (message)
+        snprintf(message->text, sizeof(message->text), "%s\n", sentence);
+    return rc;
+}
+
+static int check_arguments(const struct weir_flow *flow, const weir_group *group,
+                           const weir_run_options *o, weir_message *message)
+{
+    char range[100];
+
+    if (!flow)
+        return say(message, WEIR_EINVAL, "there is no flow");
+    if (!group)
+        return say(message, WEIR_EINVAL, "there is no group to run under");
+    if ((unsigned)o->skip > WEIR_SKIP_ONE_LEVEL)
+        return say(message, WEIR_EINVAL, "skip is none of the modes");
+    if (o->param_count && !o->params)
+        return say(message, WEIR_EINVAL, "param_count is set, but params is NULL");
+    if (o->deadline_ms >= 0 && o->deadline_ms <= WEIR_SPAN_MAX_MS)
+        return 0;
+    snprintf(range, sizeof(range), "deadline_ms is out of range: 1 to %lld, or 0 for none",
+             (long long)WEIR_SPAN_MAX_MS);
+    return say(message, WEIR_EINVAL, range);
 }
 
 static int check_params(const struct weir_flow *flow, const weir_run_options *o,
@@ -431,10 +452,21 @@ static int check_params(const struct weir_flow *flow, const weir_run_options *o,
     return 0;
 }
 
+/* Errors of the graph are of a length of their own. */
+static int check_and_freeze(struct weir_flow *flow, weir_message *message)
+{
+    struct wr_text text = { .text = NULL };
+    int rc = wr_flow_freeze(flow, message ? &text : NULL);
+
+    if (rc == WEIR_EINVAL && text.text)
+        snprintf(message->text, sizeof(message->text), "%s", text.text);
+    free(text.text);
+    return rc;
+}
+
 int weir_flow_start(weir_task **out, weir_flow *flow, weir_group *group,
                     const weir_run_options *opt, weir_message *message)
 {
-    struct wr_text text = { .text = NULL };
     weir_run_options options;
     int rc = wr_options_load(&options, sizeof(options), opt);
 
@@ -442,14 +474,13 @@ int weir_flow_start(weir_task **out, weir_flow *flow, weir_group *group,
         *out = NULL;
     if (message)
         message->text[0] = '\0';
-    if (!rc && (!flow || !group || !options_are_good(&options)))
-        rc = WEIR_EINVAL;
     if (!rc)
-        rc = wr_flow_freeze(flow, message ? &text : NULL);
-    if (rc == WEIR_EINVAL && text.text)
-        snprintf(message->text, sizeof(message->text), "%s", text.text);
-    free(text.text);
+        rc = check_arguments(flow, group, &options, message);
+    if (!rc)
+        rc = check_and_freeze(flow, message);
     if (!rc)
         rc = check_params(flow, &options, message);
-    return rc ? rc : wr_run_start(out, flow, group, &options, NULL);
+    if (!rc)
+        rc = wr_run_start(out, flow, group, &options, NULL);
+    return rc && message && !message->text[0] ? say(message, rc, weir_strerror(rc)) : rc;
 }

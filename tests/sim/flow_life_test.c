@@ -613,6 +613,19 @@ SIM_TEST(test_values_and_the_input_live_to_the_last_unref, 30)
     weir_executor_free(ex);
 }
 
+/* With a sentence that names what is wrong. */
+static void check_refused(weir_flow *flow, weir_group *group, const weir_run_options *opt, int rc,
+                          const char *wanted)
+{
+    weir_task *run = NULL;
+    weir_message message;
+
+    CHECK_EQ(weir_flow_start(&run, flow, group, opt, &message), rc);
+    CHECK(run == NULL);
+    if (strcmp(message.text, wanted) != 0)
+        weir_sim_fail("said: %s; wanted: %s", message.text, wanted);
+}
+
 SIM_TEST(test_a_start_that_is_refused, 5)
 {
     weir_flow *flow = pair_of(WEIR_NODE(), WEIR_NODE()), *wrong = new_flow("wrong");
@@ -632,13 +645,18 @@ SIM_TEST(test_a_start_that_is_refused, 5)
              WEIR_EINVAL);
     CHECK(strcmp(message.text, "there is no node \"x\" for a parameter\n") == 0);
     CHECK_EQ(weir_flow_start(&run, NULL, group, NULL, NULL), WEIR_EINVAL);
-    CHECK_EQ(weir_flow_start(&run, flow, NULL, NULL, NULL), WEIR_EINVAL);
-    CHECK_EQ(weir_flow_start(&run, flow, group, WEIR_RUN(.deadline_ms = -1), NULL), WEIR_EINVAL);
-    CHECK_EQ(weir_flow_start(&run, flow, group, WEIR_RUN(.skip = (weir_skip)9), NULL), WEIR_EINVAL);
-    CHECK_EQ(weir_flow_start(&run, flow, group, WEIR_RUN(.param_count = 1), NULL), WEIR_EINVAL);
+    check_refused(NULL, group, NULL, WEIR_EINVAL, "there is no flow\n");
+    check_refused(flow, NULL, NULL, WEIR_EINVAL, "there is no group to run under\n");
+    check_refused(flow, group, WEIR_RUN(.deadline_ms = -1), WEIR_EINVAL,
+                  "deadline_ms is out of range: 1 to 31536000000, or 0 for none\n");
+    check_refused(flow, group, WEIR_RUN(.skip = (weir_skip)9), WEIR_EINVAL,
+                  "skip is none of the modes\n");
+    check_refused(flow, group, WEIR_RUN(.param_count = 1), WEIR_EINVAL,
+                  "param_count is set, but params is NULL\n");
     CHECK(run == NULL);
     weir_executor_close(ex, 0);
     CHECK_EQ(weir_flow_start(&run, flow, group, NULL, NULL), WEIR_ECLOSED);
+    check_refused(flow, group, NULL, WEIR_ECLOSED, "the runtime or executor is shutting down\n");
     weir_executor_free(ex);
     weir_flow_free(flow);
     weir_flow_free(wrong);
