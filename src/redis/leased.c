@@ -176,6 +176,7 @@ static void send_enter(struct wr_leased *pool, int64_t wanted, int64_t have)
 
     *waiter = (struct wr_waiter){ .told = served };
     waiter->number = wr_add(&cell->fleet->number, count, relaxed);
+    pool->requested = count;
     wr_waiter_enlist(waiter, cell);
     wr_fleet_who(who, sizeof(who), cell->fleet);
     wr_words_init(&words);
@@ -265,7 +266,7 @@ static void answered(int error, struct wr_reply *reply, void *arg)
         listed = take_answer(pool, reply);
     pool->asking = false;
     if (error) /* what the server may have given is not renewed */
-        wr_cell_send_leave(cell, pool->waiter.number, 1);
+        wr_cell_send_leave(cell, pool->waiter.number, pool->requested);
     if (pool->closing) {
         give_back(pool, pool->units);
         listed = false;
@@ -495,7 +496,7 @@ void wr_leased_init(struct wr_leased *pool, struct wr_fleet_cell *cell)
 void wr_leased_close(struct wr_leased *pool)
 {
     struct wr_fleet_cell *cell = pool->cell;
-    bool listed;
+    bool listed, given;
 
     wr_lock(&pool->lock);
     pool->closing = true;
@@ -504,12 +505,13 @@ void wr_leased_close(struct wr_leased *pool)
     wr_lock(&pool->lock);
     give_back(pool, pool->units);
     listed = pool->waiting;
+    given = pool->waiting || pool->asking; /* whatever the server has given, or will give, for it */
     pool->waiting = false;
     wr_unlock(&pool->lock);
-    if (listed) {
+    if (listed)
         wr_waiter_delist(&pool->waiter);
-        wr_cell_send_leave(cell, pool->waiter.number, 1);
-    }
+    if (given)
+        wr_cell_send_leave(cell, pool->waiter.number, pool->requested);
 }
 
 /* ---- what the server says ------------------------------------------------------------------------ */

@@ -27,7 +27,8 @@ struct wr_leased {
     weir_time until, renew_at;
     uint64_t epoch; /* of the lease: grows when it is lost                          */
     bool asking, waiting, renewing, again, closing;
-    weir_time sent; /* of the latest `enter` that was answered; the server's clock then */
+    int64_t requested; /* units of the latest `enter`, from the waiter's number on        */
+    weir_time sent;    /* of the latest `enter` that was answered; the server's clock then */
     int64_t clock;
     weir_time asked_at, renewed_at;
     weir_time timer_at;

@@ -300,6 +300,124 @@ static void test_a_wrong_password_is_said_and_recovery_comes_by_itself(void)
     weir_store_free(store);
 }
 
+/* ---- scripts that are gone ------------------------------------------------------------------------- */
+
+static _Atomic bool enough;
+
+static void *flush_scripts(void *arg)
+{
+    int *times = arg;
+
+    for (; !enough; ++*times)
+        free(server_say(&server, "SCRIPT FLUSH"));
+    return NULL;
+}
+
+static void count_loss(const weir_lost *lost, void *arg)
+{
+    atomic_fetch_add((_Atomic int *)arg, (int)lost->permits);
+}
+
+/* Callers, waiters, renewals and a leased group, while the server forgets all scripts again and again. */
+static void test_scripts_that_are_flushed_are_sent_again_and_nobody_notices(void)
+{
+    enum { CALLS = 300 };
+    static _Atomic int lost;
+    weir_store *store = store_of(NULL);
+    const weir_guard_options *few = WEIR_CONCURRENCY(.limit = 2, .lease_ns = MS(2000),
+                                                     .on_lost = count_loss, .lost_arg = &lost);
+    weir_guard *guard = guard_of(store, "flushed", few), *mutex, *rate, *often, *leased;
+    weir_permit held = WEIR_PERMIT, p = WEIR_PERMIT;
+    weir_time first;
+    weir_executor *ex;
+    weir_group *group;
+    pthread_t thread;
+    int flushes = 0;
+
+    mutex = guard_of(store, "flushed mutex", WEIR_MUTEX());
+    rate = guard_of(store, "flushed rate", WEIR_RATE(.limit = 1000000, .period_ns = MS(1000)));
+    often =
+        guard_of(store, "flushed often", WEIR_FREQUENCY(.limit = 1000000, .period_ns = MS(1000)));
+    leased = guard_of(store, "flushed group", few);
+    assert_int_equal(weir_executor_new(&ex, WEIR_POLICY(.workers = 1, .group_limit = 8), NULL), 0);
+    assert_int_equal(weir_group_get(&group, ex, "leased"), 0);
+    assert_int_equal(weir_group_guard_add(NULL, group, leased, 0), 0);
+    assert_int_equal(weir_guard_enter(&held, guard, WEIR_NOW_OR_NEVER), 0);
+    first = weir_permit_until(&held);
+    done = 0;
+    enough = false;
+    pthread_create(&thread, NULL, flush_scripts, &flushes);
+    for (int i = 0; i < CALLS || weir_permit_until(&held) <= first; i++) {
+        weir_guard *const all[] = { guard, mutex, rate, often };
+
+        assert_int_equal(weir_guard_enter(&p, all[i % 4], patience()), 0);
+        weir_guard_leave(&p, 0);
+        p = WEIR_PERMIT;
+        if (i < CALLS)
+            assert_int_equal(weir_submit(NULL, group, count, &done, NULL), 0);
+    }
+    assert_int_equal(weir_executor_drain(ex, patience()), 0);
+    enough = true;
+    pthread_join(thread, NULL);
+    assert_int_equal(done, CALLS);
+    assert_int_equal(lost, 0);
+    assert_true(flushes > 10);
+    weir_guard_leave(&held, 0);
+    weir_executor_free(ex);
+    AWAIT(server_do(&server, "ZCARD weir:{flushed}:held") == 0);
+    AWAIT(server_do(&server, "ZCARD %s", "weir:{flushed group}:held") == 0);
+    weir_guard_unref(guard);
+    weir_guard_unref(mutex);
+    weir_guard_unref(rate);
+    weir_guard_unref(often);
+    weir_guard_unref(leased);
+    weir_store_free(store);
+}
+
+/* ---- freed while somebody waits -------------------------------------------------------------------- */
+
+/* Executor, guard and store are freed while tasks of the group wait for the server, and a permit comes back at that moment: nothing
+ * of them is left there. */
+static void test_what_is_freed_while_tasks_wait_leaves_nothing_behind(void)
+{
+    weir_store *keeps = store_of(NULL);
+    const weir_guard_options *one = WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(3600000));
+    weir_guard *kept = guard_of(keeps, "freed", one);
+
+    for (int round = 0; round < 20; round++) {
+        weir_store *store = store_of(NULL);
+        weir_guard *guard = guard_of(store, "freed", one);
+        weir_guard *paced =
+            guard_of(store, "freed rate", WEIR_RATE(.limit = 1, .period_ns = MS(3600000)));
+        weir_permit p = WEIR_PERMIT;
+        weir_group *group[2];
+        weir_executor *ex;
+
+        assert_int_equal(weir_guard_enter(&p, kept, patience()), 0);
+        assert_int_equal(weir_executor_new(&ex, WEIR_POLICY(.workers = 1), NULL), 0);
+        assert_int_equal(weir_group_get(&group[0], ex, "permits"), 0);
+        assert_int_equal(weir_group_get(&group[1], ex, "paced"), 0);
+        assert_int_equal(weir_group_guard_add(NULL, group[0], guard, 0), 0);
+        assert_int_equal(weir_group_guard_add(NULL, group[1], paced, 0), 0);
+        for (int i = 0; i < 10; i++)
+            assert_int_equal(weir_submit(NULL, group[i % 2], count, &done, NULL), 0);
+        if (round % 4)
+            await_number(1, "ZCARD weir:{freed}:line");
+        if (round % 2)
+            weir_guard_leave(&p, 0);
+        weir_executor_free(ex);
+        weir_guard_unref(guard);
+        weir_guard_unref(paced);
+        weir_store_free(store);
+        if (round % 2 == 0)
+            weir_guard_leave(&p, 0);
+        await_number(0, "ZCARD weir:{freed}:line");
+        await_number(0, "ZCARD weir:{freed}:held");
+    }
+    weir_guard_unref(kept);
+    weir_store_free(keeps);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +427,8 @@ int main(void)
         TEST(test_a_wrong_type_at_any_key_is_named),
         TEST(test_a_full_server_and_a_read_only_one_hold_back_their_group_alone),
         TEST(test_a_wrong_password_is_said_and_recovery_comes_by_itself),
+        TEST(test_scripts_that_are_flushed_are_sent_again_and_nobody_notices),
+        TEST(test_what_is_freed_while_tasks_wait_leaves_nothing_behind),
     };
 
     return cmocka_run_group_tests(tests, start_server, stop_server);

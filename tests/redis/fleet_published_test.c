@@ -3,6 +3,7 @@
 #include "redis/member.h"
 
 #include <pthread.h>
+#include <time.h>
 
 enum { LEASE_MS = 200 };
 
@@ -333,6 +334,167 @@ static void test_many_guards_with_dead_holders_hold_up_no_other(void)
     weir_store_free(store);
 }
 
+static _Atomic int inside, most;
+
+static int be_inside(void **value, void *arg)
+{
+    int now = atomic_fetch_add(&inside, 1) + 1, seen = atomic_load(&most);
+
+    (void)value, (void)arg;
+    while (now > seen && !atomic_compare_exchange_weak(&most, &seen, now))
+        ;
+    weir_yield();
+    atomic_fetch_sub(&inside, 1);
+    atomic_fetch_add(&done, 1);
+    return 0;
+}
+
+/* Where a limit is set in two places, for all groups and for this one, two run with a limit of one, and those that wait are in no list. */
+static void test_a_limit_of_one_that_was_set_twice_lets_one_run_and_counts_who_waits(void)
+{
+    enum { TASKS = 300 };
+    weir_store *store[2] = { store_of(NULL), store_of(NULL) };
+    weir_guard *guard[2];
+    weir_permit p = WEIR_PERMIT;
+    weir_group *group[2];
+    weir_executor *ex[2];
+
+    inside = most = done = 0;
+    for (int i = 0; i < 2; i++) {
+        weir_group_stats s = { .size = sizeof(s) };
+
+        guard[i] = guard_of(store[i], "twice", WEIR_CONCURRENCY(.limit = 10));
+        assert_int_equal(weir_guard_change(guard[i], WEIR_GUARD_OPTIONS(.limit = 1), NULL, NULL),
+                         0);
+        if (i == 0)
+            assert_int_equal(weir_guard_enter(&p, guard[0], WEIR_NOW_OR_NEVER), 0);
+        assert_int_equal(
+            weir_executor_new(&ex[i], WEIR_POLICY(.workers = 2, .group_limit = 10), NULL), 0);
+        assert_int_equal(weir_group_get(&group[i], ex[i], "customer"), 0);
+        assert_int_equal(weir_group_guard_add(NULL, group[i], guard[i], 0), 0);
+        for (int k = 0; k < TASKS; k++)
+            assert_int_equal(weir_submit(NULL, group[i], be_inside, NULL, NULL), 0);
+        assert_int_equal(weir_group_stats_get(&s, ex[i], "customer"), 0);
+        assert_int_equal(s.waiting + s.running, TASKS);
+    }
+    assert_int_equal(most, 0); /* the one permit is out */
+    weir_guard_leave(&p, 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weir_executor_drain(ex[i], patience()), 0);
+    assert_int_equal(done, 2 * TASKS);
+    assert_int_equal(most, 1);
+    for (int i = 0; i < 2; i++) {
+        weir_executor_free(ex[i]);
+        weir_guard_unref(guard[i]);
+        weir_store_free(store[i]);
+    }
+}
+
+/* Where the first so many by some order count as inside, one that came early and sorts late is not counted, and others come on top. */
+static void test_as_many_are_inside_as_permits_in_whatever_order_they_came_and_sort(void)
+{
+    enum { CLIENTS = 8, LIMIT = 2, ROUNDS = 200 };
+    weir_permit p[CLIENTS];
+    weir_store *store[CLIENTS];
+    weir_guard *guard[CLIENTS];
+    bool in[CLIENTS] = { false };
+    uint64_t seed = (uint64_t)getpid();
+    int count = 0;
+
+    for (int i = 0; i < CLIENTS; i++) { /* ids by chance: they sort in another order */
+        store[i] = store_of(NULL);
+        guard[i] = guard_of(store[i], "sorted", WEIR_CONCURRENCY(.limit = LIMIT));
+        p[i] = WEIR_PERMIT;
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        int i;
+
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        i = (int)((seed >> 33) % CLIENTS);
+        if (in[i]) {
+            weir_guard_leave(&p[i], 0);
+            await_number(--count, "ZCARD weir:{sorted}:held");
+        } else {
+            int rc = weir_guard_enter(&p[i], guard[i], WEIR_NOW_OR_NEVER);
+            assert_int_equal(rc, count < LIMIT ? 0 : WEIR_EFULL);
+            count += rc == 0;
+        }
+        in[i] = !in[i] && p[i].guard;
+        assert_int_equal(server_do(&server, "ZCARD weir:{sorted}:held"), count);
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        if (in[i])
+            weir_guard_leave(&p[i], 0);
+        weir_guard_unref(guard[i]);
+        weir_store_free(store[i]);
+    }
+}
+
+static int64_t processor_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Some microseconds of work. */
+static int work(void **value, void *arg)
+{
+    uint64_t sum = (uint64_t)(uintptr_t)arg;
+
+    for (int i = 0; i < 5000; i++)
+        sum = sum * 6364136223846793005u + 1442695040888963407u;
+    *value = (void *)(uintptr_t)sum;
+    return 0;
+}
+
+/* Processor time of this process for so many tasks, of the client's own threads, too. */
+static int64_t spend(weir_executor *ex, weir_group *group)
+{
+    int64_t begin = processor_ns();
+
+    for (int i = 0; i < 5000; i++)
+        assert_int_equal(weir_submit(NULL, group, work, NULL, NULL), 0);
+    assert_int_equal(weir_executor_drain(ex, patience()), 0);
+    return processor_ns() - begin;
+}
+
+/* Where every start asks the database, a limit that never binds halves the throughput. Both in turns, the best of each counts. */
+static void test_a_limit_that_never_binds_costs_no_more_than_a_twentieth(void)
+{
+    weir_store *store = store_of(NULL);
+    weir_guard *guard = guard_of(store, "ample", WEIR_CONCURRENCY(.limit = 1000000));
+    int64_t with = INT64_MAX, without = INT64_MAX;
+    weir_group *limited, *free_one;
+    weir_executor *ex;
+    long long sent;
+
+    assert_int_equal(weir_executor_new(&ex, WEIR_POLICY(.workers = 1, .group_limit = 1000), NULL),
+                     0);
+    assert_int_equal(weir_group_get(&limited, ex, "limited"), 0);
+    assert_int_equal(weir_group_get(&free_one, ex, "free"), 0);
+    assert_int_equal(weir_group_guard_add(NULL, limited, guard, 0), 0);
+    sent = scripts_run();
+    for (int round = 0; round < 60; round++) {
+        int64_t one = spend(ex, limited), other = spend(ex, free_one);
+
+        with = one < with ? one : with;
+        without = other < without ? other : without;
+        if (round >= 4 && with <= without + without / 20)
+            break;
+    }
+    sent = scripts_run() - sent;
+    printf("5000 tasks: %lld us with the limit, %lld us without; %lld scripts in all\n",
+           (long long)with / 1000, (long long)without / 1000, sent);
+    if (!SANITIZED) /* instrumentation costs what it costs */
+        assert_true(with <= without + without / 20);
+    assert_true(sent < 1000);
+    weir_executor_free(ex);
+    weir_guard_unref(guard);
+    weir_store_free(store);
+}
+
 /* ---- another language ------------------------------------------------------------------------------- */
 
 static void test_a_python_client_shares_a_limit_with_weir(void)
@@ -382,6 +544,9 @@ int main(void)
         TEST(test_a_window_that_began_before_midnight_still_counts),
         TEST(test_nothing_of_a_guard_that_nobody_uses_stays),
         TEST(test_many_guards_with_dead_holders_hold_up_no_other),
+        TEST(test_a_limit_of_one_that_was_set_twice_lets_one_run_and_counts_who_waits),
+        TEST(test_as_many_are_inside_as_permits_in_whatever_order_they_came_and_sort),
+        TEST(test_a_limit_that_never_binds_costs_no_more_than_a_twentieth),
         TEST(test_a_python_client_shares_a_limit_with_weir),
     };
 
