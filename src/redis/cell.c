@@ -170,6 +170,14 @@ void wr_fleet_close_cell(weir_cell *base)
     wr_cell_unref(cell);
 }
 
+weir_time wr_cell_until(const struct wr_fleet_cell *cell, weir_time sent, int64_t clock,
+                        int64_t ends)
+{
+    weir_time until = sent + wr_server_span(clock, ends), most = wr_os_now() + cell->lease_ns;
+
+    return until < most ? until : most;
+}
+
 /* ---- refusals ------------------------------------------------------------------------------------ */
 
 static void note_refusal(struct wr_fleet_cell *cell, const char *text)

@@ -28,7 +28,7 @@ static void fill_seen(struct wr_fleet_cell *cell, weir_guard_stats *out)
 /* Of the local clock, from one of the server's. */
 static weir_time local_time(weir_time now, int64_t server_now, int64_t when)
 {
-    return when < 0 ? WEIR_FOREVER : now + (when - server_now) * 1000;
+    return when < 0 ? WEIR_FOREVER : now + wr_server_span(server_now, when);
 }
 
 static void fill_looked(struct wr_fleet_cell *cell, weir_guard_stats *out,

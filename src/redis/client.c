@@ -331,8 +331,14 @@ static void redis_delete(struct wr_redis *redis)
     wr_os_free(redis);
 }
 
+/* What was sent without waiting is to arrive: a permit that was given back just before would stay out for a lease. A server that does not
+ * answer is not waited for longer than that. */
+enum { FINISH_MS = 1000 };
+
 void wr_redis_close(struct wr_redis *redis)
 {
+    weir_time deadline = weir_in_ms(FINISH_MS);
+
     if (!redis)
         return;
     wr_lock(&redis->lock);
@@ -341,8 +347,10 @@ void wr_redis_close(struct wr_redis *redis)
     wr_list_each(node_link, &redis->nodes) /* no more come */
     {
         struct wr_node *node = WR_CONTAINER(node_link, struct wr_node, link);
-        for (uint32_t i = 0; i < node->count; i++)
+        for (uint32_t i = 0; i < node->count; i++) {
+            wr_link_finish(&node->links[i], deadline);
             wr_link_stop(&node->links[i]);
+        }
     }
     wr_ear_stop(&redis->ear);
     if (redis->config.kind == WR_REDIS_SENTINEL)

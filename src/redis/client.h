@@ -81,7 +81,7 @@ int wr_redis_open(struct wr_redis **out, const weir_redis_options *opt,
  * attempts go on. WEIR_ETIMEDOUT, WEIR_ECANCELED. */
 int wr_redis_ready(struct wr_redis *redis, weir_time deadline, weir_message *message) WEIR_PARKS;
 
-/* What is under way ends with WEIR_ECLOSED, callbacks included; then all is freed. Not from a callback, nor while another
+/* Waits up to a second for answers of a server that is up; what is under way then ends with WEIR_ECLOSED, callbacks included, and all is freed. Not from a callback, nor while another
  * thread is inside a call. NULL is fine. */
 void wr_redis_close(struct wr_redis *redis) WEIR_PARKS;
 

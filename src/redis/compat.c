@@ -120,7 +120,7 @@ static int enter_window(struct wr_fleet_cell *cell, weir_remote_call *call)
             return rc;
         rc = wr_reply_number(reply, 0) == 1 ? 0 : WEIR_EAGAIN;
         call->retry_at =
-            wr_os_now() + (wr_reply_number(reply, 2) - wr_reply_number(reply, 1)) * 1000;
+            wr_os_now() + wr_server_span(wr_reply_number(reply, 1), wr_reply_number(reply, 2));
         wr_reply_free(reply);
         if (!rc || wr_os_now() >= call->deadline || call->retry_at > call->deadline)
             return rc;

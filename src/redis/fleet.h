@@ -178,6 +178,11 @@ int wr_cell_judge(struct wr_fleet_cell *cell, int error, const struct wr_reply *
 /* Appends ", the server refuses: ...", if it does. */
 void wr_cell_say_refused(struct wr_fleet_cell *cell, weir_message *out);
 
+/* Until when a lease lasts by our clock that ends at `ends` by the server's, if ours was at least `sent` when the server's was `clock`. Never
+ * longer than a lease from now on, whatever the server says. */
+weir_time wr_cell_until(const struct wr_fleet_cell *cell, weir_time sent, int64_t clock,
+                        int64_t ends);
+
 /* Whether an error means that the server is away, rather than that it refuses. */
 bool wr_fleet_is_away(int error);
 

@@ -121,12 +121,15 @@ static void answered(int error, struct wr_reply *reply, void *arg)
     } else if (error || forgotten) {
         g->again = now + (forgotten ? 0 : SOON_MS * MS);
     } else if (wr_reply_number(reply, 0) == 1) {
-        g->stock += wr_reply_number(reply, rate ? 6 : 4);
+        int64_t count = wr_reply_number(reply, rate ? 6 : 4);
+        g->stock += count < 0          ? 0
+                    : count < g->asked ? count
+                                       : g->asked; /* not more than was asked for */
         g->stock_end = taken;
     } else {
-        int64_t wait = rate ? wr_reply_number(reply, 3)
-                            : wr_reply_number(reply, 3) - wr_reply_number(reply, 1);
-        g->again = now + (wait > 0 ? wait : SOON_MS * 1000) * 1000;
+        int64_t wait =
+            wr_server_span(rate ? 0 : wr_reply_number(reply, 1), wr_reply_number(reply, 3));
+        g->again = now + (wait > 0 ? wait : (int64_t)SOON_MS * MS);
     }
     if (g->stock)
         g->asked = 0;

@@ -238,6 +238,7 @@ static int ask(struct entry *e)
     struct wr_reply *reply = NULL;
     struct wr_words words;
     weir_time sent;
+    int64_t state;
     int keys, rc;
 
     wr_words_init(&words);
@@ -254,15 +255,16 @@ static int ask(struct entry *e)
     wr_words_fini(&words);
     if (rc)
         return rc;
-    rc = (int)wr_reply_number(reply, 0);
+    state = wr_reply_number(reply, 0);
+    rc = state >= 0 && state <= 2 ? (int)state : WEIR_EPROTO;
     e->sent = sent;
     e->clock = wr_reply_number(reply, 4);
     e->hold->token = (uint64_t)wr_reply_number(reply, 1);
-    e->hold->until = e->sent + (wr_reply_number(reply, 3) - e->clock) * 1000;
+    e->hold->until = wr_cell_until(cell, e->sent, e->clock, wr_reply_number(reply, 3));
     if (rc == 2) {
         int64_t next = wr_reply_number(reply, 6);
         weir_time due = e->sent + cell->lease_ns / 3;
-        weir_time freed = wr_os_now() + (next - e->clock) * 1000 + 1000000;
+        weir_time freed = wr_os_now() + wr_server_span(e->clock, next) + 1000000;
         wr_lock(&cell->fleet->lock);
         e->waiter.in_line = !e->waiter.served;
         wr_unlock(&cell->fleet->lock);
@@ -288,7 +290,7 @@ static int entered(struct entry *e)
 static int entered_from_line(struct entry *e)
 {
     e->hold->token = e->waiter.token;
-    e->hold->until = e->sent + (e->waiter.ends - e->clock) * 1000;
+    e->hold->until = wr_cell_until(e->cell, e->sent, e->clock, e->waiter.ends);
     return entered(e);
 }
 

@@ -51,8 +51,8 @@ static void read_holder(weir_holder *out, const struct wr_reply *reply, size_t a
     sscanf(wr_reply_text(reply, at + 2), "h %" SCNd64 " %" SCNd64 " %63s %" SCNd64 " %127s", &token,
            &count, out->host, &out->pid, out->task);
     out->token = (uint64_t)token;
-    out->since = now + (token - clock) * 1000; /* tokens follow the clock */
-    out->until = now + (ends - clock) * 1000;
+    out->since = now + wr_server_span(clock, token); /* tokens follow the clock */
+    out->until = now + wr_server_span(clock, ends);
 }
 
 /* One page of holders, from place `from` on. Answers how many there are in all. */

@@ -73,6 +73,8 @@ static void open_gates(struct wr_leased *pool)
 /* Under the lock. */
 static bool add_units(struct wr_leased *pool, int64_t number, int64_t count, weir_time until)
 {
+    if (count < 0 || count > pool->requested) /* not what was asked for: it is not kept, and ends */
+        return false;
     if (pool->units + count > pool->room) {
         int64_t room = most(2 * pool->room, pool->units + count);
         int64_t *unit = wr_os_alloc((size_t)room * sizeof(*unit));
@@ -145,7 +147,7 @@ static void served(struct wr_waiter *waiter)
     if (waiter->served && !pool->asking) {
         pool->waiting = false;
         if (add_units(pool, waiter->number, waiter->count,
-                      pool->sent + (waiter->ends - pool->clock) * 1000))
+                      wr_cell_until(pool->cell, pool->sent, pool->clock, waiter->ends)))
             open_gates(pool);
     } else if (waiter->again) {
         pool->waiting = false;
@@ -223,11 +225,11 @@ static bool take_answer(struct wr_leased *pool, const struct wr_reply *reply)
     }
     if (state == 2) { /* the message was faster */
         add_units(pool, waiter->number, waiter->count,
-                  pool->sent + (waiter->ends - pool->clock) * 1000);
+                  wr_cell_until(pool->cell, pool->sent, pool->clock, waiter->ends));
         open_gates(pool);
     } else if (state == 1) {
         add_units(pool, waiter->number, wr_reply_number(reply, 2),
-                  pool->sent + (ends - pool->clock) * 1000);
+                  wr_cell_until(pool->cell, pool->sent, pool->clock, ends));
         open_gates(pool);
     }
     return false;
@@ -344,11 +346,12 @@ static void send_renewal(struct wr_leased *pool, weir_time now)
 /* Units that the server does not know any more are gone; the others last on. Under the lock. */
 static int64_t drop_lost(struct wr_leased *pool, const struct wr_reply *reply)
 {
-    int64_t lost = wr_reply_number(reply, 7), dropped = 0;
+    int64_t dropped = 0;
+    size_t lost = wr_reply_count(reply, 7);
 
-    for (int64_t i = 0; i < lost; i++)
+    for (size_t i = 0; i < lost; i++)
         for (int64_t k = 0; k < pool->units; k++)
-            if (pool->unit[k] == wr_reply_number(reply, 8 + (size_t)i)) {
+            if (pool->unit[k] == wr_reply_number(reply, 8 + i)) {
                 pool->unit[k] = pool->unit[--pool->units];
                 dropped++;
                 break;
@@ -373,7 +376,7 @@ static void renewed(int error, struct wr_reply *reply, void *arg)
     if (error || forgotten) {
         pool->renew_at = forgotten ? now : soon(pool, now);
     } else {
-        size_t at = 8 + (size_t)wr_reply_number(reply, 7);
+        size_t at = 8 + wr_reply_count(reply, 7);
 
         dropped = drop_lost(pool, reply);
         pool->target = wr_reply_number(reply, 3);
@@ -385,7 +388,7 @@ static void renewed(int error, struct wr_reply *reply, void *arg)
         ends = wr_reply_number(reply, at + 3);
         if (pool->waiting && token == 0) {
             int64_t next = wr_reply_number(reply, 2);
-            weir_time freed = now + (next - wr_reply_number(reply, 0)) * 1000 + MS;
+            weir_time freed = now + wr_server_span(wr_reply_number(reply, 0), next) + MS;
             if (next && freed < pool->renew_at)
                 pool->renew_at = freed;
         }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <weir/error.h>
 #include <weir/runtime.h>
+#include <weir/wait.h>
 
 struct wr_link_waiter {
     struct wr_list link;
@@ -291,6 +292,23 @@ bool wr_link_abandon(struct wr_link *link, struct wr_job *job)
         forget(link, &job->request);
     wr_unlock(&link->lock);
     return ours;
+}
+
+void wr_link_finish(struct wr_link *link, weir_time deadline)
+{
+    int rc = 0;
+
+    wr_lock(&link->lock);
+    while (!rc && link->state == WR_REDIS_UP && !link->broken && link->head != link->tail &&
+           weir_now() < deadline) {
+        wr_link_flush(link);
+        if (link->standby && link->body)
+            weir_unpark(link->body); /* no thread reads any more */
+        wr_unlock(&link->lock);
+        rc = weir_sleep(weir_in_us(200));
+        wr_lock(&link->lock);
+    }
+    wr_unlock(&link->lock);
 }
 
 void wr_link_hurry(struct wr_link *link)

@@ -104,6 +104,9 @@ bool wr_link_abandon(struct wr_link *link, struct wr_job *job);
 int wr_link_wait(struct wr_link *link, bool patient, weir_time deadline,
                  weir_message *message) WEIR_PARKS;
 
+/* Waits until all that was sent is answered, if it is up. */
+void wr_link_finish(struct wr_link *link, weir_time deadline) WEIR_PARKS;
+
 /* Gives the present connection up, if there is one: another is made at once. Not under the lock. */
 void wr_link_hurry(struct wr_link *link); /* whether it is wanted has changed */
 void wr_link_break(struct wr_link *link, int error, const char *why);

@@ -324,7 +324,7 @@ static void take_reply(struct wr_fleet_cell *cell, weir_time sent, const struct 
 {
     weir_time now = wr_os_now(), due = sent + cell->lease_ns / 3, freed;
     int64_t clock = wr_reply_number(reply, 0), next = wr_reply_number(reply, 2);
-    size_t lost_count = (size_t)wr_reply_number(reply, 7), at = 8 + lost_count;
+    size_t lost_count = wr_reply_count(reply, 7), at = 8 + lost_count;
     int64_t *lost = lost_count ? wr_os_alloc(lost_count * sizeof(*lost)) : NULL;
     bool waits = false, some;
 
@@ -350,7 +350,7 @@ static void take_reply(struct wr_fleet_cell *cell, weir_time sent, const struct 
     wr_lock(&cell->lock);
     some = !wr_list_empty(&cell->holds);
     wr_unlock(&cell->lock);
-    freed = now + (next - clock) * 1000 + MS;
+    freed = now + wr_server_span(clock, next) + MS;
     if (waits && next && freed < due)
         due = freed;
     if (some || waits)

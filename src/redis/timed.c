@@ -79,7 +79,7 @@ static int take(struct wr_fleet_cell *cell, weir_remote_call *call, struct wr_re
 /* { 1 taken, now, version, wait, where, part, count }. `where` of the call is the version: after a change nothing is given back. */
 static int read_rate(weir_remote_call *call, const struct wr_reply *reply)
 {
-    call->wait_ns = wr_reply_number(reply, 3) * 1000;
+    call->wait_ns = wr_server_span(0, wr_reply_number(reply, 3));
     call->where = wr_reply_number(reply, 2);
     call->token = (uint64_t)wr_reply_number(reply, 4);
     call->number = wr_reply_number(reply, 5);
@@ -91,7 +91,7 @@ static int read_window(weir_remote_call *call, const struct wr_reply *reply)
 {
     int64_t when = wr_reply_number(reply, 3);
 
-    call->wait_ns = when < 0 ? -1 : (when - wr_reply_number(reply, 1)) * 1000;
+    call->wait_ns = when < 0 ? -1 : wr_server_span(wr_reply_number(reply, 1), when);
     call->where = when;
     call->token = 0;
     return wr_reply_number(reply, 0) == 1 ? 0 : WEIR_EAGAIN;
@@ -113,6 +113,10 @@ static int enter(struct wr_fleet_cell *cell, weir_remote_call *call)
     wr_reply_free(reply);
     if (rc || call->reserve || call->wait_ns <= 0)
         return rc;
+    if (call->retry_at > call->deadline) { /* a server of ours does not give such a turn */
+        give(cell, call);
+        return WEIR_EAGAIN;
+    }
     wr_add(&cell->crowd, 1, relaxed);
     rc = weir_sleep(now + call->wait_ns);
     wr_sub(&cell->crowd, 1, relaxed);

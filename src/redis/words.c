@@ -121,6 +121,25 @@ int64_t wr_reply_number(const struct wr_reply *reply, size_t at)
     return item->type == WR_REPLY_STRING ? strtoll(item->text, NULL, 10) : 0;
 }
 
+size_t wr_reply_count(const struct wr_reply *reply, size_t at)
+{
+    int64_t count = wr_reply_number(reply, at);
+
+    if (count <= 0 || at + 1 >= reply->count)
+        return 0;
+    return (uint64_t)count < reply->count - at - 1 ? (size_t)count : reply->count - at - 1;
+}
+
+int64_t wr_server_span(int64_t from, int64_t to)
+{
+    const int64_t most_us = INT64_C(315360000000000);
+    int64_t span;
+
+    if (__builtin_sub_overflow(to, from, &span))
+        span = to > from ? most_us : -most_us;
+    return (span > most_us ? most_us : span < -most_us ? -most_us : span) * 1000;
+}
+
 const char *wr_reply_text(const struct wr_reply *reply, size_t at)
 {
     if (!reply || reply->type != WR_REPLY_ARRAY || at >= reply->count ||

@@ -33,6 +33,12 @@ struct wr_command wr_words_command(const struct wr_words *words, const struct wr
 /* Item `at` of an array as a number: integers, and texts that are one. 0 if there is none. */
 int64_t wr_reply_number(const struct wr_reply *reply, size_t at);
 
+/* Item `at` as a number of further items: no more than there are. */
+size_t wr_reply_count(const struct wr_reply *reply, size_t at);
+
+/* How long it is from one time of the server's (us) to another, in ns. A server may say anything: at most ten years, either way. */
+int64_t wr_server_span(int64_t from, int64_t to);
+
 /* Item `at` as a text; "" if it is none. */
 const char *wr_reply_text(const struct wr_reply *reply, size_t at);
 

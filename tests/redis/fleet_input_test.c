@@ -2,6 +2,8 @@
  * a code and a sentence, nothing waits beyond its deadline, and other groups of the executor run on.
  * SPDX-License-Identifier: MIT */
 #include "redis/member.h"
+#include "redis/relay.h"
+#include "support/soak.h"
 
 enum { LEASE_MS = 300, TASKS = 200 };
 
@@ -300,6 +302,78 @@ static void test_a_wrong_password_is_said_and_recovery_comes_by_itself(void)
     weir_store_free(store);
 }
 
+/* ---- replies that are none ------------------------------------------------------------------------- */
+
+/* Whatever comes, a call answers by its deadline with a code of weir's, and all is well once the server speaks clearly. */
+static void meddle_with(weir_guard *guard, struct relay *relay, int calls)
+{
+    struct neighbours n;
+
+    neighbours_start(&n, guard);
+    relay->meddle = true;
+    for (int i = 0; i < calls; i++) {
+        weir_permit p = WEIR_PERMIT;
+        weir_time deadline = i % 3 ? weir_in_ms(i % 7) : WEIR_NOW_OR_NEVER;
+        int rc = weir_guard_enter(&p, guard, deadline);
+
+        assert_true(rc <= 0);
+        assert_true(weir_now() < deadline + MS(10000) || deadline == WEIR_NOW_OR_NEVER);
+        if (!rc)
+            weir_guard_leave(&p, 0);
+        if (i % 10 == 0) {
+            weir_guard_stats s = { .size = sizeof(s) };
+            weir_message text;
+            weir_holder holder[4];
+
+            assert_true(weir_guard_stats_get(&s, guard) <= 0);
+            assert_true(weir_guard_describe(&text, guard) <= 0);
+            weir_guard_holders(holder, 4, guard);
+        }
+    }
+    done = 0;
+    for (int i = 0; i < TASKS; i++)
+        assert_int_equal(weir_submit(NULL, n.other, count, &done, NULL), 0);
+    AWAIT(done == TASKS);
+    relay->meddle = false;
+    neighbours_end(&n);
+}
+
+static void test_replies_that_are_changed_on_the_way_are_errors_and_never_a_hang(void)
+{
+    uint64_t seed = getenv("WEIR_SEED") ? strtoull(getenv("WEIR_SEED"), NULL, 10)
+                                        : (uint64_t)weir_now() % 1000000;
+    weir_message message = { "" };
+    weir_permit p = WEIR_PERMIT;
+    weir_guard *guard[3];
+    struct relay relay;
+    weir_store *store;
+
+    printf("WEIR_SEED=%llu\n", (unsigned long long)seed);
+    relay_start(&relay, &server);
+    relay.seed = seed;
+    assert_int_equal(
+        weir_store_redis(&store,
+                         WEIR_REDIS(.url = relay.url, .backoff_ms = 1, .backoff_max_ms = 5,
+                                    .reply_ms = 50, .connect_ms = 100),
+                         WEIR_FLEET(.look_ms = 50), &message),
+        0);
+    guard[0] = guard_of(store, "meddled", WEIR_CONCURRENCY(.limit = 4, .lease_ns = MS(LEASE_MS)));
+    guard[1] = guard_of(store, "meddled rate", WEIR_RATE(.limit = 100, .period_ns = MS(100)));
+    guard[2] = guard_of(store, "meddled often", WEIR_FREQUENCY(.limit = 100, .period_ns = MS(100)));
+    for (int i = 0; i < 3; i++) {
+        meddle_with(guard[i], &relay, (int)soak_times(150));
+        AWAIT(weir_guard_enter(&p, guard[i], patience()) ==
+              0); /* the last changes are on their way */
+        weir_guard_leave(&p, 0);
+        p = WEIR_PERMIT;
+    }
+    assert_true(relay.changes > 10);
+    for (int i = 0; i < 3; i++)
+        weir_guard_unref(guard[i]);
+    weir_store_free(store);
+    relay_stop(&relay);
+}
+
 /* ---- scripts that are gone ------------------------------------------------------------------------- */
 
 static _Atomic bool enough;
@@ -427,6 +501,7 @@ int main(void)
         TEST(test_a_wrong_type_at_any_key_is_named),
         TEST(test_a_full_server_and_a_read_only_one_hold_back_their_group_alone),
         TEST(test_a_wrong_password_is_said_and_recovery_comes_by_itself),
+        TEST(test_replies_that_are_changed_on_the_way_are_errors_and_never_a_hang),
         TEST(test_scripts_that_are_flushed_are_sent_again_and_nobody_notices),
         TEST(test_what_is_freed_while_tasks_wait_leaves_nothing_behind),
     };

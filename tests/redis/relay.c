@@ -36,25 +36,49 @@ static int connect_to(const char *path)
     return fd;
 }
 
-/* What can be read is sent on. False: the connection is closed. */
-static bool pass(int from, int to, char *data, size_t room, ssize_t *size)
+static uint64_t chance(uint64_t *seed, uint64_t below)
 {
-    *size = read(from, data, room);
-    return *size > 0 && send(to, data, (size_t)*size, MSG_NOSIGNAL) == *size;
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (*seed >> 33) % below;
 }
 
-static bool serve(struct pair *pair, const struct pollfd *client, const struct pollfd *server)
+/* Every fourth piece of what the server says. False: the connection is to be closed. */
+static bool meddle(struct relay *relay, char *data, ssize_t *size)
+{
+    static const char likely[] = "0123456789-+:$*\r\n";
+    uint64_t at = chance(&relay->seed, (uint64_t)*size), what = chance(&relay->seed, 8);
+
+    if (chance(&relay->seed, 4))
+        return true;
+    relay->changes++;
+    if (what == 0)
+        *size = (ssize_t)at;
+    else if (what == 1)
+        data[at] = (char)chance(&relay->seed, 256);
+    else if (what > 2)
+        data[at] = likely[chance(&relay->seed, sizeof(likely) - 1)];
+    return what != 2;
+}
+
+static bool serve(struct relay *relay, struct pair *pair, const struct pollfd *client,
+                  const struct pollfd *server)
 {
     char data[65536];
     ssize_t size;
 
     if (client->revents) {
-        if (!pass(pair->client, pair->server, data, sizeof(data), &size))
+        size = read(pair->client, data, sizeof(data));
+        if (size <= 0 || send(pair->server, data, (size_t)size, MSG_NOSIGNAL) != size)
             return false;
         if (memmem(data, (size_t)size, "SUBSCRIBE", 9))
             pair->subscribed = true;
     }
-    return !server->revents || pass(pair->server, pair->client, data, sizeof(data), &size);
+    if (!server->revents)
+        return true;
+    size = read(pair->server, data, sizeof(data));
+    if (size <= 0 || (relay->meddle && !meddle(relay, data, &size)))
+        return false;
+    return size == 0 || send(pair->client, data, (size_t)size, MSG_NOSIGNAL) == size;
 }
 
 static void *relay_main(void *arg)
@@ -73,7 +97,7 @@ static void *relay_main(void *arg)
         }
         poll(fd, (nfds_t)(1 + 2 * count), LOOK_MS);
         for (int i = count - 1; i >= 0; i--) {
-            if (serve(&pair[i], &fd[1 + 2 * i], &fd[2 + 2 * i]))
+            if (serve(relay, &pair[i], &fd[1 + 2 * i], &fd[2 + 2 * i]))
                 continue;
             close(pair[i].client);
             close(pair[i].server);

@@ -1,4 +1,5 @@
-/* A relay between clients and a server that can hold back answers, so that a test says what a client hears first.
+/* A relay between clients and a server that can hold back answers, so that a test says what a client hears first, and change them by
+ * chance.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_TESTS_REDIS_RELAY_H
 #define WR_TESTS_REDIS_RELAY_H
@@ -16,6 +17,10 @@ struct relay {
     _Atomic bool stop;
     /* Answers wait in the relay; messages of connections that have subscribed to something pass. */
     _Atomic bool hold;
+    /* What the server says is changed: another byte, the rest left out, or the connection closed. */
+    _Atomic bool meddle;
+    _Atomic int changes; /* so far */
+    uint64_t seed;       /* set before `meddle` */
 };
 
 void relay_start(struct relay *relay, const struct server *server);
