@@ -442,6 +442,11 @@ static void test_the_judge_sees_permits_that_the_server_loses(void)
           BEGIN SEVEN_IN ASKS("0.001700", "p7", "7") GOES("0.001700", "p7:1")
               EIGHT_IN("1.200000", "1201000"),
           false },
+        { "two, of which the first went with its key", SEVEN "L g 5 1600000 1900000 0\n",
+          EIGHT "E g 9 2310000 3300000 0\nL g 9 2320000 3300000 0\n",
+          BEGIN SEVEN_IN
+          "0.001200 [0 lua] \"PEXPIRE\" \"weir:{g}:held\" \"1\"\n" EIGHT_IN("0.002300", "3300"),
+          true },
         { "two, of which a fail-over lost one", SEVEN "L g 5 1800000 1900000 0\n",
           EIGHT "E g 9 1710000 2500000 0\nL g 9 1720000 2500000 0\n",
           BEGIN SEVEN_IN

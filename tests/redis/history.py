@@ -218,6 +218,9 @@ class Server:
                     guard.worst = max(guard.worst, until - end - self.without_server(end, until))
                 if allowed < until and self.waits(guard, max(allowed, since), until):
                     self.problems.append(f"{name}: permit {id} was out at {until}, its owner's end was {(until - end) // 10 ** 6} ms before")
+            for kind in "held", "line":  # a key whose time is over is gone before the script that begins now
+                if guard.dies[kind] <= until:
+                    getattr(guard, kind).clear()
 
     def change(self, at, word):
         match = KEY.match(word[1]) if len(word) > 2 else None
