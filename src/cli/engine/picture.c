@@ -260,8 +260,12 @@ static void ask_why(struct tally *tally, void *arg)
     char held_back[120];
     int n;
 
-    if (i == PICTURE_WHY_MAX || wr_list_empty(&tally->tasks))
+    if (wr_list_empty(&tally->tasks))
         return;
+    if (i == PICTURE_WHY_MAX) {
+        p->view.why_others++;
+        return;
+    }
     task = WR_CONTAINER(tally->tasks.next, struct task, link);
     if (weir_task_why(&why, task->handle) < 0)
         return;

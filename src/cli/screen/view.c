@@ -203,7 +203,7 @@ static int lines_for_reasons(struct page *page, const struct view *view, int max
 
     for (size_t i = 0; i < view->why_count && lines < max; i++)
         lines += reason_lines(page, view->why[i], REASON_LINES_MAX, false);
-    return smaller(lines, max);
+    return smaller(lines + (view->why_others > 0), max);
 }
 
 /* The last line tells how many more there are, if they do not all fit. */
@@ -211,16 +211,18 @@ static void put_reasons(struct page *page, const struct view *view, int max)
 {
     for (size_t i = 0; i < view->why_count && max > 0; i++) {
         int lines = reason_lines(page, view->why[i], REASON_LINES_MAX, false);
-        bool last = i + 1 == view->why_count;
+        bool last = i + 1 == view->why_count && !view->why_others;
         if (lines > max || (!last && lines == max)) {
             if (i > 0 || max == 1) {
-                put_more(page, view->why_count - i, "");
+                put_more(page, view->why_count - i + view->why_others, "");
                 return;
             }
             lines = last ? max : max - 1;
         }
         max -= reason_lines(page, view->why[i], lines, true);
     }
+    if (view->why_others && max > 0)
+        put_more(page, view->why_others, "");
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------- */

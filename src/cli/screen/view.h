@@ -32,6 +32,7 @@ struct view {
     const char *phase;      /* NULL, or "draining: Ctrl-C again ends 3 running", … */
     const char *const *why; /* what waits and why, one sentence each; shown if any */
     size_t why_count;
+    size_t why_others; /* groups that wait and are not among them */
 };
 
 struct view_look {

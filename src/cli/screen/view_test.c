@@ -273,6 +273,10 @@ static void test_phase_and_reasons_stand_below(void **state)
         "  api.example.com: 272 wait for one of its 8 permits, the\n"
         "    oldest for 12s\n"
         "  cdn.example.com: 38 wait until its cooling down ends\n");
+    view.why_others = 288; /* of which no reason was asked */
+    assert_non_null(strstr(shown(&view, look), " cooling down ends\n… and 288 more\n"));
+    look.height = 9; /* one reason less */
+    assert_non_null(strstr(shown(&view, look), " oldest for 12s\n… and 289 more\n"));
 }
 
 static void test_the_hint_is_there_only_if_keys_are(void **state)
@@ -610,7 +614,8 @@ static void check_random(struct luck *luck, int width)
                          .elapsed_ns = (int64_t)(random_count(luck) / 2),
                          .eta_ns = (int64_t)(random_count(luck) / 2) - 1,
                          .why = why,
-                         .why_count = luck_below(luck, 2) * luck_below(luck, REASONS + 1) };
+                         .why_count = luck_below(luck, 2) * luck_below(luck, REASONS + 1),
+                         .why_others = luck_below(luck, 2) * random_count(luck) };
     struct view_look look = { .width = width,
                               .height = (int)luck_below(luck, 40),
                               .color = luck_below(luck, 2),
