@@ -158,6 +158,21 @@ static void step_separator(struct script *s)
     }
 }
 
+/* Within a word: a quote opens, something is expanded, or it is text. `single`: ' is a quote here. */
+static void step_word(struct script *s, bool single)
+{
+    char c = *s->at;
+
+    if (c == '"' || (c == '\'' && single)) {
+        script_copy(s, 1);
+        script_push(s, c == '"' ? DOUBLE : SINGLE);
+    } else if (c == '$') {
+        step_dollar(s);
+    } else if (!script_refer_if_placeholder(s)) {
+        script_copy(s, 1);
+    }
+}
+
 static void step_bare(struct script *s)
 {
     struct level *level = script_top(s);
@@ -181,13 +196,8 @@ static void step_bare(struct script *s)
         script_push(s, DOUBLE)->escaped = true;
     } else if (c == '\\') {
         script_copy(s, 2);
-    } else if (c == '\'' || c == '"') {
-        script_copy(s, 1);
-        script_push(s, c == '"' ? DOUBLE : SINGLE);
-    } else if (c == '$') {
-        step_dollar(s);
-    } else if (!script_refer_if_placeholder(s)) {
-        script_copy(s, 1);
+    } else {
+        step_word(s, true);
     }
 }
 
@@ -248,13 +258,8 @@ static void step_brace(struct script *s)
             step_backslash(s, "$`\"\\}\n");
         else if (!quoted)
             script_copy(s, 2);
-    } else if (c == '"' || (c == '\'' && !quoted)) {
-        script_copy(s, 1);
-        script_push(s, c == '"' ? DOUBLE : SINGLE);
-    } else if (c == '$') {
-        step_dollar(s);
-    } else if (!script_refer_if_placeholder(s)) {
-        script_copy(s, 1);
+    } else {
+        step_word(s, !quoted);
     }
 }
 
