@@ -91,8 +91,7 @@ static void guess_try(struct guess *guess, const char *name)
 
 /* ---- long names ------------------------------------------------------------------------------ */
 
-/* The next real option of the table after `opt`, which is NULL at first. */
-static const struct opt *next_option(const struct opt_command *command, const struct opt *opt)
+const struct opt *opt_after(const struct opt_command *command, const struct opt *opt)
 {
     opt = opt ? opt + 1 : command->options;
     while (opt && opt->name && !opt->id) /* a section's title */
@@ -138,7 +137,7 @@ static void say_unknown(weir_message *message, const struct opt_command *command
         return;
     say(message, "--%.*s: no such option", length < SHOWN_MAX ? (int)length : SHOWN_MAX, typed);
     guess_start(&guess, typed, length);
-    for (const struct opt *opt = NULL; (opt = next_option(command, opt));)
+    for (const struct opt *opt = NULL; (opt = opt_after(command, opt));)
         guess_try(&guess, opt->name);
     if (guess.name)
         say(message, "; did you mean --%s?", guess.name);
@@ -149,10 +148,10 @@ static void say_ambiguous(weir_message *message, const struct opt_command *comma
 {
     size_t left = 0;
 
-    for (const struct opt *opt = NULL; (opt = next_option(command, opt));)
+    for (const struct opt *opt = NULL; (opt = opt_after(command, opt));)
         left += begins(opt, typed, length);
     say(message, "--%.*s could be ", (int)length, typed);
-    for (const struct opt *opt = NULL; (opt = next_option(command, opt));)
+    for (const struct opt *opt = NULL; (opt = opt_after(command, opt));)
         if (begins(opt, typed, length)) {
             left--;
             say(message, "--%s%s", opt->name, left > 1 ? ", " : left ? " or " : "");
@@ -166,7 +165,7 @@ static const struct opt *find_name(const struct opt_command *command, const char
     const struct opt *found = NULL;
     bool several = false;
 
-    for (const struct opt *opt = NULL; length && (opt = next_option(command, opt));) {
+    for (const struct opt *opt = NULL; length && (opt = opt_after(command, opt));) {
         if (!begins(opt, typed, length))
             continue;
         if (!opt->name[length])
@@ -240,7 +239,7 @@ static void say_unknown_letter(weir_message *message, const struct opt_command *
         return;
     }
     say(message, "%.*s: unknown option -%c", SHOWN_MAX, word, letter);
-    for (const struct opt *opt = NULL; (opt = next_option(command, opt));)
+    for (const struct opt *opt = NULL; (opt = opt_after(command, opt));)
         if (length > 2 && begins(opt, word + 1, length)) { /* -timeout */
             say(message, "; did you mean --%s?", opt->name);
             return;
@@ -254,7 +253,7 @@ static int read_letter(struct opt_reader *reader, weir_message *message)
 
     if (!*reader->cluster)
         reader->cluster = NULL;
-    while ((opt = next_option(reader->command, opt)) && opt->letter != letter)
+    while ((opt = opt_after(reader->command, opt)) && opt->letter != letter)
         continue;
     reader->found = opt;
     if (!opt) {

@@ -88,4 +88,7 @@ void opt_print_man(FILE *out, const struct opt_command *command, const char *ver
 /* A completion script for the whole command. False: no such shell. */
 bool opt_print_completion(FILE *out, const struct opt_command *weir, const char *shell);
 
+/* The option of the table after `opt`, or its first, without titles of sections; NULL: there is none. */
+const struct opt *opt_after(const struct opt_command *command, const struct opt *opt);
+
 #endif
