@@ -7,109 +7,11 @@
 #include "cli/engine/jobs.h"
 #include "cli/engine/slots.h"
 #include "cli/input/values.h"
-#include "cli/opt/quantity.h"
+#include "cli/map_values.h"
 #include "cli/opt/refuse.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-static int bad_value(weir_message *message, const struct opt_reader *reader, const char *wanted)
-{
-    return refuse(message, "--%s %.100s: use %s", reader->found->name, reader->value, wanted);
-}
-
-static int duration(int64_t *ns, const struct opt_reader *reader, weir_message *message)
-{
-    return quantity_duration(ns, reader->value)
-               ? 0
-               : bad_value(message, reader, "a duration such as 500ms, 30s, 5m or 1.5h");
-}
-
-static int count(int64_t *n, const struct opt_reader *reader, weir_message *message, int64_t low,
-                 int64_t high)
-{
-    char wanted[80];
-
-    if (quantity_count(n, reader->value, low, high))
-        return 0;
-    snprintf(wanted, sizeof(wanted), "a number from %lld to %lld", (long long)low, (long long)high);
-    return bad_value(message, reader, wanted);
-}
-
-/* N, +N, N% of the CPUs, or a file that says so. */
-static int jobs(struct map_options *p, const struct opt_reader *reader, weir_message *message)
-{
-    char wanted[60];
-
-    p->jobs_given = true;
-    p->engine.jobs_file = NULL;
-    if (jobs_parse(&p->engine.jobs, reader->value))
-        return 0;
-    if (access(reader->value, R_OK) == 0) {
-        p->engine.jobs_file = reader->value;
-        if (jobs_from_file(&p->engine.jobs, reader->value))
-            return 0;
-        return bad_value(message, reader, "a file whose first line is a number, +N or N%");
-    }
-    if (strchr(reader->value, '%'))
-        return bad_value(message, reader, "a number, or a share of the CPUs such as 200%");
-    snprintf(wanted, sizeof(wanted), "a number from 1 to %d, +N, N%%, or a file", SLOTS_MAX);
-    return bad_value(message, reader, wanted);
-}
-
-/* Text with \n, \t, \r, \0, \\ and \xHH resolved, to be freed; *length may count zero bytes. NULL: it is none, or
- * there is no memory. */
-static char *unescape(size_t *length, const char *text)
-{
-    static const char letters[] = "ntr0\\", meanings[] = "\n\t\r\0\\";
-    char *out = malloc(strlen(text) + 1);
-    unsigned byte;
-
-    for (*length = 0; out && *text; text++) {
-        const char *known = *text == '\\' && text[1] ? strchr(letters, text[1]) : NULL;
-        if (known) {
-            out[(*length)++] = meanings[known - letters];
-            text++;
-        } else if (text[0] == '\\' && text[1] == 'x' && sscanf(text + 2, "%2x", &byte) == 1 &&
-                   isxdigit((unsigned char)text[3])) {
-            out[(*length)++] = (char)byte;
-            text += 3;
-        } else {
-            out[(*length)++] = *text;
-        }
-    }
-    if (out)
-        out[*length] = 0;
-    if (out && !*length) {
-        free(out);
-        out = NULL;
-    }
-    return out;
-}
-
-static int record_end(struct map_options *p, const struct opt_reader *reader, weir_message *message)
-{
-    free(p->record_end);
-    p->record_end = unescape(&p->feed.record_end_length, reader->value);
-    p->feed.record_end = p->record_end;
-    return p->record_end ? 0 : bad_value(message, reader, "a text such as \\r\\n or ---");
-}
-
-/* One byte, or for plain lines several. */
-static int delimiter(struct map_options *p, const struct opt_reader *reader, weir_message *message)
-{
-    size_t length = 0;
-
-    free(p->delimiter);
-    p->delimiter = unescape(&length, reader->value);
-    if (!p->delimiter || memchr(p->delimiter, 0, length) || strpbrk(p->delimiter, "\n\""))
-        return bad_value(message, reader, "one byte or more, without \\n; \\t is a tab");
-    p->syntax.delimiter = length == 1 ? p->delimiter[0] : 0;
-    p->syntax.delimiter_text = length > 1 ? p->delimiter : NULL;
-    return 0;
-}
 
 /* A list that grows: -a, --env. */
 static int add_word(const char ***list, size_t *count, const char *word)
@@ -122,105 +24,6 @@ static int add_word(const char ***list, size_t *count, const char *word)
     larger[(*count)++] = word;
     larger[*count] = NULL;
     return 0;
-}
-
-static int bytes(int64_t *n, const struct opt_reader *reader, weir_message *message)
-{
-    return quantity_bytes(n, reader->value) && *n > 0
-               ? 0
-               : bad_value(message, reader, "a size such as 512k, 10M or 2G");
-}
-
-/* T, or N% of what commands usually take. */
-static int timeout(struct engine_options *opt, const struct opt_reader *reader,
-                   weir_message *message)
-{
-    size_t length = strlen(reader->value);
-    char digits[16] = "";
-
-    opt->timeout_ns = opt->timeout_percent = 0;
-    if (length && length < sizeof(digits) && reader->value[length - 1] == '%') {
-        memcpy(digits, reader->value, length - 1);
-        if (quantity_count(&opt->timeout_percent, digits, 100, 1000000))
-            return 0;
-        return bad_value(message, reader, "a share of at least 100%");
-    }
-    if (quantity_duration(&opt->timeout_ns, reader->value) && opt->timeout_ns == 0)
-        return bad_value(message, reader, "a duration that is not zero; leave it out for none");
-    return opt->timeout_ns ? 0 : duration(&opt->timeout_ns, reader, message);
-}
-
-static int load(double *out, const struct opt_reader *reader, weir_message *message)
-{
-    size_t length = strlen(reader->value);
-    char *end;
-
-    *out = strtod(reader->value, &end);
-    if (length && end == reader->value + length - 1 && *end == '%') {
-        *out = *out * wr_os_cpus() / 100;
-        end++;
-    }
-    return length && !*end && *out > 0
-               ? 0
-               : bad_value(message, reader,
-                           "a number of processes, or a share of the CPUs such as 80%");
-}
-
-/* cpu=50%, memory=10%, io=30% */
-static int pressure(struct gate_limits *gate, const struct opt_reader *reader,
-                    weir_message *message)
-{
-    static const char *const names[] = { "cpu", "memory", "io" };
-    const char *equals = strchr(reader->value, '=');
-    char *end;
-
-    for (int i = 0; i < 3 && equals; i++)
-        if (!strncmp(reader->value, names[i], (size_t)(equals - reader->value)) &&
-            strlen(names[i]) == (size_t)(equals - reader->value)) {
-            gate->pressure_of = names[i];
-            gate->pressure = strtod(equals + 1, &end);
-            if (end > equals + 1 && (!*end || !strcmp(end, "%")) && gate->pressure > 0 &&
-                gate->pressure <= 100)
-                return 0;
-        }
-    return bad_value(message, reader, "cpu=N%, memory=N% or io=N%");
-}
-
-/* "use auto, never or always" */
-static int bad_choice(weir_message *message, const struct opt_reader *reader)
-{
-    const char *at = reader->found->choices;
-    char list[120] = "";
-
-    while (*at) {
-        size_t word = strcspn(at, " "), used = strlen(list);
-        const char *next = at + word + (at[word] == ' ');
-        snprintf(list + used, sizeof(list) - used, "%s%.*s",
-                 !used   ? ""
-                 : *next ? ", "
-                         : " or ",
-                 (int)word, at);
-        at = next;
-    }
-    return bad_value(message, reader, list);
-}
-
-/* One of the option's choices: its place among them. */
-static int choose(int *out, const struct opt_reader *reader, weir_message *message)
-{
-    size_t length = strlen(reader->value);
-    const char *at = reader->found->choices;
-
-    for (int i = 0; *at; i++) {
-        size_t word = strcspn(at, " ");
-        if (word == length && !strncmp(at, reader->value, length)) {
-            *out = i;
-            return 0;
-        }
-        at += word;
-        at += *at == ' ';
-    }
-    return bad_choice(message, reader);
 }
 
 static int set_form(struct record_syntax *syntax, enum record_form form, weir_message *message)
@@ -258,12 +61,12 @@ static int set_input_option(struct map_options *p, int id, const struct opt_read
         p->no_header = true;
         return 0;
     case MAP_RECORD_END:
-        return record_end(p, reader, p->message);
+        return map_value_record_end(p, reader, p->message);
     case MAP_SHUF:
         p->feed.shuffle = true;
         return 0;
     default:
-        return delimiter(p, reader, p->message);
+        return map_value_delimiter(p, reader, p->message);
     }
 }
 
@@ -291,9 +94,9 @@ static int set_limit_option(struct map_options *p, int id, const struct opt_read
         opt->grouped = true;
         return 0;
     case MAP_JOBS:
-        return jobs(p, reader, message);
+        return map_value_jobs(p, reader, message);
     case MAP_PER_GROUP:
-        return count(&opt->per_group, reader, message, 1, SLOTS_MAX);
+        return map_value_count(&opt->per_group, reader, message, 1, SLOTS_MAX);
     case MAP_LIMIT:
         return add_rule(&opt->rules, RULE_LIMIT, reader, message);
     case MAP_RATE:
@@ -301,13 +104,13 @@ static int set_limit_option(struct map_options *p, int id, const struct opt_read
     case MAP_WEIGHT:
         return add_rule(&opt->rules, RULE_WEIGHT, reader, message);
     case MAP_LOAD:
-        return load(&opt->gate.load, reader, message);
+        return map_value_load(&opt->gate.load, reader, message);
     case MAP_MEM_FREE:
-        return bytes(&opt->gate.memory, reader, message);
+        return map_value_bytes(&opt->gate.memory, reader, message);
     case MAP_PRESSURE:
-        return pressure(&opt->gate, reader, message);
+        return map_value_pressure(&opt->gate, reader, message);
     default:
-        return count(&opt->max_wait, reader, message, 0, 1000000);
+        return map_value_count(&opt->max_wait, reader, message, 0, 1000000);
     }
 }
 
@@ -318,21 +121,21 @@ static int set_command_option(struct map_options *p, int id, const struct opt_re
 
     switch (id) {
     case MAP_TIMEOUT:
-        return timeout(opt, reader, message);
+        return map_value_timeout(opt, reader, message);
     case MAP_GRACE:
-        return duration(&opt->grace_ns, reader, message);
+        return map_value_duration(&opt->grace_ns, reader, message);
     case MAP_RETRIES:
-        return count(&opt->retries, reader, message, 0, 1000000);
+        return map_value_count(&opt->retries, reader, message, 0, 1000000);
     case MAP_BACKOFF:
-        return duration(&opt->backoff_ns, reader, message);
+        return map_value_duration(&opt->backoff_ns, reader, message);
     case MAP_BACKOFF_MAX:
-        return duration(&opt->backoff_max_ns, reader, message);
+        return map_value_duration(&opt->backoff_max_ns, reader, message);
     case MAP_DELAY:
-        return duration(&opt->delay_ns, reader, message);
+        return map_value_duration(&opt->delay_ns, reader, message);
     case MAP_COOL_CODE:
-        return count(&opt->cool_code, reader, message, 1, 255);
+        return map_value_count(&opt->cool_code, reader, message, 1, 255);
     case MAP_COOL_DOWN:
-        return duration(&opt->cool_ns, reader, message);
+        return map_value_duration(&opt->cool_ns, reader, message);
     case MAP_CWD:
         p->feed.directory = reader->value;
         return 0;
@@ -343,7 +146,7 @@ static int set_command_option(struct map_options *p, int id, const struct opt_re
         p->feed.no_append = true;
         return 0;
     case MAP_RECORDS:
-        return count(&p->records, reader, message, 1, 1000000);
+        return map_value_count(&p->records, reader, message, 1, 1000000);
     case MAP_FIT:
         p->feed.batch_fit = true;
         return 0;
@@ -351,10 +154,10 @@ static int set_command_option(struct map_options *p, int id, const struct opt_re
         p->pipe = true;
         return 0;
     case MAP_BLOCK:
-        return bytes(&p->block, reader, message);
+        return map_value_bytes(&p->block, reader, message);
     case MAP_ENV:
         if (!reader->value[0] || reader->value[0] == '=')
-            return bad_value(message, reader, "a name, or NAME=VALUE");
+            return map_value_refuse(message, reader, "a name, or NAME=VALUE");
         return add_word((const char ***)&p->env, &opt->env_count, reader->value);
     case MAP_TTY:
         opt->tty = true;
@@ -401,12 +204,12 @@ static int set_output_option(struct map_options *p, int id, const struct opt_rea
         opt->resume = opt->retry_failed = true;
         return 0;
     case MAP_IF_EXISTS:
-        return choose((int *)&opt->if_exists, reader, message);
+        return map_value_choice((int *)&opt->if_exists, reader, message);
     case MAP_SHOW_RETRIES:
         opt->show_retries = true;
         return 0;
     case MAP_PROGRESS:
-        return choose((int *)&opt->progress, reader, message);
+        return map_value_choice((int *)&opt->progress, reader, message);
     case MAP_HALT:
         return halt_parse(&opt->halt, reader->value, message);
     default:
