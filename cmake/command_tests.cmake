@@ -21,3 +21,6 @@ target_compile_definitions(command-support PUBLIC
 add_dependencies(command-support weir-command map-child)
 
 weir_tests(command "weir-cli;command-support" tests/command/*_test.c)
+if(TARGET map_journal_test) # looks at journals by itself
+    target_include_directories(map_journal_test PRIVATE ${SQLITE3_INCLUDE_DIR})
+endif()

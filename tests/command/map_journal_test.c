@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -229,6 +230,25 @@ static void test_resume_needs_a_journal(void)
 
 enum { TASKS = 60, LINE = 16 };
 
+/* All of a journal that lies in that directory, indexes too, is as SQLite wants it. None is fine. */
+static void assert_intact(const char *directory)
+{
+    char path[500];
+    sqlite3 *database;
+    sqlite3_stmt *statement;
+
+    snprintf(path, sizeof(path), "%s/j", scratch(directory));
+    if (access(path, F_OK) != 0)
+        return;
+    assert_int_equal(sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, NULL), 0);
+    assert_int_equal(sqlite3_prepare_v2(database, "PRAGMA integrity_check", -1, &statement, NULL),
+                     0);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    assert_string_equal((const char *)sqlite3_column_text(statement, 0), "ok");
+    sqlite3_finalize(statement);
+    sqlite3_close(database);
+}
+
 /* Counts lines "1" to "TASKS" of a text from `from` on. */
 static void count_lines(int *count, const char *text, size_t from)
 {
@@ -295,7 +315,7 @@ static void start_one(void)
 /* Kills at random moments until a run comes through; answers how many were killed. */
 static int kill_until_done(struct trial *t, struct luck *luck)
 {
-    int killed = 0;
+    int killed = 0, status;
 
     for (;;) {
         const struct ran *r;
@@ -305,7 +325,12 @@ static int kill_until_done(struct trial *t, struct luck *luck)
         kill(command_pid(), SIGKILL);
         r = command_finish();
         check_run(t, r);
-        if (r->status != 128 + SIGKILL)
+        status = r->status;
+        /* A copy: to look at it is to repair it. */
+        SCRIPT(NULL, "rm -rf seen; mkdir seen; [ ! -e killed ] || cp killed seen/j; "
+                     "[ ! -e killed-wal ] || cp killed-wal seen/j-wal");
+        assert_intact("seen");
+        if (status != 128 + SIGKILL)
             return killed;
         killed++;
         assert_true(killed < 10000);
@@ -329,30 +354,31 @@ static void test_what_was_told_as_done_does_not_run_again_after_kill_9(void)
     }
 }
 
-#if SANITIZED
-#define DISK_TRIALS "15"
-#else
-#define DISK_TRIALS "100"
-#endif
+enum { FULL_DISKS = SANITIZED ? 15 : 100 };
 
 /* A journal on a file system of a few pages: runs fail, and go on when there is room. */
 static void test_a_full_disk_loses_nothing_that_was_told(void)
 {
+    char line[3000], saved[40];
     const struct ran *r;
 
     if (system("unshare -m true 2>&1") != 0)
         skip(); /* mounting is not for us */
-    r = SCRIPT(
-        input(),
-        "cat >numbers; mkdir tiny; cat >trial <<'END'\n"
-        "for i in $(seq " DISK_TRIALS "); do\n"
-        "  mount -t tmpfs -o size=$((28 + i % 25 * 4))k none tiny || exit 9\n"
+    snprintf(
+        line, sizeof(line),
+        "cat >numbers; mkdir tiny saved; : >fulls; cat >trial <<'END'\n"
+        "i=0\n"
+        "while [ $(wc -l <fulls) -lt %d ] && [ $i -lt 1000 ]; do\n"
+        "  i=$((i + 1))\n"
+        "  mount -t tmpfs -o size=$((28 + i %% 25 * 4))k none tiny || exit 9\n"
         "  rm -f disk.effects told; : >told\n"
         "  weir map -j3 -a numbers --journal tiny/j --resume -- " MAP_CHILD
         " note disk.effects >>told 2>err; first=$?\n"
         "  [ $first = 0 ] || [ $first = 255 ] || { echo status $first; cat err; exit 1; }\n"
         "  [ $first = 0 ] || grep -q 'No space left on device' err || { cat err; exit 7; }\n"
         "  ! grep 'the first: $' err || exit 8\n"
+        "  [ $first = 0 ] || { echo full >>fulls; n=$(wc -l <fulls); mkdir saved/$n; }\n"
+        "  [ $first = 0 ] || cp tiny/j* saved/$n 2>/dev/null || :\n"
         "  sort told >told.before; : >disk.effects.new\n"
         "  mv disk.effects effects.before 2>/dev/null || : >effects.before\n"
         "  mount -o remount,size=4m tiny || exit 9\n"
@@ -364,14 +390,19 @@ static void test_a_full_disk_loses_nothing_that_was_told(void)
         "  cat effects.before disk.effects | sort -nu | cmp - numbers || exit 4\n"
         "  sort -n told | cmp - numbers || exit 5\n"
         "  weir log tiny/j >/dev/null || exit 6\n"
-        "  [ $first = 0 ] || echo full >>fulls\n"
         "  umount tiny\n"
         "done\n"
         "echo $(wc -l <fulls)\n"
         "END\n"
-        "exec unshare -m sh trial");
+        "exec unshare -m sh trial",
+        FULL_DISKS);
+    r = SCRIPT(input(), line);
     assert_status(r, 0);
-    assert_true(atoi(r->out) > (SANITIZED ? 1 : 10)); /* so that the disk was full indeed */
+    assert_int_equal(atoi(r->out), FULL_DISKS);
+    for (int i = 1; i <= FULL_DISKS; i++) {
+        snprintf(saved, sizeof(saved), "saved/%d", i);
+        assert_intact(saved);
+    }
 }
 
 int main(void)
