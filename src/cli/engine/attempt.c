@@ -1,6 +1,7 @@
 /* One attempt at a task: starts the command, reads what it writes, ends it when its time is up.
  * SPDX-License-Identifier: MIT */
 #include "cli/engine/child.h"
+#include "cli/engine/command.h"
 #include "cli/engine/printer.h"
 #include "cli/engine/run.h"
 #include "cli/engine/strays.h"
@@ -140,38 +141,6 @@ static bool watch_all(struct attempt *a)
            add(a, a->child.fd, PROCESS);
 }
 
-/* ---- words ---------------------------------------------------------------------------------------- */
-
-/* The task's words with the slot's number in its holes; they are its own if it has none. */
-static char **fill_holes(const struct attempt *a)
-{
-    const struct plan *plan = &a->task->plan;
-    size_t words = 0, size = 0, hole = 0;
-    char number[16], **argv, *text;
-
-    if (!plan->holes)
-        return plan->argv;
-    snprintf(number, sizeof(number), "%u", a->number);
-    for (; plan->argv[words]; words++)
-        size += strlen(plan->argv[words]) + 1;
-    argv = malloc((words + 1) * sizeof(*argv) + size + plan->holes * strlen(number));
-    if (!argv)
-        return NULL;
-    text = (char *)(argv + words + 1);
-    for (size_t w = 0; w < words; w++) {
-        size_t done = 0;
-        argv[w] = text;
-        for (; hole < plan->holes && plan->hole[hole].word == w; hole++) {
-            text = mempcpy(text, plan->argv[w] + done, plan->hole[hole].offset - done);
-            text = stpcpy(text, number);
-            done = plan->hole[hole].offset;
-        }
-        text = stpcpy(text, plan->argv[w] + done) + 1;
-    }
-    argv[words] = NULL;
-    return argv;
-}
-
 /* -t */
 static void print_command(const struct attempt *a)
 {
@@ -186,40 +155,6 @@ static void print_command(const struct attempt *a)
     if (fclose(file) == 0)
         printer_text(a->engine->printer, 2, text, length);
     free(text);
-}
-
-/* ---- environment --------------------------------------------------------------------------------- */
-
-enum { OUR_VARIABLES = 6 };
-
-/* Our environment and what the command may want to know, in one allocation; NULL without memory. */
-static char **make_environment(const struct attempt *a)
-{
-    const struct engine *engine = a->engine;
-    const char *key = weir_task_key(weir_task_self());
-    size_t count = engine->environment_count, text = strlen(key) + 220;
-    char **env = malloc((count + OUR_VARIABLES + 1) * sizeof(*env) + text), *at, *end;
-
-    if (!env)
-        return NULL;
-    at = (char *)(env + count + OUR_VARIABLES + 1);
-    end = at + text;
-    memcpy(env, engine->environment, count * sizeof(*env));
-#define SET(...)                                                 \
-    do {                                                         \
-        env[count++] = at;                                       \
-        at += snprintf(at, (size_t)(end - at), __VA_ARGS__) + 1; \
-    } while (0)
-    SET("WEIR_KEY=%s", key);
-    SET("WEIR_SEQ=%llu", (unsigned long long)a->task->seq);
-    SET("WEIR_RUN=%s", engine->run_id);
-    SET("WEIR_SLOT=%u", a->number);
-    SET("WEIR_ATTEMPT=%lld", (long long)a->task->attempts);
-    if (a->cool[1] >= 0)
-        SET("WEIR_COOL_FD=%d", COOL_FD);
-#undef SET
-    env[count] = NULL;
-    return env;
 }
 
 /* ---- time ---------------------------------------------------------------------------------------- */
@@ -456,8 +391,8 @@ static int start(struct attempt *a)
 
     if (!open_all(a))
         return -errno;
-    env = make_environment(a);
-    a->argv = fill_holes(a);
+    env = command_environment(a->engine, a->task, a->number, a->cool[1] >= 0 ? COOL_FD : -1);
+    a->argv = command_words(&a->task->plan, a->number);
     if (!env || !a->argv) {
         free(env);
         return -ENOMEM;
