@@ -25,6 +25,7 @@ static void enter(struct wr_ring *ring, struct wr_list *before, struct weir_grou
     bool was_empty = wr_list_empty(&ring->groups);
 
     wr_list_append(before, &group->ring_link);
+    wr_store(&ring->listed, wr_load(&ring->listed, relaxed) + 1, relaxed);
     if (was_empty && ring->set)
         wr_add(ring->set, ring->bit, seq_cst); /* pairs with a sleeper's look; see parking.md */
 }
@@ -32,6 +33,7 @@ static void enter(struct wr_ring *ring, struct wr_list *before, struct weir_grou
 static void leave(struct wr_ring *ring, struct weir_group *group)
 {
     wr_list_remove(&group->ring_link);
+    wr_store(&ring->listed, wr_load(&ring->listed, relaxed) - 1, relaxed);
     if (ring->set && wr_list_empty(&ring->groups))
         wr_sub(ring->set, ring->bit, seq_cst);
 }
@@ -57,8 +59,8 @@ struct weir_group *wr_ring_take(struct wr_ring *ring, struct wr_root *root, uint
 {
     struct weir_group *group = NULL;
 
-    if (wr_load(&ring->count, relaxed) == 0)
-        return NULL;
+    if (wr_load(&ring->listed, relaxed) == 0)
+        return NULL; /* if one was put there just now, `count` has us look again before we sleep */
     wr_lock(&ring->lock);
     if (!wr_list_empty(&ring->groups)) {
         group = WR_CONTAINER(ring->groups.next, struct weir_group, ring_link);

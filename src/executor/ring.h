@@ -20,6 +20,8 @@ struct wr_ring {
     _Atomic uint32_t
         count; /* groups in the ring, or taken and not decided; also read without the lock */
     _Atomic uint32_t
+        listed; /* groups in the ring; also read without the lock, by who would take one         */
+    _Atomic uint32_t
         needed; /* permits of the executor's that the first one waits for                   */
 };
 

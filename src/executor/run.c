@@ -74,6 +74,7 @@ struct weir_task *wr_group_turn_begin(struct weir_group *group, const uint64_t *
         group->peak = group->bodies;
     if (wr_group_gates(group))
         wr_gates_started(group, task, now);
+    turn->closed = group->sums.closed != 0;
     if (wr_task_watched(task)) {
         wr_watch_started(task, now);
         if (turn->on_thread)
@@ -331,7 +332,7 @@ static const uint64_t *go_on(struct wr_hand *hand, struct weir_group *group, str
     const uint64_t *entry;
 
     turn->clock = wr_os_now();
-    if (turn->tasks >= CHAIN_MAX ||
+    if (turn->tasks >= CHAIN_MAX || turn->closed ||
         turn->clock - turn->began >= (int64_t)group->weight * SLICE_NS ||
         turn->asked != wr_asked(group) || (domains && !wr_domains_is_calm(domains, group->domain)))
         return NULL;

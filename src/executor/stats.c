@@ -85,6 +85,15 @@ static void add_living(struct wr_totals *totals, struct weir_group *group)
     wr_unlock(&group->lock);
 }
 
+/* Without tasks it is as good as gone, though its record may be there for a moment yet. */
+static void add_retired(struct wr_totals *totals, struct weir_group *group)
+{
+    wr_group_lock(group);
+    if (!group->idle_since || group->executor->archive.max)
+        wr_totals_add_group(totals, group);
+    wr_unlock(&group->lock);
+}
+
 /* What is archived of a key, or (NULL) of those that had to go. */
 static void add_archived(struct wr_totals *totals, struct wr_archive *archive, uint32_t hash,
                          const char *key)
@@ -111,7 +120,7 @@ static void add_generations(struct wr_totals *totals, struct weir_executor *ex, 
     wr_list_each(node, &shard->retired) {
         struct weir_group *group = WR_CONTAINER(node, struct weir_group, ring_link);
         if (group->hash == hash && strcmp(group->key, key) == 0)
-            add_living(totals, group);
+            add_retired(totals, group);
     }
     wr_unlock(&shard->lock);
 }

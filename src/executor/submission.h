@@ -69,6 +69,7 @@ struct wr_target {
     const char *key;
     struct weir_group *group;  /* the latest that is known, and stays; NULL: only the key is */
     struct weir_group *pinned; /* the same, if it is to be unpinned                          */
+    struct weir_group *locked; /* found and locked already, but no hand is folded yet; or NULL */
 };
 
 /* Locks the group that a task goes to. If it was found by its key it may be gone as soon as it is unlocked, unless there is

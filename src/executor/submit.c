@@ -147,29 +147,39 @@ static int find_present(struct wr_target *target)
     return rc;
 }
 
+/* The latest group that is known; NULL: there is none yet. */
+static struct weir_group *lock_latest(struct wr_target *target)
+{
+    struct weir_group *group = target->locked;
+
+    target->locked = NULL;
+    if (group)
+        return group;
+    if (!target->group)
+        return wr_group_lock_by_key(target->ex, target->key);
+    wr_lock(&target->group->lock);
+    return target->group;
+}
+
 int wr_target_lock(struct weir_group **out, struct wr_target *target)
 {
     int rc = 0;
 
     while (!rc) {
-        struct weir_group *group = target->group;
-        if (wr_load(&target->ex->closed, acquire))
-            return WEIR_ECLOSED;
-        if (group)
-            wr_lock(&group->lock);
-        else
-            group = wr_group_lock_by_key(target->ex, target->key);
+        struct weir_group *group = lock_latest(target);
+        bool closed = wr_load(&target->ex->closed, acquire);
         if (group)
             wr_group_locked(group);
         *out = group;
-        if (WR_LIKELY(group && !group->evicted))
+        if (WR_LIKELY(group && !group->evicted && !closed))
             return 0;
         if (group)
             wr_unlock(&group->lock);
-        rc = find_present(target);
+        rc = closed ? WEIR_ECLOSED : find_present(target);
     }
     return rc;
 }
+
 /* Under the lock at first; unlocks. */
 static int admit_or_turn_away(struct weir_group *group, struct weir_task *task,
                               struct wr_submission *sub)
@@ -306,7 +316,7 @@ static inline bool admits_freely(struct weir_executor *ex, const struct weir_gro
 }
 
 /* The common case, with nothing else to it: answers how many of the tasks have entered; 0: not this way. Under the lock;
- * unlocks. */
+ * unlocks if some have. */
 static inline size_t submit_freely(struct weir_executor *ex, struct weir_group *group, weir_fn *fn,
                                    void *const *arg, size_t count, weir_time now)
 {
@@ -317,31 +327,33 @@ static inline size_t submit_freely(struct weir_executor *ex, struct weir_group *
     if (WR_LIKELY(admits_freely(ex, group)))
         while (i < count && wr_queue_make_room(group, queue, WR_ENTRY_WORDS))
             wr_queue_put_entry(queue, now, fn, arg[i++]);
-    if (WR_LIKELY(i)) {
-        wr_admit_many(&group->sums, (uint32_t)i);
-        if (first)
-            wr_group_entered(group);
-        if (first || leaves_others_behind(group))
-            wake = wr_group_refresh(group);
-    }
+    if (WR_UNLIKELY(!i))
+        return 0;
+    wr_admit_many(&group->sums, (uint32_t)i);
+    if (first)
+        wr_group_entered(group);
+    if (first || leaves_others_behind(group))
+        wake = wr_group_refresh(group);
     wr_unlock(&group->lock);
     if (wake)
         wr_executor_wake(ex);
     return i;
 }
 
-/* As many as enter without a look at limits. */
-static size_t submit_run(struct weir_group *group, weir_fn *fn, void *const *arg, size_t count)
+/* As many as enter without a look at limits. Leaves the group locked if that is not all. */
+static size_t submit_run(struct wr_target *target, weir_fn *fn, void *const *arg, size_t count)
 {
+    struct weir_group *group = target->group;
     size_t submitted = 0, run, done;
 
     do {
         weir_time now = wr_os_now();
         run = count - submitted < RUN_MAX ? count - submitted : RUN_MAX;
         wr_lock(&group->lock);
-        done = submit_freely(group->executor, group, fn, &arg[submitted], run, now);
+        done = submit_freely(target->ex, group, fn, &arg[submitted], run, now);
         submitted += done;
     } while (done && submitted < count);
+    target->locked = done ? NULL : group;
     return submitted;
 }
 
@@ -371,7 +383,7 @@ static __attribute__((noinline)) int submit_one(weir_task **out, struct wr_targe
     size_t done;
     int rc = WR_LACKS_WATCH;
 
-    if (!out && !opt && fn && !needs_record(target.ex))
+    if (target.locked || (!out && !opt && fn && !needs_record(target.ex)))
         rc = submit_plain(&target, fn, &arg, 1, &done);
     if (rc == WR_LACKS_WATCH)
         rc = submit_with_options(out, &target, fn, arg, opt);
@@ -382,25 +394,33 @@ static __attribute__((noinline)) int submit_one(weir_task **out, struct wr_targe
 int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
                 const weir_task_options *opt)
 {
+    struct weir_group *locked = NULL;
+
     if (WR_LIKELY(group && !out && !opt && fn && goes_freely(group->executor))) {
         weir_time now = wr_os_now();
         wr_lock(&group->lock);
         if (WR_LIKELY(submit_freely(group->executor, group, fn, &arg, 1, now)))
             return 0;
+        locked = group;
     }
     if (out)
         *out = NULL;
     if (!group)
         return WEIR_EINVAL;
-    if (wr_load(&group->executor->closed, acquire))
+    if (!locked && wr_load(&group->executor->closed, acquire))
         return WEIR_ECLOSED;
-    return submit_one(out, (struct wr_target){ group->executor, group->key, group, NULL }, fn, arg,
-                      opt);
+    return submit_one(
+        out,
+        (struct wr_target){
+            .ex = group->executor, .key = group->key, .group = group, .locked = locked },
+        fn, arg, opt);
 }
 
 int weir_submit_key(weir_task **out, weir_executor *ex, const char *key, weir_fn *fn, void *arg,
                     const weir_task_options *opt)
 {
+    struct weir_group *locked = NULL;
+
     if (out)
         *out = NULL;
     if (!ex)
@@ -411,11 +431,12 @@ int weir_submit_key(weir_task **out, weir_executor *ex, const char *key, weir_fn
         return WEIR_EINVAL;
     if (!out && !opt && goes_freely(ex)) {
         weir_time now = wr_os_now();
-        struct weir_group *group = wr_group_lock_by_key(ex, key);
-        if (group && submit_freely(ex, group, fn, &arg, 1, now))
+        locked = wr_group_lock_by_key(ex, key);
+        if (locked && submit_freely(ex, locked, fn, &arg, 1, now))
             return 0;
     }
-    return submit_one(out, (struct wr_target){ ex, key, NULL, NULL }, fn, arg, opt);
+    return submit_one(out, (struct wr_target){ .ex = ex, .key = key, .locked = locked }, fn, arg,
+                      opt);
 }
 
 int64_t weir_submit_many(weir_task **out, weir_group *group, weir_fn *fn, void *const *arg,
@@ -432,10 +453,10 @@ int64_t weir_submit_many(weir_task **out, weir_group *group, weir_fn *fn, void *
         memset(out, 0, count * sizeof(out[0]));
     if (wr_load(&group->executor->closed, acquire))
         return WEIR_ECLOSED;
-    target = (struct wr_target){ group->executor, group->key, group, NULL };
+    target = (struct wr_target){ .ex = group->executor, .key = group->key, .group = group };
     plain = !out && !opt && !needs_record(target.ex);
     if (plain && count)
-        submitted = submit_run(group, fn, arg, count);
+        submitted = submit_run(&target, fn, arg, count);
     while (!rc && submitted < count) {
         if (plain)
             rc = submit_plain(&target, fn, &arg[submitted], count - submitted, &done);

@@ -20,8 +20,9 @@ struct wr_group_turn {
     uint16_t tasks;           /* at most CHAIN_MAX + 1                    */
     bool to_thread : 1;       /* its first task is to run on a thread    */
     bool on_thread : 1;
-    bool tells : 1; /* what was pulled is a task to be told of, not to be run; see watch.h */
-    uint32_t asked; /* wr_asked before it was found that the task may start: a release in between
+    bool closed : 1; /* when its latest task had begun, its group would have started no other */
+    bool tells : 1;  /* what was pulled is a task to be told of, not to be run; see watch.h */
+    uint32_t asked;  /* wr_asked before it was found that the task may start: a release in between
                        means it, too */
 };
 

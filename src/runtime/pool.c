@@ -14,8 +14,10 @@ struct wr_pool_thread {
     struct wr_carrier carrier; /* first: the thread-local slot points here         */
     struct wr_thread_parker parker;
     struct wr_pool *pool;
-    struct wr_job *job; /* handed over, under the pool's lock               */
+    _Atomic(struct wr_job *)
+        job;    /* handed over, under the pool's lock: then it is not in `idle` any more */
     bool rests; /* idle already, or has its next job, though its last one has not returned */
+    bool stays; /* else, if it has no job now, it ends; as found when it came to rest */
     struct wr_list link; /* in pool->idle or pool->gone                      */
     struct wr_list everyone_link;
     struct wr_os_thread os;
@@ -43,16 +45,10 @@ static struct wr_job *first_job(struct wr_pool *pool)
     return WR_CONTAINER(first, struct wr_job, link);
 }
 
-/* Joins threads that have ended. They touch nothing of the pool's after they enter `gone`. */
-static void bury(struct wr_pool *pool)
+/* Joins threads that have ended, taken out of `gone`. They touch nothing of the pool's after they enter that. */
+static void bury(struct wr_list *gone)
 {
-    struct wr_list gone;
-
-    wr_list_init(&gone);
-    wr_lock(&pool->lock);
-    wr_list_splice(&gone, &pool->gone);
-    wr_unlock(&pool->lock);
-    wr_list_each_safe(node, &gone) {
+    wr_list_each_safe(node, gone) {
         struct wr_pool_thread *thread = WR_CONTAINER(node, struct wr_pool_thread, link);
         wr_os_thread_join(&thread->os);
         wr_os_free(thread);
@@ -62,9 +58,12 @@ static void bury(struct wr_pool *pool)
 /* It has nothing to do any more: takes the first job that waits, or is idle. Under the lock. */
 static void rest(struct wr_pool *pool, struct wr_pool_thread *self)
 {
-    /* One too many does not stay. */
-    self->job = pool->threads > pool->threads_max ? NULL : first_job(pool);
-    if (!self->job)
+    struct wr_job *job;
+
+    self->stays = pool->threads <= pool->threads_max; /* one too many does not */
+    job = self->stays ? first_job(pool) : NULL;
+    wr_store(&self->job, job, relaxed);
+    if (!job)
         wr_list_append(&pool->idle, &self->link);
 }
 
@@ -78,40 +77,51 @@ void wr_thread_rests(void)
     wr_unlock(&self->pool->lock);
 }
 
-/* The next job for this thread, or NULL when it is time to end; then the thread is in `gone`. */
+/* Ends if it is time to and it has no job; then it is in `gone`. */
+static bool leave(struct wr_pool *pool, struct wr_pool_thread *self, bool waited)
+{
+    bool ends;
+
+    wr_lock(&pool->lock);
+    ends = !wr_load(&self->job, relaxed) && (waited || pool->threads > pool->threads_max ||
+                                             wr_load(&pool->runtime->closing, acquire));
+    if (ends) {
+        wr_list_remove(&self->link);
+        wr_list_remove(&self->everyone_link);
+        wr_list_append(&pool->gone, &self->link);
+        pool->threads--;
+    }
+    wr_unlock(&pool->lock);
+    return ends;
+}
+
+/* The next job for this thread, or NULL when it has ended. */
 static struct wr_job *next_job(struct wr_pool *pool, struct wr_pool_thread *self)
 {
     weir_time deadline = weir_in_ns(pool->idle_ns);
     struct wr_job *job;
-    int rc = 0;
 
-    wr_lock(&pool->lock);
-    if (!self->rests)
-        rest(pool, self);
-    self->rests = false;
-    job = self->job;
-    while (!job) {
-        if (rc == WEIR_ETIMEDOUT || pool->threads > pool->threads_max ||
-            wr_load(&pool->runtime->closing, acquire)) {
-            wr_list_remove(&self->link);
-            wr_list_remove(&self->everyone_link);
-            wr_list_append(&pool->gone, &self->link);
-            pool->threads--;
-            break;
-        }
-        wr_unlock(&pool->lock);
-        rc = wr_park(&self->parker.parker, deadline);
+    if (!self->rests) {
         wr_lock(&pool->lock);
-        job = self->job; /* if one was handed over, we are not in `idle` any more */
+        rest(pool, self);
+        wr_unlock(&pool->lock);
     }
-    wr_unlock(&pool->lock);
+    self->rests = false;
+    if (!self->stays && leave(pool, self, false))
+        return NULL;
+    while (!(job = wr_load(&self->job, acquire))) { /* pairs with hand_over */
+        bool waited = !wr_load(&pool->runtime->closing, acquire) &&
+                      wr_park(&self->parker.parker, deadline) == WEIR_ETIMEDOUT;
+        if (!wr_load(&self->job, acquire) && leave(pool, self, waited))
+            return NULL;
+    }
     return job;
 }
 
 static void thread_main(void *thread_arg)
 {
     struct wr_pool_thread *self = thread_arg;
-    struct wr_job *job = self->job;
+    struct wr_job *job = wr_load(&self->job, relaxed);
 
     *wr_os_local() = &self->carrier;
     for (; job; job = next_job(self->pool, self))
@@ -135,7 +145,7 @@ static int start_thread(struct wr_pool *pool, struct wr_job *job)
     thread->carrier.runtime = pool->runtime;
     thread->carrier.parker = &thread->parker.parker;
     thread->pool = pool;
-    thread->job = job;
+    wr_store(&thread->job, job, relaxed);
     wr_list_init(&thread->link);
     wr_list_init(&thread->everyone_link);
     snprintf(name, sizeof(name), "weir-t%u", pool->number);
@@ -155,17 +165,19 @@ static void hand_over(struct wr_pool *pool, struct wr_job *job)
     struct wr_pool_thread *idle = WR_CONTAINER(pool->idle.prev, struct wr_pool_thread, link);
 
     wr_list_remove(&idle->link);
-    idle->job = job;
+    wr_store(&idle->job, job, release);
     wr_unpark(&idle->parker.parker); /* under the lock: it cannot end before it has it */
 }
 
 int wr_pool_submit(struct wr_pool *pool, struct wr_job *job, enum wr_job_turn turn)
 {
+    struct wr_list gone;
     int rc = WEIR_EAGAIN;
 
-    bury(pool);
+    wr_list_init(&gone);
     wr_list_init(&job->link);
     wr_lock(&pool->lock);
+    wr_list_splice(&gone, &pool->gone);
     if (!wr_list_empty(&pool->idle)) {
         hand_over(pool, job);
         rc = 0;
@@ -178,6 +190,7 @@ int wr_pool_submit(struct wr_pool *pool, struct wr_job *job, enum wr_job_turn tu
         rc = 0;
     }
     wr_unlock(&pool->lock);
+    bury(&gone);
     return rc;
 }
 
@@ -262,25 +275,26 @@ void wr_pool_wake_all(struct wr_pool *pool)
 
 void wr_pool_fini(struct wr_pool *pool)
 {
-    struct wr_pool_thread *last;
+    struct wr_pool_thread *last = NULL;
+    struct wr_list gone;
 
-    for (;;) {
-        bury(pool);
+    do {
+        wr_list_init(&gone);
         wr_lock(&pool->lock);
-        if (wr_list_empty(&pool->everyone)) {
-            wr_unlock(&pool->lock);
-            bury(pool);
-            WR_ASSERT(wr_list_empty(&pool->jobs));
-            return;
-        }
-        last = WR_CONTAINER(pool->everyone.prev, struct wr_pool_thread, everyone_link);
-        wr_list_remove(&last->everyone_link);
-        wr_unlock(&pool->lock);
-        /* It ends by itself, being told to close; it must not be buried twice. */
-        wr_os_thread_join(&last->os);
-        wr_lock(&pool->lock);
-        wr_list_remove(&last->link);
-        wr_unlock(&pool->lock);
+        if (last)
+            wr_list_remove(&last->link);
         wr_os_free(last);
-    }
+        wr_list_splice(&gone, &pool->gone);
+        last = wr_list_empty(&pool->everyone)
+                   ? NULL
+                   : WR_CONTAINER(pool->everyone.prev, struct wr_pool_thread, everyone_link);
+        if (last)
+            wr_list_remove(&last->everyone_link);
+        wr_unlock(&pool->lock);
+        bury(&gone);
+        /* It ends by itself, being told to close; it must not be buried twice. */
+        if (last)
+            wr_os_thread_join(&last->os);
+    } while (last);
+    WR_ASSERT(wr_list_empty(&pool->jobs));
 }

@@ -435,6 +435,12 @@ static void sleep_until_something(struct wr_worker *worker)
     weir_time deadline = wr_wheel_next(&worker->wheel);
     bool takes_work, found;
 
+    /* What has come since we looked needs no lock of the idle set. */
+    if (worker->spare && !wr_load(&worker->benched, relaxed) && rt->source->pending(rt->source)) {
+        search(worker);
+        wr_monitor_notice(&rt->monitor);
+        return;
+    }
     deadline = worker->retire_at < deadline ? worker->retire_at : deadline;
     if (!worker->spare) { /* no stack to start anything with: ask again soon, or after a wake-up */
         weir_time retry = wr_os_now() + STACK_RETRY_NS;
