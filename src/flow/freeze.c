@@ -5,6 +5,7 @@
 #include "flow/graph.h"
 #include "flow/plan.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <weir/error.h>
@@ -597,5 +598,16 @@ int weir_flow_check(char **errors, weir_flow *flow)
         *errors = text.text;
     else
         free(text.text);
+    return rc;
+}
+
+int wr_flow_freeze_or_say(struct weir_flow *flow, weir_message *message)
+{
+    struct wr_text text = { .text = NULL };
+    int rc = wr_flow_freeze(flow, message ? &text : NULL);
+
+    if (rc == WEIR_EINVAL && text.text)
+        snprintf(message->text, sizeof(message->text), "%s", text.text);
+    free(text.text);
     return rc;
 }

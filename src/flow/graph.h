@@ -166,4 +166,7 @@ void wr_text_add(struct wr_text *text, const char *format, ...)
 /* Checks and freezes, once. WEIR_EINVAL, with what is wrong in *text (may be NULL); WEIR_ENOMEM: it can be tried again. */
 int wr_flow_freeze(struct weir_flow *flow, struct wr_text *text);
 
+/* The same, with as much of what is wrong as the message (may be NULL) has room for. */
+int wr_flow_freeze_or_say(struct weir_flow *flow, weir_message *message);
+
 #endif

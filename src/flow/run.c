@@ -452,18 +452,6 @@ static int check_params(const struct weir_flow *flow, const weir_run_options *o,
     return 0;
 }
 
-/* Errors of the graph are of a length of their own. */
-static int check_and_freeze(struct weir_flow *flow, weir_message *message)
-{
-    struct wr_text text = { .text = NULL };
-    int rc = wr_flow_freeze(flow, message ? &text : NULL);
-
-    if (rc == WEIR_EINVAL && text.text)
-        snprintf(message->text, sizeof(message->text), "%s", text.text);
-    free(text.text);
-    return rc;
-}
-
 int weir_flow_start(weir_task **out, weir_flow *flow, weir_group *group,
                     const weir_run_options *opt, weir_message *message)
 {
@@ -477,7 +465,7 @@ int weir_flow_start(weir_task **out, weir_flow *flow, weir_group *group,
     if (!rc)
         rc = check_arguments(flow, group, &options, message);
     if (!rc)
-        rc = check_and_freeze(flow, message);
+        rc = wr_flow_freeze_or_say(flow, message);
     if (!rc)
         rc = check_params(flow, &options, message);
     if (!rc)

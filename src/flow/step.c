@@ -4,9 +4,6 @@
 #include "base/os.h"
 #include "flow/run.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <weir/error.h>
 
 const char *weir_step_id(const weir_step *step)
@@ -29,17 +26,6 @@ int weir_step_result(weir_node_result *out, const weir_step *step, const char *i
     return step ? weir_run_result(out, weir_step_run(step), id) : WEIR_EINVAL;
 }
 
-static int check_added(struct weir_flow *flow, weir_message *message)
-{
-    struct wr_text text = { .text = NULL };
-    int rc = wr_flow_freeze(flow, message ? &text : NULL);
-
-    if (rc == WEIR_EINVAL && text.text)
-        snprintf(message->text, sizeof(message->text), "%s", text.text);
-    free(text.text);
-    return rc;
-}
-
 int weir_step_expand(weir_step *step, weir_flow *flow, void *input, weir_message *message)
 {
     struct wr_run *run;
@@ -52,7 +38,7 @@ int weir_step_expand(weir_step *step, weir_flow *flow, void *input, weir_message
         return WEIR_EINVAL;
     if (step->added)
         return WEIR_EALREADY;
-    rc = check_added(flow, message);
+    rc = wr_flow_freeze_or_say(flow, message);
     if (rc)
         return rc;
     own = wr_os_alloc(sizeof(*own));
