@@ -96,7 +96,7 @@ static void test_the_log_says_what_became_of_tasks(void)
     assert_contains(r->out, "\"record\":\"b 3\",\"command\":[\"/bin/sh\",\"-c\",");
     assert_lacks(r->out, "\"group\":\"a\"");
     r = LOG("--by-group", "--format", "csv", "said");
-    assert_contains(r->out, "group,tasks,done,failed,seconds,slowest\na,1,1,0,");
+    assert_contains(r->out, "group,tasks,done,failed,average,slowest\na,1,1,0,");
     assert_contains(r->out, "\nb,1,0,1,");
     r = LOG("--slowest", "1", "said");
     assert_contains(r->out,

@@ -88,6 +88,19 @@ static void test_output_of_failed_attempts_is_kept_in_results_and_shown_if_asked
         0, "out 1\nout 2\n", "err\nerr\n");
 }
 
+static void test_what_earlier_attempts_wrote_is_not_taken_for_a_later_ones(void)
+{
+    const struct ran *r = MAP("a\n", "--retries", "2", "--backoff", "1ms", "--show-retries",
+                              "--results", "thrice", "--shell", "--",
+                              "[ $WEIR_ATTEMPT != 1 ] || yes | head -c 200000; echo "
+                              "o$WEIR_ATTEMPT; [ $WEIR_ATTEMPT = 3 ]");
+
+    assert_status(r, 0);
+    assert_contains(r->out, "y\no1\no2\no3\n");
+    assert_contains(scratch_read("thrice"), "y\\no1\\n\",\"err\":\"\"},{\"exit\":1,"
+                                            "\"signal\":null,\"out\":\"o2\\n\",\"err\":\"\"}]}\n");
+}
+
 /* ---- --files -------------------------------------------------------------------------------------- */
 
 static void test_files_of_an_earlier_run_are_not_mixed_with_new_ones(void)
@@ -414,6 +427,7 @@ int main(void)
         TEST(test_a_result_is_there_when_its_output_is),
         TEST(test_results_go_to_standard_output_if_asked),
         TEST(test_output_of_failed_attempts_is_kept_in_results_and_shown_if_asked),
+        TEST(test_what_earlier_attempts_wrote_is_not_taken_for_a_later_ones),
         TEST(test_files_of_an_earlier_run_are_not_mixed_with_new_ones),
         TEST(test_files_do_not_follow_links),
         TEST(test_a_directory_that_vanishes_is_not_blamed_on_the_command),

@@ -213,7 +213,7 @@ static const char tasks[] =
 
 static const char groups[] =
     "SELECT \"group\", count(*) AS tasks, sum(reason = 'done') AS done, "
-    "sum(reason <> 'done') AS failed, round(avg(ended - started), 6) AS seconds, "
+    "sum(reason <> 'done') AS failed, round(avg(ended - started), 6) AS average, "
     "round(max(ended - started), 6) AS slowest FROM task WHERE reason IS NOT NULL AND (NOT ?1 OR "
     "reason <> 'done') GROUP BY \"group\" ORDER BY 1 LIMIT CASE WHEN ?2 > 0 THEN ?2 ELSE -1 END";
 

@@ -229,15 +229,25 @@ void results_add(struct results *results, const struct task *task)
 
 /* ---- attempts ------------------------------------------------------------------------------------ */
 
-/* The last bytes of a stream, at most ATTEMPT_TEXT_MAX. */
-static size_t end_of(char *out, const struct spooled *stream, struct spool *spool)
+static size_t smaller(size_t a, size_t b)
 {
+    return a < b ? a : b;
+}
+
+/* The last bytes of a stream that the last attempt wrote, at most ATTEMPT_TEXT_MAX. */
+static size_t end_of(char *out, struct task *task, int which)
+{
+    const struct spooled *stream = &task->stream[which];
     char *piece = malloc(SPOOL_PIECE);
-    size_t position = 0, length = 0, keep;
+    size_t position = 0, length = 0, keep, all = 0;
     int64_t n;
 
-    while (piece && (n = spooled_read(stream, spool, piece, &position)) > 0) {
-        keep = (size_t)n < ATTEMPT_TEXT_MAX ? (size_t)n : ATTEMPT_TEXT_MAX;
+    while (piece && (n = spooled_read(stream, task->engine->spool, piece, &position)) > 0) {
+        all += (size_t)n;
+        if (all <= task->earlier[which])
+            continue;
+        keep = smaller(all - task->earlier[which], (size_t)n);
+        keep = smaller(keep, ATTEMPT_TEXT_MAX);
         if (length + keep > ATTEMPT_TEXT_MAX) {
             size_t drop = length + keep - ATTEMPT_TEXT_MAX;
             memmove(out, out + drop, length - drop);
@@ -247,6 +257,7 @@ static size_t end_of(char *out, const struct spooled *stream, struct spool *spoo
         length += keep;
     }
     free(piece);
+    task->earlier[which] = all;
     return length;
 }
 
@@ -263,9 +274,9 @@ void results_note_attempt(struct task *task)
     putc('{', file);
     put_status(file, task);
     fputs(",\"out\":", file);
-    put_text(file, text, end_of(text, &task->stream[0], task->engine->spool));
+    put_text(file, text, end_of(text, task, 0));
     fputs(",\"err\":", file);
-    put_text(file, text, end_of(text, &task->stream[1], task->engine->spool));
+    put_text(file, text, end_of(text, task, 1));
     putc('}', file);
     if (fclose(file) == 0) {
         free(task->failed_attempts);

@@ -94,6 +94,7 @@ struct task {
     char
         *failed_attempts; /* a JSON array, for results; NULL: none                                */
     struct spooled stream[2];
+    size_t earlier[2]; /* bytes in them of attempts before, with --show-retries */
     bool amid_line[2]; /* --line-buffer: what was printed last has no newline */
 };
 

@@ -91,8 +91,10 @@ static bool try_again(struct task *task, int64_t cool_ns)
 
 static void forget_output(struct task *task)
 {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         spooled_fini(&task->stream[i], task->engine->spool);
+        task->earlier[i] = 0;
+    }
 }
 
 /* An attempt that failed amid a line ends it, or the next one's first line would be joined to it. */
