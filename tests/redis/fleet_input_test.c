@@ -146,7 +146,7 @@ static void test_a_caller_in_line_hears_that_the_settings_are_not_weir_s(void)
 {
     weir_store *store = store_of(NULL);
     weir_guard *guard =
-        guard_of(store, "in line", WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(LEASE_MS)));
+        guard_of(store, "in line", WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(2000)));
     struct waiter w = { .guard = guard };
     weir_permit p = WEIR_PERMIT;
     pthread_t thread;

@@ -226,7 +226,7 @@ static void test_a_waiter_goes_on_when_a_dead_holder_s_lease_ends_though_nobody_
 /* Where each of many waiters looks at the one row again and again, the row is all that the server does. */
 static void test_many_waiters_ask_the_server_no_more_than_one(void)
 {
-    enum { WAITERS = 50, WAIT_LEASE_MS = 600 };
+    enum { WAITERS = 50, WAIT_LEASE_MS = 2000 };
     weir_store *holder = store_of(NULL), *store = store_of(NULL);
     weir_guard *held = guard_of(holder, "row", WEIR_MUTEX(.lease_ns = MS(WAIT_LEASE_MS)));
     weir_guard *guard = guard_of(store, "row", WEIR_MUTEX(.lease_ns = MS(WAIT_LEASE_MS)));
