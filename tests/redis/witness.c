@@ -76,6 +76,18 @@ static redisContext *connect_to(struct server *server)
     return context;
 }
 
+/* Until when the key lives. */
+static void write_life(struct witness *w, redisContext *c, const char *guard, const char *kind)
+{
+    long long now = wall_us();
+    redisReply *life = redisCommand(c, "PTTL weir:{%s}:%s", guard, kind);
+
+    if (life && life->integer >= 0)
+        fprintf(w->out, "%lld.%06lld \"known\" \"PEXPIRE\" \"weir:{%s}:%s\" \"%lld\"\n",
+                now / 1000000, now % 1000000, guard, kind, life->integer);
+    freeReplyObject(life);
+}
+
 /* The members of a set with scores, and what is said of them. */
 static void write_known(struct witness *w, redisContext *c, const char *guard, const char *kind)
 {
@@ -94,6 +106,7 @@ static void write_known(struct witness *w, redisContext *c, const char *guard, c
         freeReplyObject(info);
     }
     freeReplyObject(set);
+    write_life(w, c, guard, kind);
 }
 
 void witness_begin(struct witness *w, struct server *server, const char *why,
