@@ -118,7 +118,7 @@ static bool turn_lasts(const struct wr_group_turn *turn, const struct weir_group
 {
     uint64_t weight = group->weight;
 
-    if (turn->group != group || chain >= CHAIN_MAX)
+    if (turn->group != group || chain >= CHAIN_MAX || turn->tasks >= CHAIN_MAX)
         return false;
     if (!turn->on_thread && (wr_body_has_parked() || group->carrier == WEIR_THREADS))
         return false;
