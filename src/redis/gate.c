@@ -30,6 +30,16 @@ static int64_t capacity(const struct wr_leased *pool, weir_time now)
     return leased > cell->share ? leased : cell->share;
 }
 
+/* Whether a group of the pool's is short of permits. Under the pool's lock. */
+static bool is_any_hungry(const struct wr_leased *pool)
+{
+    wr_list_each(at, &pool->gates) {
+        if (WR_CONTAINER(at, struct wr_fleet_gate, link)->hungry)
+            return true;
+    }
+    return false;
+}
+
 static uint32_t lease_ask(void *arg, uint32_t count, weir_time now, weir_time *again)
 {
     struct wr_fleet_gate *gate = arg;
@@ -56,6 +66,8 @@ static uint32_t lease_ask(void *arg, uint32_t count, weir_time now, weir_time *a
         *again = WEIR_FOREVER;
         if (!pool->asking && !pool->waiting) /* whether it helps to ask is seen there */
             wr_leased_kick(pool, now);
+    } else if (pool->asked && !is_any_hungry(pool)) {
+        pool->asked = 0; /* else what is idle would be kept for it */
     }
     wr_unlock(&pool->lock);
     return (uint32_t)some;

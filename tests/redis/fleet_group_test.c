@@ -88,6 +88,20 @@ static void test_an_idle_group_gives_its_permits_back_and_falls_silent(void)
     fixture_free(&f);
 }
 
+/* While its one task runs no other can start, which is no wish for more once it is over. */
+static void test_an_idle_group_with_a_limit_of_one_gives_its_permit_back(void)
+{
+    struct fixture f = fixture_of("single", WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(LEASE_MS)));
+
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(weir_submit(NULL, f.group, busy, (void *)(intptr_t)MS(20), NULL), 0);
+        assert_int_equal(weir_executor_drain(f.ex, patience()), 0);
+        await_number(0, "ZCARD weir:{single}:held");
+        await_number(0, "HLEN weir:{single}:wants");
+    }
+    fixture_free(&f);
+}
+
 static void test_why_says_the_fleet_s_limit_and_who_holds_it_where(void)
 {
     weir_store *other = store_of(WEIR_FLEET(.host = "elsewhere"));
@@ -439,6 +453,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_most_starts_of_a_leased_group_need_no_round_trip),
         TEST(test_an_idle_group_gives_its_permits_back_and_falls_silent),
+        TEST(test_an_idle_group_with_a_limit_of_one_gives_its_permit_back),
         TEST(test_why_says_the_fleet_s_limit_and_who_holds_it_where),
         TEST(test_rates_and_windows_hold_groups_back_in_their_queue),
         TEST(test_tasks_of_a_group_whose_lease_cannot_be_kept_are_cancelled),
