@@ -102,7 +102,9 @@ struct wr_fleet_cell {
     size_t key_size[WR_KEYS];
     weir_guard_kind kind;
     weir_guard_mode mode;
-    int64_t lease_ns, margin_ns, share;
+    _Atomic int64_t
+        lease_ns; /* learned again when the guard is opened anew; also read without the lock */
+    int64_t margin_ns, share;
     weir_when_away when_away;
     bool keep_task;
     void (*on_lost)(const weir_lost *lost, void *arg);
