@@ -43,7 +43,6 @@ int64_t wr_leased_want(const struct wr_leased *pool)
     return most(pool->peak, pool->in_use);
 }
 
-/* Under the lock. */
 bool wr_leased_has_to_renew(const struct wr_leased *pool)
 {
     return pool->units || pool->waiting || pool->known;

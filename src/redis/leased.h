@@ -11,7 +11,7 @@
  *
  *     0 <= in_use;  free permits = units - in_use, if that is not negative (an operator took some, or the server was away)
  *     all units have numbers of this process and one lease, renewed together: `until` is the least of theirs
- *     hungry: a gate was refused since the last grant; then at most one of asking, waiting is so */
+ *     hungry: a gate was refused when it was last asked; asked == 0 if none is. At most one of asking, waiting is so */
 struct wr_leased {
     struct wr_fleet_cell *cell;
     struct wr_lock lock;
