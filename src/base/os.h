@@ -45,6 +45,33 @@ static inline int64_t wr_os_ticks_to_ns(uint64_t ticks, uint64_t rate)
     return (int64_t)(((unsigned __int128)ticks * rate) >> 32);
 }
 
+/* The time as of the last pulse, for the price of a load; 0: there is no pulse. A thread pulses about every millisecond while callers
+ * that are frequent want that; it is late if it gets no CPU. The time read never runs back. */
+enum { WR_OS_PULSE_NS = 1000000, WR_OS_PULSE_LATE_NS = 16 * WR_OS_PULSE_NS };
+#ifdef WEIR_SIM
+static inline weir_time wr_os_pulse(void)
+{
+    return wr_os_now();
+}
+#else
+extern _Atomic weir_time wr_os_pulse_word __attribute__((visibility("hidden")));
+static inline weir_time wr_os_pulse(void)
+{
+    return wr_load(&wr_os_pulse_word, relaxed);
+}
+#endif
+
+/* Those who may want it. The thread ends with the last of them. */
+void wr_os_pulse_join(void);
+void wr_os_pulse_part(void);
+
+/* It is wanted for some pulses more. Ends a pulse that is late, until it is wanted again. */
+void wr_os_pulse_want(weir_time now);
+
+/* The latest moment at which wr_os_pulse may have answered `pulse`, if it did so until it was late; else `pulse`. Only the last
+ * time it was late is known. */
+weir_time wr_os_pulse_end(weir_time pulse);
+
 /* CPUs this process may use: affinity mask cut by the cgroup's CPU quota, rounded up; at least 1. */
 unsigned wr_os_cpus(void);
 
@@ -205,7 +232,7 @@ bool wr_os_file_map_over(void *from, size_t size, void *to);
 uint64_t wr_os_process_self(void);
 
 /* Grows in a child of fork, from the first call of wr_os_forks on. */
-extern _Atomic uint32_t wr_os_fork_count;
+extern _Atomic uint32_t wr_os_fork_count __attribute__((visibility("hidden")));
 uint32_t wr_os_forks(void);
 
 /* A descriptor that becomes readable when that process ends. -ESRCH: it has. Other errors: it may be alive. */

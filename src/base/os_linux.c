@@ -58,9 +58,15 @@ uint64_t wr_os_random(void)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
+enum { SMALL = 1024 };
+
+/* Small blocks come from the thread's own cache, which glibc's calloc does not look into; of large ones calloc knows which
+ * are zero already. */
 void *wr_os_alloc(size_t size)
 {
-    return calloc(1, size);
+    void *memory = size <= SMALL ? malloc(size) : calloc(1, size);
+
+    return memory && size <= SMALL ? memset(memory, 0, size) : memory;
 }
 
 void *wr_os_alloc_raw(size_t size)

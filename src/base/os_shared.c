@@ -125,7 +125,9 @@ void *wr_os_file_map(int fd, size_t size)
 {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-    return memory == MAP_FAILED ? NULL : memory;
+    if (memory == MAP_FAILED)
+        return NULL;
+    return memory;
 }
 
 bool wr_os_file_map_over(void *from, size_t size, void *to)
@@ -267,7 +269,9 @@ int wr_os_bell_open(int dir, const char *name)
         return -errno;
     fd = openat(dir, name,
                 O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC); /* with a writer, it never ends */
-    return fd < 0 ? -errno : fd;
+    if (fd < 0)
+        return -errno;
+    return fd;
 }
 
 /* Its owner may end between open and write: that is an error here, and no signal. */

@@ -76,6 +76,13 @@ void wr_runtime_sweep(weir_runtime *rt);
 /* Call after work was made available: wakes a worker if one sleeps and none is looking. */
 void wr_runtime_wake(weir_runtime *rt);
 
+/* The same as the last thing before the caller returns to its loop, if it is a worker of the runtime and runs no body: then
+ * it itself looks, and no other is woken. */
+void wr_runtime_search(weir_runtime *rt);
+
+/* It was not the last thing: what comes next may take its time, so another worker looks, if there is still work. */
+void wr_search_pass_on(void);
+
 /* When a job may have a thread. */
 enum wr_job_turn {
     WR_JOB_IN_TURN, /* within the cap on threads, after those that came before                      */

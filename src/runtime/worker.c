@@ -392,6 +392,26 @@ static void search(struct wr_worker *worker)
         worker->searching = wr_cas(&worker->carrier.runtime->searching, &none, 1, seq_cst);
 }
 
+void wr_runtime_search(weir_runtime *rt)
+{
+    struct wr_worker *worker = wr_worker_self();
+    struct wr_source *source;
+
+    if (!worker || worker->carrier.runtime != rt || wr_load(&worker->benched, relaxed) ||
+        wr_current_item(&source))
+        wr_runtime_wake(rt);
+    else if (wr_load(&rt->idle_count, seq_cst))
+        search(worker);
+}
+
+void wr_search_pass_on(void)
+{
+    struct wr_worker *worker = wr_worker_self();
+
+    if (worker)
+        pass_search_on(worker);
+}
+
 /* Whether this worker's thread is done for good. A benched one stays while there is work, since it may
  * be called upon to do it. */
 static bool finished(struct wr_worker *worker)

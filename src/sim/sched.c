@@ -236,6 +236,25 @@ weir_time wr_os_now_coarse(void)
     return wr_os_now();
 }
 
+/* The clock costs nothing here, so every reading is a pulse. */
+void wr_os_pulse_join(void)
+{
+}
+
+void wr_os_pulse_part(void)
+{
+}
+
+void wr_os_pulse_want(weir_time now)
+{
+    (void)now;
+}
+
+weir_time wr_os_pulse_end(weir_time pulse)
+{
+    return pulse;
+}
+
 void wr_os_yield(void)
 {
     wr_sim_point();

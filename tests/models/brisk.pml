@@ -1,9 +1,9 @@
 /* Model of a turn that works alone, and of how others come to share its run.
  * SPDX-License-Identifier: MIT */
 
-/* pan: -O2 -DSAFETY ; -m10000 */
-/* pan: -O2 -DSAFETY ; -m10000 ; -DNODES=3 -DJOINERS=1 */
-/* pan: -O2 -DNP ; -l -m10000 ; -DNODES=2 -DJOINERS=1 */
+/* pan: -O0 -DSAFETY ; -m10000 */
+/* pan: -O0 -DSAFETY ; -m10000 ; -DNODES=3 -DJOINERS=1 */
+/* pan: -O0 -DNP ; -l -m10000 ; -DNODES=2 -DJOINERS=1 */
 
 /* The protocol is "calm runs" and "brisk turns" of src/flow/run.h.
  *

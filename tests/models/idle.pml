@@ -4,6 +4,7 @@
 /* pan: -O2 -DSAFETY ; -m10000 */
 /* pan: -O2 -DSAFETY ; -m10000 ; -DWORKERS=3 -DEVENTS=1 */
 /* pan: -O2 -DSAFETY ; -m10000 ; -DWORKERS=3 -DEVENTS=0 -DBENCH */
+/* pan: -O2 -DSAFETY ; -m10000 ; -DEVENTS=0 -DFEEDS=2 */
 /* pan: -O2 -DNP ; -l -m10000 ; -DWORKERS=3 -DEVENTS=1 */
 
 /* The protocol is "Idle workers and new work" of docs/internals/parking.md, together with the bell of
@@ -12,7 +13,9 @@
  * At first all workers sleep. Producers publish an item each and call wake; events from outside make a
  * fiber of a worker ready; with BENCH the monitor sends a worker to the bench, where it takes no items,
  * and perhaps back. Whatever a worker runs, item or fiber, ends soon or never: so an item that a sleeper
- * could run must not wait for a worker that is busy.
+ * could run must not wait for a worker that is busy. With FEEDS what a worker ran may leave items behind,
+ * and instead of waking another the worker searches itself (wr_runtime_search), as the last thing before it
+ * looks; or, if it has something else to run after all, passes that on (wr_search_pass_on).
  *
  * Checked when nothing moves any more, in every interleaving: each item was taken, once, or nobody is
  * left to take it; who is neither busy nor benched sleeps, has nothing in its inbox, stands in the idle
@@ -33,14 +36,18 @@
 /* mutation: BUG_NO_CHAIN      a searching worker takes an item and wakes nobody for the rest          */
 /* mutation: BUG_LOOK_FIRST    it looks whether there is a rest before it stops searching              */
 /* mutation: BUG_FIBER_FIRST   it runs a ready fiber and goes on being counted as searching            */
-/* mutation: BUG_BENCH_DROPS   it finds itself benched, stops searching, and does not look             */
+/* mutation: BUG_BENCH_DROPS@3 it finds itself benched, stops searching, and does not look             */
 /* mutation: BUG_NONE_LEFT     wake finds the idle set empty, stops searching, and does not look       */
 /* mutation: BUG_FLAG_LATE     wake takes a worker from the idle set, and tells it why only afterwards */
 /* mutation: BUG_STAYS_IDLE    a worker woken for another reason does not leave the idle set           */
 /* mutation: BUG_ASLEEP_LATE   a worker enters the idle set before it can be rung                      */
+/* mutation: BUG_FEED_SILENT   it leaves an item behind, wakes nobody, and runs something else            */
+/* mutation: BUG_FEED_KEEPS    it searches itself, and runs something else without passing that on        */
 
 #ifndef WORKERS
 #define WORKERS   2
+#endif
+#ifndef EVENTS
 #define EVENTS    2          /* one for each worker, at most */
 #endif
 #define PRODUCERS 2
@@ -48,6 +55,7 @@
 /* ---- what threads share ---------------------------------------------------------------------- */
 
 byte  source, taken;         /* items published and not yet taken; items taken               */
+byte  fed;                   /* items that workers left behind                               */
 short searching;             /* 0 or 1                                                       */
 bool  idle[WORKERS];         /* the set                                                      */
 short idle_count;
@@ -213,8 +221,43 @@ settle:                      /* nothing is run by a worker that is searching */
 running:
     if
     :: goto loop
+#ifdef FEEDS
+    :: atomic { fed < FEEDS -> fed++; source++ };
+       goto feeding
+#endif
     :: busy[me] = true
     fi;
+    goto end_busy;
+
+#ifdef FEEDS
+feeding:
+#ifndef BUG_FEED_SILENT
+    if
+    :: benched[me] -> wake(); goto running
+    :: else
+    fi;
+    if
+    :: idle_count == 0       /* whoever comes to be idle looks at the source itself */
+    :: else ->
+       atomic {
+           if
+           :: searching == 0 -> searching = 1; promised[me] = true
+           :: else           /* somebody will look after this moment */
+           fi
+       }
+    fi;
+#endif
+    if
+    :: goto loop
+    :: true
+    fi;
+#ifdef BUG_FEED_KEEPS
+    goto running;
+#else
+    goto settle;             /* as before anything else that it runs */
+#endif
+#endif
+
 end_busy:
     false;
 
@@ -330,5 +373,5 @@ init
     }
     assert(idle_count == count);
     assert(searching == 0);
-    assert(source + taken == PRODUCERS)
+    assert(source + taken == PRODUCERS + fed)
 }

@@ -1,6 +1,6 @@
 /* Bodies that WEIR_CALLER_RUNS has their submitter run: whose they are, how they are asked to end, and how they end.
  * SPDX-License-Identifier: MIT */
-#include "executor/executor.h"
+#include "executor/state.h"
 #include "support/executor_support.h"
 
 static const weir_policy *guest_policy(weir_policy *policy)
