@@ -77,7 +77,7 @@ def main():
     add('--cores', default='1,2,4,8,16,32,64,128', help='numbers of cores, with commas')
     add('--groups', type=int, default=64)
     add('--rings', type=int, default=1, help='as if they were divided among sets of workers')
-    add('--turn', type=int, default=32, help='tasks of a turn')
+    add('--turn', type=int, default=128, help='tasks of a turn')
     add('--task-ns', type=float, default=25, help='a task, with the step of the hand')
     add('--make-ns', type=float, default=20, help='what a submitter does without a lock')
     add('--ring-ns', type=float, default=15, help='one hold of the ring')

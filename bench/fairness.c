@@ -53,15 +53,18 @@ static int gate(void **value, void *scene_arg)
     return 0;
 }
 
-/* Fills all queues while the executor's one permit is held, then lets them go. */
+/* Fills all queues while the executor's permits are held, then lets them go. */
 static void contest(struct scene *scene, const weir_group_policy *groups, int count,
-                    const uint64_t *tasks)
+                    const uint64_t *tasks, uint32_t workers)
 {
-    weir_executor *ex = bench_executor(WEIR_POLICY(.workers = 1, .inflight_max = 1,
+    weir_executor *ex = bench_executor(WEIR_POLICY(.workers = workers, .inflight_max = workers,
                                                    .groups = groups, .group_count = (size_t)count));
     struct one one[GROUPS];
 
-    bench_must(weir_submit_key(NULL, ex, "gate", gate, scene, NULL), "weir_submit_key");
+    for (uint32_t i = 0; i < workers; i++) {
+        char key[] = { 'g', 'a', 't', 'e', (char)('0' + i), '\0' }; /* a group each */
+        bench_must(weir_submit_key(NULL, ex, key, gate, scene, NULL), "weir_submit_key");
+    }
     for (int g = 0; g < count; g++) {
         weir_group *group;
         one[g] = (struct one){ scene, g };
@@ -87,7 +90,7 @@ static void skewed(struct bench_out *out)
         groups[g] = (weir_group_policy){ .key = keys[g], .limit = 4 };
         tasks[g] = g ? LIGHT : (uint64_t)LIGHT * SKEW;
     }
-    contest(&scene, groups, GROUPS, tasks);
+    contest(&scene, groups, GROUPS, tasks, 1);
     for (int g = 0; g < GROUPS; g++) {
         double x = (double)wr_load(&scene.count[g], relaxed);
         sum += x;
@@ -96,7 +99,7 @@ static void skewed(struct bench_out *out)
     bench_put(out, BENCH_WEIR, "jain_distance", 1 - sum * sum / (GROUPS * squares));
 }
 
-static void weighed(struct bench_out *out)
+static void weighed(struct bench_out *out, const char *metric, uint32_t workers)
 {
     static const char *const keys[WEIGHTS] = { "a", "b", "c", "d" };
     weir_group_policy groups[WEIGHTS];
@@ -109,7 +112,7 @@ static void weighed(struct bench_out *out)
         tasks[g] = WEIGHED;
         weights += g + 1;
     }
-    contest(&scene, groups, WEIGHTS, tasks);
+    contest(&scene, groups, WEIGHTS, tasks, workers);
     for (int g = 0; g < WEIGHTS; g++)
         sum += (double)wr_load(&scene.count[g], relaxed);
     for (int g = 0; g < WEIGHTS; g++) {
@@ -117,11 +120,12 @@ static void weighed(struct bench_out *out)
         double off = 100 * (share * weights / (g + 1) - 1);
         worst = off > worst ? off : -off > worst ? -off : worst;
     }
-    bench_put(out, BENCH_WEIR, "weight_off_percent", worst);
+    bench_put(out, BENCH_WEIR, metric, worst);
 }
 
 void bench_fairness(struct bench_out *out)
 {
     skewed(out);
-    weighed(out);
+    weighed(out, "weight_off_percent", 1);
+    weighed(out, "weight_off_percent_2", 2);
 }

@@ -2,7 +2,7 @@
  * all its tasks share. A program by itself, since its library counts what it locks (WEIR_COUNT_LOCKS).
  * SPDX-License-Identifier: MIT */
 #include "bench.h"
-#include "executor/executor.h"
+#include "executor/state.h"
 #include "runtime/worker.h"
 
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static void set_wide(const struct weir_executor *ex)
 {
     span_set(&wide[0], ex, sizeof(*ex));
     span_set(&wide[1], ex->domains, ex->domains ? sizeof(*ex->domains) : 0);
-    span_set(&wide[2], ex->intake.runtime, sizeof(*ex->intake.runtime));
+    span_set(&wide[2], ex->crew.runtime, sizeof(*ex->crew.runtime));
 }
 
 /* So far. Threads that have nothing to do may count one more at any time: near enough. */

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "base/options.h"
 #include "base/os.h"
-#include "executor/executor.h"
 #include "executor/settle.h"
+#include "executor/state.h"
 
 #include <weir/error.h>
 

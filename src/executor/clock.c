@@ -5,7 +5,7 @@
 #include "executor/clock.h"
 
 #include "base/assert.h"
-#include "executor/executor.h"
+#include "executor/state.h"
 
 #include <stddef.h>
 #include <weir/error.h>

@@ -4,9 +4,9 @@
 #include "executor/deadlock.h"
 
 #include "base/assert.h"
-#include "executor/executor.h"
 #include "executor/outlook.h"
 #include "executor/record.h"
+#include "executor/state.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -93,7 +93,7 @@ static struct weir_group *charged_group(struct weir_group *group)
     return group;
 }
 
-/* One wait more that this executor's events may concern, or (-1) one less. Pairs with wr_domain_keep. */
+/* One wait more that this executor's events may concern, or (-1) one less. Pairs with wr_domain_reserve_thread. */
 static void count_wait(struct weir_executor *ex, int more, int64_t permits)
 {
     wr_add(&ex->nested.count, (uint32_t)more, seq_cst);
@@ -153,12 +153,12 @@ static void hold_all(struct wr_nested_wait *nested)
 {
     struct weir_task *waiter = nested->waiter;
     struct weir_executor *ex = waiter->group->executor;
-    uint32_t cost = nested->keeps ? wr_task_cost(waiter) : 0;
+    uint32_t cost = nested->holds_permits ? wr_task_cost(waiter) : 0;
 
     hold_group(nested, charged_group(waiter->group), cost); /* first: see let_go_of_all */
-    if (ex->domains && nested->keeps)
+    if (ex->domains && nested->holds_permits)
         wr_wait_hold(&nested->wait, &ex->domains->domain[waiter->group->domain].node, 1);
-    if (wr_on_pool_thread() && nested->keeps)
+    if (wr_on_pool_thread() && nested->holds_permits)
         wr_wait_hold(&nested->wait, &ex->nested.threads, 1);
     count_in_domain(waiter->group, 1);
     nested->executors = nested->wait.holds;
@@ -235,7 +235,7 @@ int wr_nested_wait_enter(struct wr_nested_wait *nested, weir_time deadline, weir
     nested->waiter = outermost_task();
     if (!nested->waiter)
         return 0;
-    nested->keeps = wr_task_phase(nested->waiter) != WR_PHASE_GUEST;
+    nested->holds_permits = wr_task_phase(nested->waiter) != WR_PHASE_GUEST;
     nested->frame = wr_frame_innermost();
     nested->parker = wr_parker_self(NULL);
     nested->bounded = deadline != WEIR_FOREVER;

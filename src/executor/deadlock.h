@@ -31,7 +31,7 @@ struct wr_nested_wait {
     struct wr_wait wait;
     struct wr_node node;      /* of the waiter's group, if its `waits` points here              */
     struct weir_task *waiter; /* the outermost of the stack, whose permits are kept            */
-    bool keeps;               /* it has some: no caller runs it                                */
+    bool holds_permits;       /* no caller runs it                                             */
     const struct wr_frame *frame; /* where guests stand that wait along with it, if there are any */
     struct wr_parker *parker;
     struct weir_task *const *awaited;

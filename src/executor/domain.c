@@ -3,8 +3,8 @@
 #include "base/assert.h"
 #include "base/options.h"
 #include "base/os.h"
-#include "executor/executor.h"
 #include "executor/settle.h"
+#include "executor/state.h"
 
 #include <stdio.h>
 #include <weir/error.h>
@@ -91,7 +91,7 @@ int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char 
         .overhang = s.strays,
         .charged = s.charged,
         .lent = s.slots.lent,
-        .taken = s.slots.taken,
+        .taken = s.slots.received,
         .recalled = s.slots.due,
         .waiting = waiting,
         .queue = wr_limit_to(s.places.amount),
@@ -105,7 +105,7 @@ int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char 
         .timed_out = wr_load(&ex->domains->domain[d].timed_out, relaxed),
         .overdue = wr_load(&ex->domains->domain[d].overdue, relaxed),
         .queue_lent = s.places.lent,
-        .queue_taken = s.places.taken,
+        .queue_taken = s.places.received,
         .queue_recalled = s.places.due,
         .places_lent = s.places.loans,
         .places_recalled = s.places.recalls,

@@ -8,15 +8,14 @@
 
 void wr_domain_take_in_hands(struct weir_group *group, struct wr_domain *domain)
 {
-    wr_store(&group->in_hands, WR_HANDS_UNCOUNTED, relaxed);
+    WR_ASSERT(!group->extras->counted);
     wr_add(&domain->in_hands, 1, relaxed);
 }
 
 void wr_domain_put_down(struct weir_group *group)
 {
-    if (wr_load(&group->in_hands, relaxed) == WR_HANDS_UNCOUNTED)
+    if (!group->extras->counted)
         wr_sub(&wr_domains_of(group)->domain[group->domain].in_hands, 1, relaxed);
-    wr_store(&group->in_hands, WR_HANDS_NONE, relaxed);
 }
 
 bool wr_domain_take_ceded(struct weir_group *group, void *domain_arg)
@@ -98,12 +97,12 @@ void wr_domains_tell_of_room(struct weir_executor *ex)
 }
 
 /* What is refused permits of the executor's is to ask again. */
-static void publish_intake(struct wr_domains *domains, struct wr_intake *intake)
+static void publish_crew(struct wr_domains *domains, struct wr_crew *crew)
 {
-    if (!(domains->ledger.promising & intake->domains))
-        wr_intake_ask_no_more(domains, intake);
-    if (wr_load(&intake->needed, relaxed))
-        wr_store(&intake->needed, 0, seq_cst); /* pairs with a sleeper's look; see parking.md */
+    if (!(domains->ledger.promising & crew->domains))
+        wr_crew_ask_no_more(crew);
+    if (wr_load(&crew->needed, relaxed))
+        wr_store(&crew->needed, 0, seq_cst); /* pairs with a sleeper's look; see parking.md */
 }
 
 uint64_t wr_domains_barred(const struct wr_domains *domains)
@@ -126,8 +125,8 @@ void wr_domains_publish(struct weir_executor *ex)
     bool contested = wr_ledger_is_contested(l);
 
     for (uint64_t apart = l->apart; apart; apart &= apart - 1)
-        publish_intake(domains, &domains->domain[__builtin_ctzll(apart)].own);
-    publish_intake(domains, &ex->intake);
+        publish_crew(domains, &domains->domain[__builtin_ctzll(apart)].own);
+    publish_crew(domains, &ex->crew);
     if (contested != wr_load(&domains->contested, relaxed))
         wr_store(&domains->contested, contested, relaxed);
     if (barred != wr_load(&domains->barred, relaxed))
@@ -174,9 +173,9 @@ uint32_t wr_domain_ready_tasks(struct weir_group *group)
                          ? 0
                          : wr_ready_tasks(&group->sums, wr_cost_at(wr_group_first(group)));
 
-    if (group->thread == WR_THREAD_KEPT && ready > 1)
+    if (group->has_thread && ready > 1)
         ready = 1; /* there is one thread for it */
-    if (ready && wr_load(&group->in_hands, relaxed))
+    if (ready && wr_group_is_in_hands(group))
         ready--;
     return ready;
 }
@@ -192,12 +191,12 @@ void wr_domain_set_want(struct weir_group *group)
         wr_ledger_want(l, group->domain, more);
 }
 
-void wr_domain_set_keeps(struct weir_group *group, bool keeps)
+void wr_domain_set_waits_with_thread(struct weir_group *group, bool has)
 {
     struct wr_domain *domain = &wr_domains_of(group)->domain[group->domain];
 
-    domain->kept += (uint32_t)keeps - (uint32_t)group->extras->keeps;
-    group->extras->keeps = keeps;
+    domain->with_thread += (uint32_t)has - (uint32_t)group->extras->waits_with_thread;
+    group->extras->waits_with_thread = has;
 }
 
 void wr_domains_set_asks(struct wr_domains *domains, uint32_t d, bool asks)

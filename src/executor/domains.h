@@ -11,25 +11,13 @@
 #include "base/lock.h"
 #include "executor/circle.h"
 #include "executor/clock.h"
+#include "executor/crew.h"
 #include "executor/ledger.h"
-#include "executor/ring.h"
+#include "executor/line.h"
 #include "runtime/runtime.h"
 
 struct weir_executor;
 struct weir_group;
-
-/* Where a set of workers pulls: the executor's, or those that a domain has for itself. */
-struct wr_intake {
-    struct wr_source source; /* first: the runtime knows only this                                */
-    struct weir_executor *executor;
-    weir_runtime *runtime;   /* NULL once freed                                                   */
-    uint64_t domains;        /* a set: whose tasks its workers carry                             */
-    _Atomic uint64_t turn;   /* whose turn it is among the domains, and for how many tasks more  */
-    _Atomic uint32_t needed; /* permits of the executor's that must be free for the next task     */
-    uint64_t
-        asked; /* when it was refused permits, counted in refusals; 0: it was not. Domains' lock */
-    uint32_t owed; /* how many they were; 0 <=> asked == 0                                        */
-};
 
 /* domain->slots: the units of its own that the ledger has ceded to it, and how many of them its tasks have. Or
  * WR_SLOTS_IN_LEDGER: none is ceded, and the ledger is asked.
@@ -42,7 +30,7 @@ static inline uint64_t wr_slots(uint32_t ceded, uint32_t used)
 }
 
 struct wr_domain {
-    struct wr_ring ring;
+    struct wr_line ring;
     _Atomic uint64_t slots;
     _Atomic uint32_t
         in_hands; /* groups that workers have in their hands, uncounted, with a slot each */
@@ -50,10 +38,10 @@ struct wr_domain {
     bool
         asks; /* the ledger counts one task for those that wait, since a worker found no slot; under the lock.
                   Never in an executor that counts */
-    struct wr_intake *intake;
-    struct wr_intake own; /* if it has workers of its own */
+    struct wr_crew *crew;
+    struct wr_crew own; /* if it has workers of its own */
     uint32_t
-        kept; /* groups that wait with a thread kept for them; under the domains' lock         */
+        with_thread; /* groups that wait with a thread reserved for them; under the domains' lock         */
     _Atomic uint64_t timed_out, overdue;
     _Atomic bool
         released; /* a copy of the ledger's, written under the domains' lock               */
@@ -63,7 +51,7 @@ struct wr_domain {
 };
 
 /* Under the lock: the ledger; and, if it counts, extras->want of every group:
- *     share[d].want == sum of extras->want over the groups of d, and domain[d].kept of extras->keeps
+ *     share[d].want == sum of extras->want over the groups of d, and domain[d].with_thread of extras->waits_with_thread
  *     extras->want    == tasks the group is ready for, less one that a worker has just taken (at rest)
  *     a group with want > 0 stands in its domain's ring, or a worker has just taken it (at rest)     */
 struct wr_domains {
@@ -73,9 +61,9 @@ struct wr_domains {
         supposed;   /* room for a copy, to try out what would be; see wr_domain_may_get_slot */
     uint64_t ceded; /* a set: whose own units are; see wr_domain.slots                            */
     uint64_t
-        locked;    /* a set: whose units this hold of the lock has taken back                    */
-    uint64_t asks; /* refusals so far                                                           */
-    uint32_t asking; /* intakes with asked != 0                                                   */
+        locked; /* a set: whose units this hold of the lock has taken back                    */
+    struct wr_list
+        refused; /* crews that lack permits of the executor's, in the order of refusals  */
     _Atomic uint64_t ready; /* a set: the domains with a group in their ring                     */
     _Atomic uint64_t
         barred; /* a set: there is no slot for their tasks now. Written under the lock */
@@ -92,12 +80,11 @@ struct wr_domains {
     struct wr_domain *domain;
 };
 
-/* The domains of an intake whose tasks its workers can take now. */
+/* The domains of a crew whose tasks its workers can take now. */
 static inline uint64_t wr_domains_ready_for(const struct wr_domains *domains,
-                                            const struct wr_intake *intake)
+                                            const struct wr_crew *crew)
 {
-    return wr_load(&domains->ready, seq_cst) & ~wr_load(&domains->barred, seq_cst) &
-           intake->domains;
+    return wr_load(&domains->ready, seq_cst) & ~wr_load(&domains->barred, seq_cst) & crew->domains;
 }
 
 /* Whether whoever has a slot of the domain's may keep it for the next task, as far as is known without any lock. */
@@ -124,9 +111,8 @@ bool wr_domains_unlock(struct weir_executor *ex);
 void wr_domains_unlock_unchanged(struct weir_executor *ex);
 
 /* The next group whose domain has a slot for it, with the slot taken, and with permits of the executor's as
- * wr_ring_take has them; or NULL. */
-struct weir_group *wr_domains_take(struct wr_intake *intake, struct wr_root *root,
-                                   uint32_t *reserved);
+ * wr_line_pull_with_permits has them; or NULL. */
+struct weir_group *wr_domains_take(struct wr_crew *crew, struct wr_root *root, uint32_t *reserved);
 
 /* Has the ledger count all tasks that wait, if it does not yet: they are about to be limited by more than slots. Without
  * any lock. */
@@ -135,8 +121,8 @@ void wr_domains_count(struct weir_executor *ex);
 /* A domain's part of the ledger, and how many slots its tasks have. */
 struct wr_share wr_domains_look(struct weir_executor *ex, uint32_t d, int64_t *used);
 
-/* Whether that is so in any domain; see wr_domain_keeps_in_vain. */
-bool wr_domains_keeps_in_vain(struct weir_executor *ex);
+/* Whether that is so in any domain; see wr_domain_reserves_in_vain. */
+bool wr_domains_reserve_in_vain(struct weir_executor *ex);
 
 /* ---- for a group; under its lock, and only if there are domains --------------------------------- */
 
@@ -170,14 +156,14 @@ bool wr_domain_is_quiet(struct weir_group *group);
 bool wr_domain_hand_over(struct weir_group *group);
 void wr_domain_hand_back(struct weir_group *group); /* if its permits could not be had after all */
 
-/* Its turn for a thread has come: whether it has a slot for it, not counting slots for others that have a thread kept
+/* Its turn for a thread has come: whether it has a slot for it, not counting slots for others that have a thread reserved
  * for them; `insists`: or would be the only one that has a thread and no slot, and may wait for that: not if those who
  * have the slots may wait for the thread. And: it has no such thread any more. */
-bool wr_domain_keep(struct weir_group *group, bool insists);
-void wr_domain_unkeep(struct weir_group *group);
+bool wr_domain_reserve_thread(struct weir_group *group, bool insists);
+void wr_domain_unreserve_thread(struct weir_group *group);
 
 /* Whether there are more such groups than slots for them, and those who have the slots may wait for a thread. */
-bool wr_domain_keeps_in_vain(struct weir_group *group);
+bool wr_domain_reserves_in_vain(struct weir_group *group);
 
 /* What keeps the group's first task, which its group and executor would let start: NONE, or the domain, with
  * how many slots it may use, of its own and others', and how many of them are taken, by whomever. */

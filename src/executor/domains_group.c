@@ -1,4 +1,4 @@
-/* Domains: what becomes of a group's tasks, and of threads that are kept for them; see domains.h.
+/* Domains: what becomes of a group's tasks, and of threads that are reserved for them; see domains.h.
  * SPDX-License-Identifier: MIT */
 #include "executor/domains_parts.h"
 #include "executor/settle.h"
@@ -44,7 +44,7 @@ static void ask_no_slot(struct weir_group *group)
     wr_domains_unlock(group->executor);
 }
 
-/* Without the lock `want` and `in_hands` may change under our eyes, but only by a worker that takes a task of the group, and
+/* Without the lock `want` and WR_IN_HANDS may change under our eyes, but only by a worker that takes a task of the group, and
  * that will come here itself when it has the group's lock. */
 bool wr_domain_sync(struct weir_group *group)
 {
@@ -66,7 +66,7 @@ void wr_domain_ask_again(struct weir_group *group)
     if (!group->extras->counted)
         return;
     wr_lock(&domains->lock); /* whoever found another first has said so by now */
-    wr_store(&domains->domain[group->domain].intake->needed, 0,
+    wr_store(&domains->domain[group->domain].crew->needed, 0,
              seq_cst); /* pairs with a sleeper's look; see parking.md */
     wr_unlock(&domains->lock);
 }
@@ -93,7 +93,7 @@ void wr_domain_untake(struct weir_group *group)
     wr_domains_lock_near(group);
     wr_ledger_untake(&domains->ledger, group->domain);
     wr_domain_set_want(group);
-    wr_domain_set_keeps(group, group->thread == WR_THREAD_KEPT);
+    wr_domain_set_waits_with_thread(group, group->has_thread);
     wr_domains_unlock(group->executor);
 }
 
@@ -133,7 +133,7 @@ void wr_domain_hand_back(struct weir_group *group)
     wr_domains_unlock_unchanged(group->executor);
 }
 
-/* ---- a thread that is kept --------------------------------------------------------------------- */
+/* ---- a thread that is reserved ----------------------------------------------------------------- */
 
 /* Whether a group of the domain may wait for a slot with a thread in hand. Somebody has to end who has a slot, other than
  * by way of that thread: bodies that wait for tasks may never. Units that are not its own, or not for long, do not
@@ -147,7 +147,7 @@ static bool slot_is_to_come(struct weir_executor *ex, uint32_t d)
     return !wr_load(&ex->nested.count, seq_cst) || s->own > waits + s->slots.due;
 }
 
-bool wr_domain_keep(struct weir_group *group, bool insists)
+bool wr_domain_reserve_thread(struct weir_group *group, bool insists)
 {
     struct wr_domains *domains = wr_domains_of(group);
     struct wr_domain *domain = &domains->domain[group->domain];
@@ -157,48 +157,48 @@ bool wr_domain_keep(struct weir_group *group, bool insists)
     wr_domain_set_want(group);
     wr_domains_publish(group->executor);
     insists = insists && slot_is_to_come(group->executor, group->domain);
-    keep = domain->kept < domains->ledger.share[group->domain].promised + insists;
+    keep = domain->with_thread < domains->ledger.share[group->domain].promised + insists;
     if (keep)
-        wr_domain_set_keeps(group, true);
+        wr_domain_set_waits_with_thread(group, true);
     wr_domains_unlock_unchanged(group->executor);
     return keep;
 }
 
-void wr_domain_unkeep(struct weir_group *group)
+void wr_domain_unreserve_thread(struct weir_group *group)
 {
     struct wr_domains *domains = wr_domains_of(group);
 
     wr_lock(&domains->lock);
-    wr_domain_set_keeps(group, false);
+    wr_domain_set_waits_with_thread(group, false);
     wr_unlock(&domains->lock);
 }
 
 /* Under the domains' lock. */
-static bool keeps_in_vain(struct weir_executor *ex, uint32_t d)
+static bool reserves_in_vain(struct weir_executor *ex, uint32_t d)
 {
-    return ex->domains->domain[d].kept > ex->domains->ledger.share[d].promised &&
+    return ex->domains->domain[d].with_thread > ex->domains->ledger.share[d].promised &&
            !slot_is_to_come(ex, d);
 }
 
-bool wr_domain_keeps_in_vain(struct weir_group *group)
+bool wr_domain_reserves_in_vain(struct weir_group *group)
 {
     struct wr_domains *domains = wr_domains_of(group);
     bool in_vain;
 
     wr_lock(&domains->lock);
-    in_vain = group->extras->keeps && keeps_in_vain(group->executor, group->domain);
+    in_vain = group->extras->waits_with_thread && reserves_in_vain(group->executor, group->domain);
     wr_unlock(&domains->lock);
     return in_vain;
 }
 
-bool wr_domains_keeps_in_vain(struct weir_executor *ex)
+bool wr_domains_reserve_in_vain(struct weir_executor *ex)
 {
     struct wr_domains *domains = ex->domains;
     bool in_vain = false;
 
     wr_lock(&domains->lock);
     for (uint32_t d = 0; d < domains->ledger.count; d++)
-        in_vain |= keeps_in_vain(ex, d);
+        in_vain |= reserves_in_vain(ex, d);
     wr_unlock(&domains->lock);
     return in_vain;
 }

@@ -11,7 +11,7 @@
 static void sample(struct wr_alarm *alarm, weir_time now)
 {
     struct wr_domains *domains = WR_CONTAINER(alarm, struct wr_domains, sampling);
-    struct weir_executor *ex = domains->domain[WR_DEFAULT].intake->executor;
+    struct weir_executor *ex = domains->domain[WR_DEFAULT].crew->executor;
     int64_t period = ex->policy.given.lending.period_ms * 1000000;
 
     wr_domains_lock(ex, WR_ALL_DOMAINS);
@@ -94,13 +94,12 @@ static bool must_count(const struct wr_domains *domains, const struct wr_policy 
  * tasks may have started without that lock (hand.c): then it leaves its ring before it is known to want no slot. */
 static void count_group(struct weir_group *group)
 {
-    struct wr_ring *ring = wr_group_ring(group);
+    struct wr_line *ring = wr_group_ring(group);
 
     wr_domains_lock_near(group);
     wr_lock(&ring->lock); /* a slot is taken, and its group out of the ring, at one moment */
     if (!group->extras->counted) {
-        uint8_t uncounted = WR_HANDS_UNCOUNTED;
-        bool taken = wr_cas(&group->in_hands, &uncounted, WR_HANDS_COUNTED, acq_rel);
+        bool taken = wr_group_is_in_hands(group);
         if (taken)
             wr_sub(&wr_domains_of(group)->domain[group->domain].in_hands, 1, relaxed);
         wr_domains_of(group)->ledger.share[group->domain].queued +=
@@ -168,13 +167,14 @@ int wr_domains_new(struct weir_executor *ex)
     wr_store(&domains->barred, wr_domains_barred(domains), relaxed);
     for (uint32_t d = 0; d < count; d++) {
         struct wr_domain *domain = &domains->domain[d];
-        wr_ring_init(&domain->ring, &domains->ready, wr_domain_bit(d));
+        wr_line_init(&domain->ring, WR_READY, &domains->ready, wr_domain_bit(d));
         wr_store(&domain->slots, WR_SLOTS_IN_LEDGER, relaxed);
-        domain->intake = ex->policy.domain[d].workers ? &domain->own : &ex->intake;
-        if (domain->intake == &domain->own)
-            wr_intake_init(&domain->own, ex);
-        domain->intake->domains |= wr_domain_bit(d);
+        domain->crew = ex->policy.domain[d].workers ? &domain->own : &ex->crew;
+        if (domain->crew == &domain->own)
+            wr_crew_init(&domain->own, ex);
+        domain->crew->domains |= wr_domain_bit(d);
     }
+    wr_list_init(&domains->refused);
     wr_alarm_init(&domains->sampling, sample);
     return 0;
 }
@@ -200,8 +200,8 @@ int wr_domains_start(struct weir_executor *ex)
     int rc = 0;
 
     for (uint32_t d = 0; domains && d < domains->ledger.count && !rc; d++)
-        if (domains->domain[d].intake == &domains->domain[d].own)
-            rc = wr_intake_start(&domains->domain[d].own, ex->policy.domain[d].workers);
+        if (domains->domain[d].crew == &domains->domain[d].own)
+            rc = wr_crew_start(&domains->domain[d].own, ex->policy.domain[d].workers);
     if (!rc && domains && domains->ledger.lending.on)
         rc = wr_clock_start(ex);
     if (!rc && domains && domains->ledger.lending.on) {
@@ -224,7 +224,7 @@ void wr_domains_delete_runtimes(struct weir_executor *ex)
     struct wr_domains *domains = ex->domains;
 
     for (uint32_t d = 0; domains && d < domains->ledger.count; d++) {
-        struct wr_intake *own = &domains->domain[d].own;
+        struct wr_crew *own = &domains->domain[d].own;
         wr_runtime_delete(own->runtime);
         own->runtime = NULL;
     }

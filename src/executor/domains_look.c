@@ -123,7 +123,7 @@ bool wr_domain_may_get_slot(struct weir_group *group, struct wr_hopes *hopes)
     /* What waits there is being refused; or waits until it is given some; or one is there: it may be recalled, but goes
      * back when a task was on it. */
     if (s->released || !has_slots(&domains->ledger, group->domain) || s->promised ||
-        group->in_hands)
+        wr_group_is_in_hands(group))
         may = true;
     else if (domains->ledger.moved[WR_SLOTS] || domains->ledger.lending.on)
         may = slot_is_left_in_copy(domains, group->domain, &hopes->lenders);
@@ -138,58 +138,56 @@ bool wr_domain_may_get_slot(struct weir_group *group, struct wr_hopes *hopes)
 uint32_t wr_domain_owed(struct weir_group *group)
 {
     struct wr_domains *domains = wr_domains_of(group);
-    struct wr_intake *intake = domains->domain[group->domain].intake;
+    struct wr_crew *crew = domains->domain[group->domain].crew;
     uint64_t owed;
 
     wr_lock(&domains->lock);
-    owed = wr_intake_owed_before(intake);
+    owed = wr_crew_owed_before(crew);
     owed += owed > 0; /* and at least one for its own */
     for (uint32_t d = 0; d < domains->ledger.count; d++) {
         uint32_t needed = wr_load(&domains->domain[d].ring.needed, relaxed);
-        if (domains->domain[d].intake == intake && domains->ledger.share[d].promised &&
-            needed > owed)
+        if (domains->domain[d].crew == crew && domains->ledger.share[d].promised && needed > owed)
             owed = needed;
     }
     wr_unlock(&domains->lock);
     return owed < WR_INF ? (uint32_t)owed : WR_INF;
 }
 
-/* What the first in line of an intake needs now: it may be another than when it was refused. Under the domains' lock. */
-static uint32_t first_needs(const struct wr_intake *intake)
+/* What the first in line of a crew needs now: it may be another than when it was refused. Under the domains' lock. */
+static uint32_t first_needs(const struct wr_crew *crew)
 {
-    struct wr_domains *domains = intake->executor->domains;
-    uint32_t d = wr_turn_domain(wr_load(&intake->turn, relaxed));
+    struct wr_domains *domains = crew->executor->domains;
+    uint32_t d = wr_turn_domain(wr_load(&crew->turn, relaxed));
 
-    if (!(domains->ledger.promising & intake->domains & wr_domain_bit(d)))
+    if (!(domains->ledger.promising & crew->domains & wr_domain_bit(d)))
         return 0;
-    return wr_ring_first_cost(&domains->domain[d].ring, true);
+    return wr_line_first_cost(&domains->domain[d].ring, true);
 }
 
 /* Whether the domain whose turn it is was refused permits. If it is the group's own, and the group is yet to be called for a
  * thread, it will go before all others there. Under the domains' lock. */
-static bool is_held_up(const struct wr_intake *intake, const struct weir_group *group)
+static bool is_held_up(const struct wr_crew *crew, const struct weir_group *group)
 {
-    struct wr_domains *domains = intake->executor->domains;
-    uint32_t d = wr_turn_domain(wr_load(&intake->turn, relaxed));
+    struct wr_domains *domains = crew->executor->domains;
+    uint32_t d = wr_turn_domain(wr_load(&crew->turn, relaxed));
 
     return wr_load(&domains->domain[d].ring.needed, relaxed) &&
-           !(group->thread == WR_THREAD_AWAITED && group->domain == d);
+           !(wr_group_place(group) == WR_AWAITS_THREAD && group->domain == d);
 }
 
 uint32_t wr_domain_most_owed(struct weir_group *group)
 {
-    struct weir_executor *ex = group->executor;
     struct wr_domains *domains = wr_domains_of(group);
-    struct wr_intake *intake = domains->domain[group->domain].intake;
+    struct wr_crew *crew = domains->domain[group->domain].crew;
     uint32_t most = 0;
 
     wr_lock(&domains->lock);
     for (uint32_t d = 0; d < domains->ledger.count; d++) {
-        struct wr_intake *other = domains->domain[d].intake;
+        struct wr_crew *other = domains->domain[d].crew;
         uint32_t needs;
-        if (other != intake && !wr_intake_goes_before(ex, other, intake))
+        if (other != crew && !wr_crew_goes_before(other, crew))
             continue;
-        if (other == intake && !is_held_up(intake, group))
+        if (other == crew && !is_held_up(crew, group))
             continue;
         needs = first_needs(other);
         most = needs > most ? needs : most;

@@ -9,14 +9,14 @@
 #ifndef WR_EXECUTOR_DOMAINS_PARTS_H
 #define WR_EXECUTOR_DOMAINS_PARTS_H
 
-#include "executor/executor.h"
+#include "executor/state.h"
 
 static inline struct wr_domains *wr_domains_of(const struct weir_group *group)
 {
     return group->executor->domains;
 }
 
-/* The domain of intake->turn; the rest of it is for how many tasks more. */
+/* The domain of crew->turn; the rest of it is for how many tasks more. */
 static inline uint32_t wr_turn_domain(uint64_t turn)
 {
     return (uint8_t)turn;
@@ -32,7 +32,7 @@ void wr_domain_take_in_hands(struct weir_group *group, struct wr_domain *domain)
 void wr_domain_put_down(struct weir_group *group);
 
 /* Takes a ceded slot of a domain (struct wr_domain) for a group that a worker is about to have in its hands; false: there is
- * none. As wr_ring_take_with calls it. */
+ * none. As wr_line_pull calls it. */
 bool wr_domain_take_ceded(struct weir_group *group, void *domain_arg);
 
 /* Locks what an event in the group's domain can concern at once: its own units, and the default domain's. */
@@ -57,23 +57,22 @@ uint32_t wr_domain_ready_tasks(struct weir_group *group);
 /* Tells the ledger how many that are, of a group that counts. Under the lock. */
 void wr_domain_set_want(struct weir_group *group);
 
-/* Whether it waits for a slot, or for the worker to carry it, with a thread kept for it. */
-void wr_domain_set_keeps(struct weir_group *group, bool keeps);
+/* Whether it waits for a slot, or for the worker to carry it, with a thread reserved for it. */
+void wr_domain_set_waits_with_thread(struct weir_group *group, bool has);
 
 /* Where tasks are not counted the ledger knows of one, and only while a worker that came for it found no slot. */
 void wr_domains_set_asks(struct wr_domains *domains, uint32_t d, bool asks);
 
 /* ---- domains_take.c ---------------------------------------------------------------------------- */
 
-/* An intake that was refused permits of the executor's has got some, or needs none any more. */
-void wr_intake_ask_no_more(struct wr_domains *domains, struct wr_intake *intake);
+/* A crew that was refused permits of the executor's has got some, or needs none any more. */
+void wr_crew_ask_no_more(struct wr_crew *crew);
 
-/* Whether another intake asked for permits before this one did, and can get them. */
-bool wr_intake_goes_before(const struct weir_executor *ex, const struct wr_intake *other,
-                           const struct wr_intake *intake);
+/* Whether another crew was refused permits before this one was, and can get them. */
+bool wr_crew_goes_before(const struct wr_crew *other, const struct wr_crew *crew);
 
 /* Permits of the executor's that others asked for before this one did, and that it must leave to them: else a costly
  * task would wait for ever while small ones of other workers take each permit as it falls free. */
-uint64_t wr_intake_owed_before(const struct wr_intake *intake);
+uint64_t wr_crew_owed_before(const struct wr_crew *crew);
 
 #endif

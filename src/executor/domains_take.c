@@ -5,93 +5,92 @@
 
 /* ---- permits of the executor's, across sets of workers ----------------------------------------- */
 
-/* An intake is refused permits of the executor's: it is owed them from now on. */
-static void ask(struct wr_domains *domains, struct wr_intake *intake, uint32_t cost)
+/* A crew is refused permits of the executor's: it is owed them from now on. */
+static void ask(struct wr_domains *domains, struct wr_crew *crew, uint32_t cost)
 {
-    if (!intake->asked) {
-        intake->asked = ++domains->asks;
-        domains->asking++;
-    }
-    intake->owed = cost;
+    if (!crew->owed)
+        wr_list_append(&domains->refused, &crew->link);
+    crew->owed = cost;
 }
 
-void wr_intake_ask_no_more(struct wr_domains *domains, struct wr_intake *intake)
+void wr_crew_ask_no_more(struct wr_crew *crew)
 {
-    if (intake->asked)
-        domains->asking--;
-    intake->asked = 0;
-    intake->owed = 0;
+    if (crew->owed)
+        wr_list_remove(&crew->link);
+    crew->owed = 0;
 }
 
-bool wr_intake_goes_before(const struct weir_executor *ex, const struct wr_intake *other,
-                           const struct wr_intake *intake)
+/* What those before it are owed, `only` or all. Who is owed more than there are permits waits for a resize. */
+static uint64_t owed_before(const struct wr_crew *crew, const struct wr_crew *only)
 {
-    return other != intake && other->asked && (!intake->asked || other->asked < intake->asked) &&
-           other->owed <= wr_load(&ex->root.inflight_max, relaxed); /* else it waits for a resize */
-}
-
-uint64_t wr_intake_owed_before(const struct wr_intake *intake)
-{
-    struct weir_executor *ex = intake->executor;
-    struct wr_domains *domains = ex->domains;
+    const struct weir_executor *ex = crew->executor;
     uint64_t owed = 0;
 
-    if (!domains->asking)
-        return 0;
-    if (wr_intake_goes_before(ex, &ex->intake, intake))
-        owed += ex->intake.owed;
-    for (uint32_t d = 0; d < domains->ledger.count; d++)
-        if (wr_intake_goes_before(ex, &domains->domain[d].own, intake))
-            owed += domains->domain[d].own.owed;
+    wr_list_each(node, &ex->domains->refused) {
+        const struct wr_crew *other = WR_CONTAINER(node, struct wr_crew, link);
+        if (other == crew)
+            break;
+        if ((!only || other == only) && other->owed <= wr_load(&ex->root.inflight_max, relaxed))
+            owed += other->owed;
+    }
     return owed;
 }
 
-/* Whether the first group of a ring is within what is left of the executor's permits; if not, the intake is owed them,
+bool wr_crew_goes_before(const struct wr_crew *other, const struct wr_crew *crew)
+{
+    return owed_before(crew, other) > 0;
+}
+
+uint64_t wr_crew_owed_before(const struct wr_crew *crew)
+{
+    return owed_before(crew, NULL);
+}
+
+/* Whether the first group of a ring is within what is left of the executor's permits; if not, the crew is owed them,
  * after those who asked before it. */
-static bool leaves_what_is_owed(struct wr_intake *intake, struct wr_ring *ring,
+static bool leaves_what_is_owed(struct wr_crew *crew, struct wr_line *ring,
                                 const struct wr_root *root, uint32_t reserved)
 {
-    uint64_t owed = wr_intake_owed_before(intake);
-    uint32_t cost = owed ? wr_ring_first_cost(ring, false) : 0,
+    uint64_t owed = wr_crew_owed_before(crew);
+    uint32_t cost = owed ? wr_line_first_cost(ring, false) : 0,
              more = cost > reserved ? cost - reserved : 0;
 
     if (!more ||
         wr_load(&root->held, seq_cst) + more + owed <= wr_load(&root->inflight_max, relaxed))
         return true;
-    ask(intake->executor->domains, intake, cost);
-    wr_store(&intake->needed, owed + cost < WR_INF ? (uint32_t)(owed + cost) : WR_INF, relaxed);
+    ask(crew->executor->domains, crew, cost);
+    wr_store(&crew->needed, owed + cost < WR_INF ? (uint32_t)(owed + cost) : WR_INF, relaxed);
     return false;
 }
 
 /* ---- the first group of a domain --------------------------------------------------------------- */
 
 /* The first group of a domain on a slot that is promised to it, which has each of its tasks counted. Under the lock. */
-static struct weir_group *take_counted(struct wr_intake *intake, uint32_t d, struct wr_root *root,
+static struct weir_group *take_counted(struct wr_crew *crew, uint32_t d, struct wr_root *root,
                                        uint32_t *reserved, bool *stop)
 {
-    struct wr_domains *domains = intake->executor->domains;
+    struct wr_domains *domains = crew->executor->domains;
     struct wr_domain *domain = &domains->domain[d];
     struct weir_group *group;
 
-    if (!leaves_what_is_owed(intake, &domain->ring, root, *reserved)) {
+    if (!leaves_what_is_owed(crew, &domain->ring, root, *reserved)) {
         *stop = true;
         return NULL;
     }
-    group = wr_ring_take(&domain->ring, root, reserved);
+    group = wr_line_pull_with_permits(&domain->ring, root, reserved, NULL);
     if (!group) { /* somebody is about to put it back; or the executor's limit is reached */
         uint32_t needed = wr_load(&domain->ring.needed, relaxed);
         *stop = needed > 0;
-        wr_store(&intake->needed, needed, relaxed);
+        wr_store(&crew->needed, needed, relaxed);
         if (needed)
-            ask(domains, intake, needed);
+            ask(domains, crew, needed);
         return NULL;
     }
-    wr_intake_ask_no_more(domains, intake);
+    wr_crew_ask_no_more(crew);
     wr_ledger_take(&domains->ledger, d);
     WR_ASSERT(wr_load(&group->extras->want, relaxed) > 0);
     wr_store(&group->extras->want, wr_load(&group->extras->want, relaxed) - 1, relaxed);
-    wr_store(&group->in_hands, WR_HANDS_COUNTED, relaxed);
-    wr_domain_set_keeps(group, false); /* what was promised for it is taken */
+    wr_domain_set_waits_with_thread(group, false); /* what was promised for it is taken */
     return group;
 }
 
@@ -119,9 +118,12 @@ static struct weir_group *take_asking(struct weir_executor *ex, uint32_t d)
     wr_domains_lock(ex, wr_domain_bit(d) | wr_domain_bit(WR_DEFAULT));
     if (!wr_load(&domains->counts, relaxed)) { /* else it is to be taken in the other way */
         wr_domains_set_asks(domains, d, true);
-        group = wr_ring_take_with(&domains->domain[d].ring, take_promised, domains);
-        if (!group && domains->ledger.share[d].promised)
-            wr_domains_set_asks(domains, d, false); /* another worker has taken the last group */
+        group = wr_line_pull(&domains->domain[d].ring, take_promised, domains);
+        /* Another worker may have taken the last group, with the slot or before there was one: then none is to be kept
+         * for it. If one leaves the ring after this look, wr_domain_sync comes here later. */
+        if (!group && (domains->ledger.share[d].promised ||
+                       !(wr_load(&domains->ready, seq_cst) & wr_domain_bit(d))))
+            wr_domains_set_asks(domains, d, false);
     }
     wr_domains_unlock(ex);
     return group;
@@ -131,9 +133,10 @@ static struct weir_group *take_asking(struct weir_executor *ex, uint32_t d)
 static struct weir_group *take_uncounted(struct weir_executor *ex, uint32_t d)
 {
     struct wr_domain *domain = &ex->domains->domain[d];
-    struct weir_group *group = wr_ring_take_with(&domain->ring, wr_domain_take_ceded, domain);
+    struct weir_group *group = wr_line_pull(&domain->ring, wr_domain_take_ceded, domain);
 
-    if (!group && wr_load(&ex->domains->ready, relaxed) & wr_domain_bit(d))
+    if (!group && wr_load(&ex->domains->ready, relaxed) & wr_domain_bit(d) &&
+        !wr_load(&domain->ring.deciding, relaxed))
         group = take_asking(ex, d);
     return group;
 }
@@ -161,27 +164,26 @@ static uint64_t turn_among(const struct wr_domains *domains, uint64_t turn, uint
     return turn_of(d, domains->ledger.share[d].weight);
 }
 
-struct weir_group *wr_domains_take(struct wr_intake *intake, struct wr_root *root,
-                                   uint32_t *reserved)
+struct weir_group *wr_domains_take(struct wr_crew *crew, struct wr_root *root, uint32_t *reserved)
 {
-    struct weir_executor *ex = intake->executor;
+    struct weir_executor *ex = crew->executor;
     bool counts = wr_load(&ex->domains->counts, acquire), stop = false;
-    uint64_t untried = wr_domains_ready_for(ex->domains, intake);
+    uint64_t untried = wr_domains_ready_for(ex->domains, crew);
     struct weir_group *group = NULL;
 
     if (!untried || wr_load(&ex->domains->counting, acquire))
         return NULL;
     if (counts) {
         wr_lock(&ex->domains->lock);
-        untried = ex->domains->ledger.promising & intake->domains;
+        untried = ex->domains->ledger.promising & crew->domains;
     }
     while (untried && !group && !stop) {
-        uint64_t before = wr_load(&intake->turn, relaxed),
+        uint64_t before = wr_load(&crew->turn, relaxed),
                  turn = turn_among(ex->domains, before, untried);
         uint32_t d = wr_turn_domain(turn);
-        group = counts ? take_counted(intake, d, root, reserved, &stop) : take_uncounted(ex, d);
+        group = counts ? take_counted(crew, d, root, reserved, &stop) : take_uncounted(ex, d);
         if (group || stop) /* if it has changed meanwhile, another worker has moved it on */
-            wr_cas(&intake->turn, &before, turn_of(d, turn_left(turn) - (group != NULL)), acq_rel);
+            wr_cas(&crew->turn, &before, turn_of(d, turn_left(turn) - (group != NULL)), acq_rel);
         untried &= ~wr_domain_bit(d);
     }
     if (counts && group)

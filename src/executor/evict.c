@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/os.h"
-#include "executor/executor.h"
 #include "executor/settle.h"
+#include "executor/state.h"
 #include "executor/tell.h"
 
 #include <string.h>
@@ -18,14 +18,13 @@ void wr_group_detach(struct weir_group *group)
     wr_group_lock(group);
     group->evicted = true;
     group->pins++;
-    if (group->in_ring && wr_ring_remove(wr_group_ring(group), group))
-        group->in_ring = false; /* else a worker has just taken it, and will find it evicted */
-    if (group->thread)
-        wr_thread_forget(group);
+    if (wr_group_place(group) == WR_READY)
+        wr_line_remove(wr_group_ring(group), group); /* or a worker has it, and finds it evicted */
+    wr_thread_forget(group);
     if (ex->domains)
         wr_domain_sync(group); /* it wants nothing any more */
     wr_unlock(&group->lock);
-    wr_list_append(&shard->retired, &group->ring_link); /* it will never stand in the ring again */
+    wr_list_append(&shard->retired, &group->link); /* it will never stand in the ring again */
 }
 
 void wr_group_retire(struct weir_group *group, weir_reason reason, int flags)
@@ -198,9 +197,9 @@ static bool is_forgettable(struct weir_group *group, weir_time now)
     bool idle;
 
     wr_group_lock(group);
-    idle = group->idle_since &&
-           (int32_t)((uint32_t)(now / 1000000) - group->idle_since) >= idle_ms && !group->kept &&
-           !group->pins && !group->records && wr_gates_are_at_rest(group, now);
+    idle =
+        group->idle_since && (int32_t)((uint32_t)(now / 1000000) - group->idle_since) >= idle_ms &&
+        !group->has_handle && !group->pins && !group->records && wr_gates_are_at_rest(group, now);
     wr_unlock(&group->lock);
     return idle;
 }

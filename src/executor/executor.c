@@ -1,6 +1,6 @@
 /* The executor: making one, closing it, and its end.
  * SPDX-License-Identifier: MIT */
-#include "executor/executor.h"
+#include "executor/state.h"
 
 #include "base/assert.h"
 #include "base/os.h"
@@ -18,23 +18,24 @@ void wr_executor_unref(struct weir_executor *ex)
     wr_table_fini(&ex->table);
     wr_domains_delete(ex);
     wr_policy_fini(&ex->policy);
+    wr_os_free(wr_load(&ex->ring.beats, relaxed));
     wr_os_free(ex);
 }
 
 static void stop(struct weir_executor *ex)
 {
     wr_clock_stop(ex);
-    wr_runtime_stop(ex->intake.runtime);
+    wr_runtime_stop(ex->crew.runtime);
     wr_domains_stop(ex);
     wr_domains_delete_runtimes(ex);
-    wr_runtime_delete(ex->intake.runtime);
-    ex->intake.runtime = NULL;
+    wr_runtime_delete(ex->crew.runtime);
+    ex->crew.runtime = NULL;
 }
 
 /* The threads. */
 static int start(struct weir_executor *ex)
 {
-    int rc = wr_intake_start(&ex->intake, ex->policy.given.workers);
+    int rc = wr_crew_start(&ex->crew, ex->policy.given.workers);
 
     if (!rc)
         rc = wr_domains_start(ex);
@@ -49,10 +50,10 @@ void wr_executor_wake_domains(struct weir_executor *ex)
 {
     struct wr_domains *domains = ex->domains;
 
-    if (wr_domains_ready_for(domains, &ex->intake))
-        wr_runtime_wake(ex->intake.runtime);
+    if (wr_domains_ready_for(domains, &ex->crew))
+        wr_runtime_wake(ex->crew.runtime);
     for (uint64_t apart = domains->ledger.apart; apart; apart &= apart - 1) {
-        struct wr_intake *own = &domains->domain[__builtin_ctzll(apart)].own;
+        struct wr_crew *own = &domains->domain[__builtin_ctzll(apart)].own;
         if (own->runtime && wr_domains_ready_for(domains, own))
             wr_runtime_wake(own->runtime);
     }
@@ -63,7 +64,7 @@ static void for_each_runtime(struct weir_executor *ex, void (*call)(weir_runtime
 {
     struct wr_domains *domains = ex->domains;
 
-    call(ex->intake.runtime);
+    call(ex->crew.runtime);
     for (uint32_t d = 0; domains && d < domains->ledger.count; d++)
         if (domains->domain[d].own.runtime)
             call(domains->domain[d].own.runtime);
@@ -96,7 +97,7 @@ int weir_executor_new(weir_executor **out, const weir_policy *given, weir_messag
     if (!ex)
         return wr_policy_say(message, WEIR_ENOMEM, weir_strerror(WEIR_ENOMEM));
     wr_store(&ex->references, 1, relaxed);
-    wr_ring_init(&ex->ring, NULL, 0);
+    wr_line_init(&ex->ring, WR_READY, NULL, 0);
     wr_waitq_init(&ex->quiet);
     wr_waitq_init(&ex->room);
     wr_waitq_init(&ex->guests);
@@ -104,7 +105,7 @@ int weir_executor_new(weir_executor **out, const weir_policy *given, weir_messag
     wr_waitq_init(&ex->resolved);
     wr_list_init(&ex->untold.jobs);
     wr_archive_init(&ex->archive, 0);
-    wr_intake_init(&ex->intake, ex);
+    wr_crew_init(&ex->crew, ex);
     rc = wr_policy_init(&ex->policy, given, message);
     if (!rc)
         rc = wr_table_init(&ex->table);
@@ -143,9 +144,9 @@ uint32_t wr_permits_owed_first(struct weir_group *group)
 
     if (ex->domains)
         return wr_domain_most_owed(group);
-    if (group->thread == WR_THREAD_AWAITED || !wr_load(&ex->ring.needed, relaxed))
+    if (wr_group_place(group) == WR_AWAITS_THREAD || !wr_load(&ex->ring.needed, relaxed))
         return 0; /* a group that is yet to be called for a thread will go before all others */
-    return wr_ring_first_cost(&ex->ring, true);
+    return wr_line_first_cost(&ex->ring, true);
 }
 
 /* ---- limits ---------------------------------------------------------------------------------- */
@@ -337,6 +338,6 @@ void weir_executor_free(weir_executor *ex)
         weir_executor_close(ex, 0);
     wait_quiet(ex, WEIR_FOREVER, NO_BODY | WHATEVER_HAPPENS);
     stop(ex);
-    wr_group_forget_kept(ex);
+    wr_group_forget_handles(ex);
     wr_executor_unref(ex);
 }

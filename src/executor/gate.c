@@ -6,8 +6,8 @@
 #include "base/assert.h"
 #include "base/options.h"
 #include "base/os.h"
-#include "executor/executor.h"
 #include "executor/settle.h"
+#include "executor/state.h"
 
 #include <string.h>
 #include <weir/error.h>
@@ -104,6 +104,15 @@ static void close_or_open(struct wr_gates *gates)
     gates->armed_for = wake;
     wr_set_closed(&group->sums, &group->executor->root,
                   gates->refused ? (uint16_t)(others | WR_GATED) : others);
+}
+
+void wr_gates_disarm(struct weir_group *group)
+{
+    struct wr_gates *gates = group->extras->gates;
+
+    if (gates->armed_for)
+        wr_clock_cancel(group->executor, &gates->alarm);
+    gates->armed_for = 0;
 }
 
 void wr_gates_look(struct weir_group *group, weir_time now)
@@ -333,6 +342,7 @@ void wr_gates_free(struct weir_group *group)
     }
     wr_clock_forget(group->executor,
                     &gates->alarm); /* until it was dropped, a gate could be opened */
+    wr_os_free(gates->beat);
     wr_os_free(gates->pass);
     wr_os_free(gates);
     group->extras->gates = NULL;

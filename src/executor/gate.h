@@ -15,6 +15,7 @@
 
 struct weir_group;
 struct weir_task;
+struct wr_beat;
 
 struct weir_gate {
     struct weir_gate *next; /* asked after this one */
@@ -52,7 +53,8 @@ struct wr_gates {
     struct weir_gate cool_gate, pace_gate;
     weir_time cool_until;
     struct wr_pace pace;
-    weir_time pace_next; /* when the next start is due, were there no slack; 0: none has been  */
+    weir_time pace_next;  /* when the next start is due, were there no slack; 0: none has been  */
+    struct wr_beat *beat; /* NULL: it had none yet; see beat.h                                  */
 };
 
 /* ---- under the group's lock ---------------------------------------------------------------------- */
@@ -78,6 +80,9 @@ weir_reason wr_gates_accept(struct weir_group *group, uint32_t cost, weir_time n
 /* Looks at the gates, after one has changed. */
 void wr_gates_look(struct weir_group *group, weir_time now);
 
+/* No alarm opens a gate from now on: somebody else looks when it is time. */
+void wr_gates_disarm(struct weir_group *group);
+
 /* What keeps a group with WR_GATED; and when the last of its gates opens by itself, 0: not known. */
 const char *wr_gates_describe(struct weir_group *group, weir_gate_state *state);
 weir_time wr_gates_open_at(struct weir_group *group);
@@ -90,6 +95,9 @@ struct wr_gates *wr_gates_of(struct weir_group *group);
 
 /* A gate is asked from now on, before others (`first`) or after them; if it is not in the list already. */
 void wr_gate_join(struct wr_gates *gates, struct weir_gate *gate, bool first);
+
+/* `pace_next` after a start at that time. */
+weir_time wr_pace_after(const struct wr_pace *pace, weir_time next, weir_time start);
 
 /* Gives a group that nobody has started anything in its pace. WEIR_ENOMEM. The clock runs. */
 int wr_pace_begin(struct weir_group *group, const struct wr_pace *pace);

@@ -1,4 +1,9 @@
 /* A group: one generation of a key's limits, counts and queue.
+ *
+ *     group.c         finding and making it, and its end
+ *     group_place.c   where it stands: its first task, its place in the ring, its permits
+ *     group_limits.c  its limits, changed while it runs
+ *     group_check.c   the equations below
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_GROUP_H
 #define WR_EXECUTOR_GROUP_H
@@ -6,9 +11,11 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "executor/admit.h"
+#include "executor/beat.h"
 #include "executor/circle.h"
 #include "executor/gate.h"
 #include "executor/hand.h"
+#include "executor/line.h"
 #include "executor/policy.h"
 #include "executor/queue.h"
 #include "executor/refusals.h"
@@ -28,44 +35,42 @@ enum wr_resolution {
     WR_STARVED,    /* there was no memory for what the policy says of it                      */
 };
 
-/* Whether a worker has a task of a group in its hands, in a domain; and whether the ledger was told of it. */
-enum wr_hands { WR_HANDS_NONE, WR_HANDS_COUNTED, WR_HANDS_UNCOUNTED };
-
 /* In the order of use: submitting writes the first cache line only, and reads the second.
  *
  * Under the lock (wr_group_is_valid walks them):
- *     in_ring  <=>  in its ring, or just taken from it by a worker that has yet to look
- *     queued > 0 and nothing of its own in the way  =>  in_ring     (at rest)
- *     closed has WR_NO_THREAD  <=>  thread is WR_THREAD_AWAITED  =>  not in_ring
+ *     place says where its next task stands; `link` is in that line, unless the group is in hands (line.h)
+ *     queued > 0 and nothing of its own in the way  <=>  place is WR_READY     (at rest)
+ *     closed has WR_NO_THREAD  <=>  place is WR_AWAITS_THREAD
+ *     has_thread  =>  place is WR_READY: one is reserved for its next task, which goes first
  *     sums.queued == tasks in its queues, of which queue.entries have no record
  *     records == records of its tasks: in its queues, running, pending, or held by a handle
  *     submitted + queue.entries == tasks that were ever submitted
  *     pending == tasks of pending_first that are PENDING
  *     telling == ends that are being told + guests + tasks that are ASIDE
- *     lives while it is in the table, or kept, or sums.queued + records + pins > 0                */
+ *     lives while it is in the table, or has_handle, or sums.queued + records + pins > 0                */
 struct weir_group {
     struct wr_lock lock;
-    bool in_ring;
     bool evicted;        /* set under the shard's lock as well: either will do to look        */
     uint8_t carrier : 4; /* enum weir_carrier: where its next task runs                      */
-    uint8_t thread : 4;  /* enum wr_thread: whether it waits for a thread, or one for it      */
+    uint8_t has_thread : 1;
     uint8_t domain;
+    /* enum wr_place: where its next task stands. Written under its line's lock: those above are read together by
+     * compilers, so it is not one of them. */
+    _Atomic uint8_t place;
     struct wr_sums sums;
     struct wr_queue queue; /* tasks of WEIR_NORMAL priority                                    */
 
     struct weir_executor *executor;
     struct wr_extras *extras; /* NULL until needed                                              */
-    struct wr_list ring_link; /* in the ring, under its lock; or in line for a thread, under the
-                                 threads' lock; once evicted, in its shard's retired             */
-    uint16_t weight;
-    uint16_t turn_left;      /* tasks it may still start in its present turn                    */
+    struct wr_list link;      /* in the line of its place; once evicted, in its shard's retired */
+    _Atomic uint16_t weight;  /* written under the lock, also read under the ring's              */
+    uint16_t
+        turn_left; /* slices that are left of its turn; see slice.h. While it stands in its ring > 0 */
     uint8_t resolution;      /* enum wr_resolution; only resolved ones are of use               */
-    bool kept;               /* somebody has a handle of it: stays until the executor goes      */
+    bool has_handle;         /* given to a user: stays until the executor goes                  */
     _Atomic bool cancel_all; /* its running bodies are asked to end                             */
-    _Atomic uint8_t
-        in_hands; /* enum wr_hands; see domains.h                                       */
     _Atomic uint32_t
-        first_needs; /* the cost of its first task, as its ring knows it, and WR_TIMED */
+        first_needs; /* the cost of its first task, as its ring knows it, and WR_TIMED, WR_HAS_BEAT */
     uint32_t records;
     uint32_t bodies;     /* tasks that execute                                                  */
     uint32_t idle_since; /* when its last task left, in ms; 0: it has some                      */
@@ -75,8 +80,8 @@ struct weir_group {
     uint64_t submitted, started, succeeded;
     int64_t waited_ns, ran_ns;
     struct weir_task
-        *pending_first; /* tasks that are PENDING or ASIDE, newest first. If its lowest bit is
-                                        set there are none, and it is the hand that is out        */
+        *pending_first; /* tasks that are PENDING or ASIDE, newest first. If one of its lowest bits
+                           is set there are none, and it is the hand, or the beat, that is out    */
     uint32_t pending;   /* tasks that are settled later                                         */
     uint32_t peak;
 
@@ -89,8 +94,15 @@ struct weir_group {
     char key[];
 };
 
-#define WR_TIMED \
-    ((uint32_t)1 << 31) /* the first task will not wait for ever; costs are shown up to this */
+#define WR_TIMED ((uint32_t)1 << 31) /* the first task will not wait for ever */
+#define WR_HAS_BEAT \
+    ((uint32_t)1 << 30) /* it starts by a beat, see beat.h; costs are shown up to this */
+
+/* What the first task costs. */
+static inline uint32_t wr_cost_of(uint32_t first_needs)
+{
+    return first_needs & (WR_HAS_BEAT - 1);
+}
 
 static_assert(sizeof(void *) != 8 || offsetof(struct weir_group, queue.first) == 64,
               "submitting writes one cache line");
@@ -105,19 +117,43 @@ struct wr_extras {
     uint32_t timed_out, stalls, overdue; /* overdue: bodies that run beyond their deadline      */
 
     /* Groups in domains always have this record. */
-    _Atomic uint32_t want; /* under the domains' lock; also read without it          */
-    bool counted;          /* likewise: the ledger is told of each of its tasks that waits */
-    bool keeps;            /* likewise: a thread is kept for it; no worker has it     */
-    bool passed_over;      /* its turn for a thread came when its domain was full     */
-    bool emptied;          /* in a list of those being emptied, by `next`             */
+    _Atomic uint32_t want;  /* under the domains' lock; also read without it          */
+    bool counted;           /* likewise: the ledger is told of each of its tasks that waits */
+    bool waits_with_thread; /* likewise: has_thread, and no worker has it in hands     */
+    bool was_passed_over;   /* its turn for a thread came when its domain was full     */
+    bool emptied;           /* in a list of those being emptied, by `next`             */
     struct weir_group *next;
 };
+
+/* Where its next task stands, in that line or just taken from it. */
+static inline enum wr_place wr_group_place(const struct weir_group *group)
+{
+    return (enum wr_place)(wr_load(&group->place, relaxed) & ~WR_IN_HANDS);
+}
+
+/* Whether a worker has just taken it from its ring. */
+static inline bool wr_group_is_in_hands(const struct weir_group *group)
+{
+    return wr_load(&group->place, relaxed) == (WR_READY | WR_IN_HANDS);
+}
+
+/* Whether its turn has begun, and was only interrupted: then it goes on before others. */
+static inline bool wr_group_is_in_turn(const struct weir_group *group)
+{
+    return group->turn_left > 0 && group->turn_left < wr_load(&group->weight, relaxed);
+}
 
 /* Every lock of a group but one goes by this: a hand that is out is folded first; see hand.h for the one. */
 static inline void wr_group_locked(struct weir_group *group)
 {
-    if (WR_UNLIKELY((uintptr_t)group->pending_first & 1))
+    uintptr_t out = (uintptr_t)group->pending_first & 3;
+
+    if (WR_LIKELY(!out))
+        return;
+    if (out == 1)
         wr_hand_fold(group);
+    else
+        wr_beat_fold(group);
 }
 
 static inline void wr_group_lock(struct weir_group *group)
@@ -220,7 +256,7 @@ uint32_t wr_group_retire_if(struct weir_executor *ex,
                             weir_reason reason);
 
 /* The executor goes: what was kept for its users is kept no longer. */
-void wr_group_forget_kept(struct weir_executor *ex);
+void wr_group_forget_handles(struct weir_executor *ex);
 
 /* The first word of the first task in its queues (see queue.h), or NULL. Under the lock. */
 static inline uint64_t *wr_group_first(struct weir_group *group)

@@ -44,8 +44,8 @@ static bool pending_are_counted(const struct weir_group *group)
 {
     uint32_t pending = 0, aside = 0;
 
-    if ((uintptr_t)group->pending_first & 1)
-        return !group->pending; /* a hand is out; see hand.h */
+    if ((uintptr_t)group->pending_first & 3)
+        return !group->pending; /* a hand is out, or a beat; see hand.h */
     if (group->pending + group->telling > WALKED_MAX)
         return true;
     for (struct weir_task *task = group->pending_first; task; task = task->next) {
@@ -61,10 +61,11 @@ static bool pending_are_counted(const struct weir_group *group)
 /* Whether it is where its next task can be found. */
 static bool stands_right(struct weir_group *group)
 {
-    bool awaits = group->thread == WR_THREAD_AWAITED;
+    enum wr_place place = wr_group_place(group);
 
-    return awaits == ((group->sums.closed & WR_NO_THREAD) != 0) && !(awaits && group->in_ring) &&
-           (group->in_ring || group->evicted || !wr_group_is_ready(group));
+    return (place == WR_AWAITS_THREAD) == ((group->sums.closed & WR_NO_THREAD) != 0) &&
+           (!group->has_thread || place == WR_READY) &&
+           (place != WR_AT_REST || group->evicted || !wr_group_is_ready(group));
 }
 
 /* That it lives while anything holds it cannot be seen here: the thread that has its lock may be the last that does. */

@@ -3,10 +3,8 @@
 #include "executor/hand.h"
 
 #include "base/assert.h"
-#include "executor/executor.h"
 #include "executor/group_check.h"
-
-#include <string.h>
+#include "executor/state.h"
 
 void wr_hand_finish(struct wr_hand *hand)
 {
@@ -22,21 +20,13 @@ enum { MARK = 1 };
 bool wr_hand_give(struct wr_hand *hand, struct weir_group *group, struct weir_task *task,
                   uint32_t most)
 {
-    const struct wr_queue *queue = &group->queue;
-    unsigned at = queue->head, end;
-
     hand->end = 0;
     if (!most || group->pending_first)
         return false;
-    if (most > WR_HAND_MAX)
-        most = WR_HAND_MAX;
-    end = queue->first == queue->last ? queue->tail : wr_chunk_room(queue->first);
-    for (; hand->end < most && at + WR_ENTRY_WORDS <= end; at += WR_ENTRY_WORDS, hand->end++)
-        if (!wr_is_entry(queue->first->word[at]))
-            break;
+    hand->end =
+        wr_queue_copy_entries(&group->queue, hand->entry, most < WR_HAND_MAX ? most : WR_HAND_MAX);
     if (!hand->end)
         return false;
-    memcpy(hand->entry, &queue->first->word[queue->head], hand->end * sizeof(hand->entry[0]));
     hand->group = group;
     hand->task = task;
     wr_store(&hand->next, 0, relaxed);
@@ -44,8 +34,7 @@ bool wr_hand_give(struct wr_hand *hand, struct weir_group *group, struct weir_ta
     return true;
 }
 
-/* What the record says of the task that runs on it. */
-static void set_record(struct weir_task *task, const uint64_t *entry, weir_time started_at)
+void wr_entry_to_record(const uint64_t *entry, struct weir_task *task, weir_time started_at)
 {
     task->fn = wr_entry_fn(entry);
     task->u.arg = wr_entry_arg(entry);
@@ -60,17 +49,11 @@ static int64_t waited(const uint64_t *entry, weir_time started_at)
     return started_at > queued_at ? started_at - queued_at : 0; /* it may be another CPU's clock */
 }
 
-/* The tasks' places in the queue, and in the turn. */
-static void advance(struct weir_group *group, uint32_t count)
+void wr_group_pop_entries(struct weir_group *group, uint32_t count)
 {
     wr_queue_pop_entries(&group->queue, count);
     group->sums.queued -= count;
     group->sums.queued_cost -= count;
-    if (!group->turn_left)
-        return;
-    group->turn_left = group->turn_left > count ? (uint16_t)(group->turn_left - count) : 0;
-    if (!group->turn_left && group->in_ring)
-        wr_ring_to_end(wr_group_ring(group), group);
 }
 
 void wr_hand_fold(struct weir_group *group)
@@ -90,11 +73,12 @@ void wr_hand_fold(struct weir_group *group)
     group->submitted += count;
     group->started += count;
     group->succeeded += count;
-    set_record(task, hand->entry[count - 1], hand->at[count - 1]);
-    advance(group, count);
+    wr_entry_to_record(hand->entry[count - 1], task, hand->at[count - 1]);
+    wr_group_pop_entries(group, count);
     if (wr_group_gates(group))
         wr_gates_went_on(group, task, count, hand->at[count - 1]);
-    if ((group->in_ring || wr_group_is_counted(group)) && wr_group_refresh(group))
+    if ((wr_group_place(group) == WR_READY || wr_group_is_counted(group)) &&
+        wr_group_refresh(group))
         wr_executor_wake(group->executor);
     WR_ASSERT_SLOW(wr_group_is_valid(group));
 }

@@ -66,4 +66,8 @@ static inline const uint64_t *wr_hand_step(struct wr_hand *hand, weir_time now)
 /* Ends the hand that is out. Under the lock. */
 void wr_hand_fold(struct weir_group *group);
 
+/* For folds: what the record says of the task that runs on it; and: so many entries have left the queue to run. */
+void wr_entry_to_record(const uint64_t *entry, struct weir_task *task, weir_time started_at);
+void wr_group_pop_entries(struct weir_group *group, uint32_t count);
+
 #endif

@@ -3,6 +3,7 @@
 #include "base/os.h"
 #include "executor/executor.h"
 #include "executor/settle.h"
+#include "executor/state.h"
 #include "executor/tell.h"
 
 #include <weir/error.h>

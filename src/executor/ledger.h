@@ -34,15 +34,15 @@ enum wr_resource { WR_SLOTS, WR_PLACES, WR_RESOURCES };
 /* What a domain has of one resource. The same rules hold for slots and for places. After every step
  * (wr_ledger_is_valid), unless places are not counted:
  *     sum of limit over all domains == total                               nothing is made or lost
- *     limit == amount - lent + taken - forced + (what others were forced to give)
- *     limit >= taken                  what is taken is there: its lender waits for tasks to end
+ *     limit == amount - lent + received - forced + (what others were forced to give)
+ *     limit >= received               what is received is there: its lender waits for tasks to end
  *     due > 0  =>  nothing of ours is idle                                 what is recalled goes back at once
- *     lent, owed, taken and due are the sums of our row and our column of loans                     */
+ *     lent, owed, received and due are the sums of our row and our column of loans                     */
 struct wr_stock {
     uint32_t amount;         /* as configured */
     uint32_t limit;          /* what the domain may use now */
     uint32_t lent, owed;     /* loans out; of these, those that are recalled */
-    uint32_t taken, due;     /* loans in; of these, those that are recalled */
+    uint32_t received, due;  /* loans in; of these, those that are recalled */
     uint32_t forced;         /* what the receiver has of ours */
     uint32_t lend_max;       /* most that may be lent by utilisation */
     bool lends_half;         /* that is half of the amount */

@@ -18,7 +18,8 @@ static bool loans_add_up(const struct wr_ledger *l, enum wr_resource what, uint3
         taken += in->units;
         due += in->due;
     }
-    return stock->lent == lent && stock->owed == owed && stock->taken == taken && stock->due == due;
+    return stock->lent == lent && stock->owed == owed && stock->received == taken &&
+           stock->due == due;
 }
 
 /* Its receiver could give back some of what it was forced to give, but has not. */
@@ -28,7 +29,7 @@ static bool is_kept_from(const struct wr_ledger *l, enum wr_resource what, uint3
     const struct wr_stock *from = wr_stock_of(l, what, s->receiver);
     bool there = (what == WR_SLOTS && s->strays) || wr_ledger_idle(l, what, s->receiver);
 
-    return !s->released && there && from->limit > from->taken;
+    return !s->released && there && from->limit > from->received;
 }
 
 /* Some of what it lent is not recalled, though it has too little without, or lent more than it may. */
@@ -47,9 +48,9 @@ static bool stock_is_valid(const struct wr_ledger *l, enum wr_resource what, uin
 {
     const struct wr_stock *stock = wr_stock_of(l, what, d);
 
-    return stock->limit >= stock->taken &&
+    return stock->limit >= stock->received &&
            (uint64_t)stock->limit + stock->lent + stock->forced ==
-               stock->amount + stock->taken + given &&
+               stock->amount + stock->received + given &&
            loans_add_up(l, what, d) && !(stock->due && wr_ledger_idle(l, what, d)) &&
            !(stock->forced && is_kept_from(l, what, d)) &&
            !(stock->lent > stock->owed && lends_what_it_needs(l, what, d));

@@ -15,7 +15,7 @@ void wr_loan_book(struct wr_ledger *l, enum wr_resource what, uint32_t lender, u
     loan->due += (uint32_t)due;
     from->lent += (uint32_t)units;
     from->owed += (uint32_t)due;
-    to->taken += (uint32_t)units;
+    to->received += (uint32_t)units;
     to->due += (uint32_t)due;
     l->moved[what] = true;
     l->shifted |= what == WR_SLOTS;
@@ -141,7 +141,7 @@ static uint32_t can_spare(const struct wr_ledger *l, enum wr_resource what, uint
 
     if (lender == WR_DEFAULT && what == WR_SLOTS)
         keep += l->floor;
-    if (lender == borrower || l->share[lender].released || stock->forced || stock->taken ||
+    if (lender == borrower || l->share[lender].released || stock->forced || stock->received ||
         idle <= keep || stock->lend_max <= stock->lent)
         return 0;
     return wr_least(idle - keep, stock->lend_max - stock->lent);

@@ -52,7 +52,7 @@ static void release_stock(struct wr_ledger *l, enum wr_resource what, uint32_t d
     uint32_t units;
 
     release_loans(l, what, d, r);
-    units = stock->limit - stock->taken;
+    units = stock->limit - stock->received;
     stock->forced += units;
     if (wr_is_counted(l, what))
         wr_ledger_move(l, what, d, r, units);
@@ -101,7 +101,7 @@ bool wr_ledger_take_back(struct wr_ledger *l, enum wr_resource what, uint32_t d)
         stock->forced = 0;
         return false;
     }
-    units = wr_least(stock->forced, from->limit - from->taken);
+    units = wr_least(stock->forced, from->limit - from->received);
     home = what == WR_SLOTS ? wr_least(s->strays, units) : 0;
     units = home + wr_least(units - home, wr_ledger_idle(l, what, s->receiver));
     if (!units)
@@ -142,7 +142,7 @@ static void reassign(struct wr_ledger *l, enum wr_resource what, uint32_t from, 
                      uint32_t units)
 {
     struct wr_stock *less = wr_stock_of(l, what, from);
-    uint32_t there = less->limit - less->taken;
+    uint32_t there = less->limit - less->received;
 
     less->amount -= units;
     wr_stock_of(l, what, to)->amount += units;

@@ -465,7 +465,7 @@ static void compare_stock(const struct run *r, uint64_t seed, int what, uint32_t
     AGREE(stock->limit, p->at[d]);
     AGREE(stock->lent, lent_by(&r->m, what, d));
     AGREE(stock->owed, owed_to(&r->m, what, d));
-    AGREE(stock->taken, taken_by(&r->m, what, d));
+    AGREE(stock->received, taken_by(&r->m, what, d));
     AGREE(stock->due, due_by(&r->m, what, d));
     AGREE(stock->forced, p->forced[d]);
 }
@@ -742,7 +742,7 @@ static void wind_up(struct run *r, uint64_t seed)
              stock = stock == &share->slots ? &share->places : NULL) {
             AGREE(stock->forced, 0);
             AGREE(stock->due, 0);
-            AGREE(stock->limit + stock->lent, stock->amount + stock->taken);
+            AGREE(stock->limit + stock->lent, stock->amount + stock->received);
         }
     }
 }

@@ -688,12 +688,12 @@ static void test_a_borrower_of_slots_may_lend_places(void **state)
     start_all(&b);
     b.l.lending.low = 50;
     wr_ledger_sample(&b.l);
-    assert_int_equal(b.share[1].slots.taken, 0); /* somebody waits in B, for whatever */
-    assert_int_equal(b.share[2].places.taken, 2);
+    assert_int_equal(b.share[1].slots.received, 0); /* somebody waits in B, for whatever */
+    assert_int_equal(b.share[2].places.received, 2);
     wr_ledger_withdraw(&b.l, 2);
     wr_ledger_withdraw(&b.l, 2);
     wr_ledger_sample(&b.l);
-    assert_int_equal(b.share[1].slots.taken, 2);
+    assert_int_equal(b.share[1].slots.received, 2);
     assert_int_equal(b.share[1].places.lent, 2);
     assert_int_equal(admit(&b, 2, 11), 1); /* six run, four wait, two of them on lent places */
     assert_int_equal(b.share[1].slots.due, 2);

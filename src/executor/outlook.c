@@ -6,6 +6,7 @@
 #include "executor/executor.h"
 #include "executor/record.h"
 #include "executor/settle.h"
+#include "executor/state.h"
 
 /* Under the lock of all waits. */
 static struct weir_executor *scanned; /* whose table is locked, for a look at its groups; or NULL */
@@ -49,12 +50,12 @@ static int64_t count_groups(struct weir_executor *ex, uint32_t domain,
     return count;
 }
 
-static bool keeps_thread(struct weir_group *group)
+static bool has_thread(struct weir_group *group)
 {
     bool keeps;
 
     wr_group_lock(group);
-    keeps = group->thread == WR_THREAD_KEPT;
+    keeps = group->has_thread;
     wr_unlock(&group->lock);
     return keeps;
 }
@@ -66,7 +67,7 @@ static bool thread_comes_free(struct weir_executor *ex)
 
     wr_threads_count(ex, &most, &taken);
     taken -= (int64_t)ex->nested.threads.stuck;
-    return taken > 0 && taken > count_groups(ex, ANY_DOMAIN, keeps_thread);
+    return taken > 0 && taken > count_groups(ex, ANY_DOMAIN, has_thread);
 }
 
 /* Whether it goes on with its turn, before others, when its gate opens by itself. */
@@ -75,7 +76,7 @@ static bool has_a_turn_to_come(struct weir_group *group)
     bool has;
 
     wr_group_lock(group);
-    has = group->turn_left && group->sums.queued && wr_gates_open_at(group);
+    has = wr_group_is_in_turn(group) && group->sums.queued && wr_gates_open_at(group);
     wr_unlock(&group->lock);
     return has;
 }
@@ -119,7 +120,7 @@ static void look_at_path(struct wr_outlook *outlook, struct weir_group *group, u
         wr_outlook_need(outlook, node, cost, limit, "a permit");
     if (limit != WR_INF && wr_permits_owed_first(group))
         wr_outlook_ask(outlook, node, 1, limit, "a permit", owed_may_come, group);
-    if (group->carrier == WEIR_THREADS && group->thread != WR_THREAD_KEPT)
+    if (group->carrier == WEIR_THREADS && !group->has_thread)
         wr_outlook_ask(outlook, node, 1, 0, "a thread", thread_may_come, ex);
     if (ex->domains)
         wr_outlook_ask(outlook, node, 1, 0, "a slot", slot_may_come, group);
@@ -140,11 +141,11 @@ static bool look_at_first(struct wr_outlook *outlook, struct weir_group *group)
 
 /* A thread that is kept for a group which never gets permits of the executor's is as good as held by a stuck wait. For
  * want of anything else it is not kept: see wr_thread_refresh and wr_threads_let_go. */
-static bool keeps_in_vain(struct weir_group *group)
+static bool reserves_in_vain(struct weir_group *group)
 {
     struct wr_outlook outlook = { 0 };
 
-    if (!keeps_thread(group))
+    if (!has_thread(group))
         return false;
     look_at_first(&outlook, group);
     for (uint32_t i = 0; i < outlook.count; i++)
@@ -161,7 +162,7 @@ static bool thread_may_come(const struct wr_need *need)
 
     wr_threads_count(ex, &most, &taken);
     return stuck < most &&
-           (taken < most || stuck + count_groups(ex, ANY_DOMAIN, keeps_in_vain) < most);
+           (taken < most || stuck + count_groups(ex, ANY_DOMAIN, reserves_in_vain) < most);
 }
 
 static bool waits_in_vain(struct weir_group *group)
@@ -335,9 +336,10 @@ static bool body_ends_by_itself(const struct wr_nested_wait *nested)
     bool timed = nested->wait.begun;
 
     for (const struct wr_frame *frame = nested->frame; frame; frame = frame->outer)
-        if (frame->item && (wr_task_is_asked(frame->item) || (timed && has_deadline(frame->item))))
+        if (frame->item &&
+            (wr_task_is_asked_to_end(frame->item) || (timed && has_deadline(frame->item))))
             return true;
-    return wr_task_is_asked(nested->waiter) || (timed && has_deadline(nested->waiter));
+    return wr_task_is_asked_to_end(nested->waiter) || (timed && has_deadline(nested->waiter));
 }
 
 /* Its waiter was asked to end, or will not wait for ever, or an awaited task will not live for ever. Of the wait that is

@@ -4,8 +4,8 @@
  * allowed while it is at most `pace.slack` ahead.
  * SPDX-License-Identifier: MIT */
 #include "base/os.h"
-#include "executor/executor.h"
 #include "executor/gate.h"
+#include "executor/state.h"
 
 #include <weir/error.h>
 
@@ -45,6 +45,11 @@ static int64_t add_capped(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
+weir_time wr_pace_after(const struct wr_pace *pace, weir_time next, weir_time start)
+{
+    return add_capped(next > start ? next : start, pace->interval);
+}
+
 /* How many starts the pace allows at once, at most `most`. */
 static uint32_t starts_allowed(const struct wr_gates *gates, uint32_t most, weir_time now)
 {
@@ -68,10 +73,8 @@ static uint32_t pace_ask(void *gates_arg, uint32_t count, weir_time now, weir_ti
     starts = starts_allowed(gates, count ? count : 1, now);
     if (!count || !starts)
         return starts;
-    if (gates->pace_next < now)
-        gates->pace_next = now;
     for (uint32_t i = 0; i < starts; i++)
-        gates->pace_next = add_capped(gates->pace_next, gates->pace.interval);
+        gates->pace_next = wr_pace_after(&gates->pace, gates->pace_next, now);
     return starts;
 }
 

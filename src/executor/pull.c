@@ -4,87 +4,134 @@
 #include "base/os.h"
 #include "executor/group_check.h"
 #include "executor/settle.h"
+#include "executor/slice.h"
 #include "executor/stall.h"
-#include "executor/turn.h"
 
 #include <weir/error.h>
 
-static struct wr_intake *intake_of(struct wr_source *source)
+static struct wr_crew *crew_of(struct wr_source *source)
 {
-    return WR_CONTAINER(source, struct wr_intake, source);
+    return WR_CONTAINER(source, struct wr_crew, source);
 }
 
-/* The group's turn: its first task with its permits, or NULL. *stop: the executor's limit is reached. */
-static struct weir_task *take_turn(struct weir_group *group, struct wr_group_turn *turn,
-                                   uint32_t *reserved, bool *stop)
+/* What a worker that has a group in its hands has asked for, and got. */
+struct ask {
+    const uint64_t
+        *first;         /* its first task; NULL: none is to start                                */
+    uint32_t *reserved; /* permits of the executor's                                             */
+    bool turn_over;     /* other workers may have ended it after this one had taken the group    */
+    bool refuses;       /* what waits there is being refused                                     */
+    bool has_thread;
+    bool stop; /* the executor's limit is reached, or there is no memory: it stays first        */
+};
+
+/* Asks the nodes of the path, in this order, for all that the first task needs; the permits of the executor's and the slot are
+ * taken, or reserved, already. Answers what is in the way, and then the group stands in the line of that node, or at rest. */
+static weir_reason ask_nodes(struct weir_group *group, struct wr_slice *slice, struct ask *ask)
+{
+    uint32_t cost;
+
+    if (!ask->first)
+        return WEIR_REASON_NO_WORKER;
+    cost = wr_cost_at(ask->first);
+    if (!wr_slice_has_record(group, ask->first, slice)) {
+        ask->stop = true; /* the next look may find memory */
+        return WEIR_REASON_GLOBAL_INFLIGHT;
+    }
+    if (group->carrier == WEIR_THREADS && !(ask->has_thread = wr_thread_take(group)))
+        return WEIR_REASON_NO_THREAD;
+    if (wr_group_gates(group) && !wr_gates_grant(group, wr_os_now()))
+        return WEIR_REASON_GATED;
+    return wr_start(&group->sums, &group->executor->root, cost, ask->reserved);
+}
+
+/* It is in our hands no longer; unless a node was asked in vain, and it stands in the line of that. */
+static void put_down(struct weir_group *group, weir_reason reason)
+{
+    if (wr_group_place(group) == WR_READY)
+        wr_store(&group->place, WR_AT_REST, relaxed);
+    if (group->executor->domains &&
+        reason) /* before it is put back: who finds it may take a slot */
+        wr_domain_untake(group);
+    else if (group->executor->domains)
+        wr_domain_started(group);
+}
+
+/* Nothing starts: what was taken goes back. Under the lock; unlocks. */
+static void give_up(struct weir_group *group, struct ask *ask, weir_reason reason)
 {
     struct weir_executor *ex = group->executor;
-    struct wr_ring *ring = wr_group_ring(group);
-    struct weir_task *task;
-    const uint64_t *first;
-    weir_reason reason = WEIR_REASON_NO_WORKER;
-    uint32_t cost = 0;
-    bool refused, has_memory = true;
+    struct wr_line *ring = wr_group_ring(group);
+    bool no_memory = ask->stop;
 
-    wr_group_lock(group);
-    group->in_ring = false;
-    turn->asked = wr_asked(group);
-    refused = group->evicted || (ex->domains && wr_domain_is_released(group));
-    first = refused ? NULL : wr_group_first(group); /* what waits there is being refused */
-    if (first) {
-        cost = wr_cost_at(first);
-        has_memory = wr_group_turn_has_record(group, first, turn);
-    }
-    if (first && !has_memory)
-        reason = WEIR_REASON_GLOBAL_INFLIGHT; /* stays first; the next look may find memory */
-    else if (first && group->carrier == WEIR_THREADS && !wr_thread_take(group))
-        reason = WEIR_REASON_NO_THREAD; /* it waits for one, and is out of the ring */
-    else if (first && wr_group_gates(group) && !wr_gates_grant(group, wr_os_now()))
-        reason = WEIR_REASON_GATED; /* likewise */
-    else if (first)
-        reason = wr_start(&group->sums, &ex->root, cost, reserved);
-    if (ex->domains && reason)
-        wr_domain_untake(
-            group); /* before it is put back: who finds it in the ring may take a slot */
-    else if (ex->domains)
-        wr_domain_started(group);
     if (reason == WEIR_REASON_GLOBAL_INFLIGHT) {
-        group->in_ring = true; /* and first: it is owed the next permit */
         wr_group_note_first(group);
-        wr_ring_return(ring, group, has_memory ? cost : 0);
-        *stop = true;
-    } else {
-        wr_ring_decided(ring);
+        wr_line_return(ring, group,
+                       no_memory ? 0 : wr_cost_at(ask->first)); /* it is owed the next permit */
+        ask->stop = true;
     }
-    if (reason) {
-        if (wr_group_gates(group))
-            wr_gates_turn_over(group, wr_os_now());
-        if (group->thread)
-            wr_thread_unused(group);
-        /* A domain may be restored before all were refused; a gate that closed it since it came here may be open again. */
-        if (refused || wr_group_gates(group))
-            wr_group_refresh(group);
-        wr_group_unlock_and_reap(group);
-        if (reason == WEIR_REASON_NO_THREAD)
-            wr_room_made(ex); /* it claims no permits any more */
-        return NULL;
-    }
-    turn->tells = false;
-    turn->on_thread = false;
-    turn->to_thread = group->carrier == WEIR_THREADS;
-    turn->group = group;
-    turn->tasks = 1;
-    turn->began = turn->clock = wr_os_now();
-    if (group->turn_left == 0)
-        group->turn_left = group->weight;
-    group->turn_left--;
-    task = wr_group_turn_begin(group, first, turn);
-    if (turn->to_thread) {
+    if (wr_group_gates(group))
+        wr_gates_turn_over(group, wr_os_now());
+    wr_thread_unused(group, ask->has_thread);
+    /* A domain may be restored before all were refused; a gate that closed it since it came here may be open again. */
+    if (ask->refuses || ask->turn_over || wr_group_gates(group))
+        wr_group_refresh(group);
+    if (!ask->stop)
+        wr_line_decided(ring, group);
+    wr_group_unlock_and_reap(group);
+    if (reason == WEIR_REASON_NO_THREAD)
+        wr_room_made(ex); /* it claims no permits any more */
+}
+
+/* The first task begins. Under the lock. */
+static struct weir_task *start_slice(struct weir_group *group, struct wr_slice *slice,
+                                     const uint64_t *first)
+{
+    struct weir_task *task;
+
+    slice->tells = false;
+    slice->on_thread = false;
+    slice->to_thread = group->carrier == WEIR_THREADS;
+    slice->group = group;
+    slice->tasks = 1;
+    slice->began = slice->clock = wr_os_now();
+    group->turn_left -= group->turn_left > 0; /* it had become empty, and is not any more */
+    task = wr_slice_begin(group, first, slice);
+    if (slice->to_thread) {
         wr_thread_used(group);
+        slice->more = group->turn_left;
+        group->turn_left = 0;
         task->runner = NULL; /* until it is on its thread */
         wr_watch_on_way(task, true);
     }
+    return task;
+}
+
+/* A slice of the group's turn: its first task with its permits, or NULL. *stop: nothing else can be had either. */
+static struct weir_task *take_slice(struct weir_group *group, struct wr_slice *slice,
+                                    uint32_t *reserved, bool *stop)
+{
+    struct weir_executor *ex = group->executor;
+    struct ask ask = { .reserved = reserved };
+    struct weir_task *task;
+    weir_reason reason;
+
+    wr_group_lock(group);
+    slice->cancels = wr_cancels(group);
+    ask.refuses = group->evicted || (ex->domains && wr_domain_is_released(group));
+    ask.turn_over = !group->turn_left && wr_load(&group->weight, relaxed) > 1;
+    ask.first = ask.refuses || ask.turn_over ? NULL : wr_group_first(group);
+    reason = ask_nodes(group, slice, &ask);
+    put_down(group, reason);
+    if (reason) {
+        give_up(group, &ask, reason);
+        *stop = ask.stop;
+        return NULL;
+    }
+    task = start_slice(group, slice, ask.first);
     wr_group_refresh(group);
+    /* Last: a group that waits for its next turn is never nowhere. */
+    wr_line_decided(wr_group_ring(group), group);
     WR_ASSERT_SLOW(wr_group_is_valid(group));
     wr_unlock(&group->lock);
     wr_room_made(ex);
@@ -93,40 +140,42 @@ static struct weir_task *take_turn(struct weir_group *group, struct wr_group_tur
 
 /* The executor's permit comes first, then the domain's slot, then the group whose turn it is: a worker that
  * took a group and was then refused, or only delayed, would make it miss turns that others take meanwhile. */
-static struct weir_group *take_group(struct wr_intake *intake, uint32_t *reserved)
+static struct weir_group *take_group(struct wr_crew *crew, uint32_t *reserved,
+                                     struct wr_slice *slice)
 {
-    struct weir_executor *ex = intake->executor;
+    struct weir_executor *ex = crew->executor;
 
-    return ex->domains ? wr_domains_take(intake, &ex->root, reserved)
-                       : wr_ring_take(&ex->ring, &ex->root, reserved);
+    slice->beat = NULL;
+    return ex->domains ? wr_domains_take(crew, &ex->root, reserved)
+                       : wr_line_pull_with_permits(&ex->ring, &ex->root, reserved, slice);
 }
 
 /* What comes first. Answers a task to be told of, or NULL. */
 static __attribute__((noinline)) struct weir_task *do_chores(struct weir_executor *ex,
-                                                             struct wr_group_turn *turn)
+                                                             struct wr_slice *slice)
 {
     struct weir_task *task = wr_watch_untold(ex);
 
     wr_threads_call(ex);
     if (wr_load(&ex->nested.suspect, relaxed))
         wr_waits_look_again(ex);
-    turn->tells = task != NULL;
+    slice->tells = task != NULL;
     return task;
 }
 
 /* Permits that the next task needs before this set of workers starts anything; 0: not known to be more than one. */
-static uint32_t permits_needed(struct wr_intake *intake)
+static uint32_t permits_needed(struct wr_crew *crew)
 {
-    struct weir_executor *ex = intake->executor;
+    struct weir_executor *ex = crew->executor;
 
-    return ex->domains ? wr_load(&intake->needed, seq_cst) : wr_load(&ex->ring.needed, seq_cst);
+    return ex->domains ? wr_load(&crew->needed, seq_cst) : wr_load(&ex->ring.needed, seq_cst);
 }
 
 /* A costly task may be first in line now for permits that waiting tasks keep. */
-static __attribute__((noinline)) void look_for_circle(struct wr_intake *intake)
+static __attribute__((noinline)) void look_for_circle(struct wr_crew *crew)
 {
-    struct weir_executor *ex = intake->executor;
-    uint32_t needed = permits_needed(intake);
+    struct weir_executor *ex = crew->executor;
+    uint32_t needed = permits_needed(crew);
     uint64_t parked = wr_load(&ex->nested.parked, relaxed);
 
     if (needed && parked + needed > wr_load(&ex->root.inflight_max, relaxed) &&
@@ -136,19 +185,19 @@ static __attribute__((noinline)) void look_for_circle(struct wr_intake *intake)
 
 static void *pull(struct wr_source *source)
 {
-    struct wr_intake *intake = intake_of(source);
-    struct weir_executor *ex = intake->executor;
-    struct wr_group_turn *turn = &wr_worker_turn()->turn;
+    struct wr_crew *crew = crew_of(source);
+    struct weir_executor *ex = crew->executor;
+    struct wr_slice *slice = &wr_worker_slice()->slice;
     struct weir_task *task = NULL;
     struct weir_group *group;
     uint32_t reserved = 0;
     bool stop = false, took = false;
 
-    if (WR_UNLIKELY(wr_load(&ex->chores, relaxed)) && (task = do_chores(ex, turn)))
+    if (WR_UNLIKELY(wr_load(&ex->chores, relaxed)) && (task = do_chores(ex, slice)))
         return task;
-    while (!task && !stop && (group = take_group(intake, &reserved))) {
+    while (!task && !stop && (group = take_group(crew, &reserved, slice))) {
         took = true;
-        task = take_turn(group, turn, &reserved, &stop);
+        task = slice->beat ? slice->beat->task : take_slice(group, slice, &reserved, &stop);
     }
     took |= reserved != 0; /* others found no permit, because we had one that we did not need */
     wr_unreserve(&ex->root, &reserved);
@@ -156,40 +205,39 @@ static void *pull(struct wr_source *source)
     if (took && wr_executor_has_ready(ex))
         wr_executor_wake(ex);
     if (WR_UNLIKELY(wr_load(&ex->nested.count, relaxed)) && !task)
-        look_for_circle(intake);
+        look_for_circle(crew);
     return task;
 }
 
 static bool pending(struct wr_source *source)
 {
-    struct wr_intake *intake = intake_of(source);
-    struct weir_executor *ex = intake->executor;
+    struct wr_crew *crew = crew_of(source);
+    struct weir_executor *ex = crew->executor;
     uint32_t needed;
 
     if (wr_load(&ex->chores, seq_cst))
         return true;
-    if (ex->domains ? !wr_domains_ready_for(ex->domains, intake)
-                    : !wr_load(&ex->ring.count, seq_cst))
+    if (ex->domains ? !wr_domains_ready_for(ex->domains, crew) : !wr_load(&ex->ring.count, seq_cst))
         return false;
-    needed = permits_needed(intake);
+    needed = permits_needed(crew);
     return wr_load(&ex->root.held, seq_cst) + (needed ? needed : 1) <=
            wr_load(&ex->root.inflight_max, relaxed);
 }
 
-bool wr_task_is_asked(const struct weir_task *task)
+bool wr_task_is_asked_to_end(const struct weir_task *task)
 {
     const struct weir_group *group = task->group;
 
     /* If it is settled just now its error stands there already; then either answer will do. */
     return wr_task_outcome(task) != WEIR_UNSETTLED || wr_load(&group->cancel_all, acquire) ||
            wr_load(&group->executor->cancel_all, acquire) ||
-           wr_load(&task->error, relaxed) != (int32_t)wr_asked(group);
+           wr_load(&task->error, relaxed) != (int32_t)wr_cancels(group);
 }
 
 static bool cancelled(struct wr_source *source, void *item)
 {
     (void)source;
-    return wr_task_is_asked(item);
+    return wr_task_is_asked_to_end(item);
 }
 
 weir_task *weir_task_self(void)
@@ -223,27 +271,27 @@ struct weir_task *wr_task_outer(const struct weir_task *task)
 
 static void run(struct wr_source *source, void *item)
 {
-    struct wr_intake *intake = intake_of(source);
-    struct wr_group_turn *turn = &wr_worker_turn()->turn;
+    struct wr_crew *crew = crew_of(source);
+    struct wr_slice *slice = &wr_worker_slice()->slice;
     bool settled = false;
 
-    if (turn->tells) {
+    if (slice->tells) {
         wr_body_over(); /* it is nobody's body */
         wr_watch_tell(item);
-    } else if (!turn->to_thread || !wr_group_turn_sent_to_thread(item, turn, &settled)) {
-        wr_run_turn(intake->executor, item, turn, settled);
+    } else if (!slice->to_thread || !wr_slice_sent_to_thread(item, slice, &settled)) {
+        wr_run_slice(crew->executor, item, slice, settled);
     }
 }
 
-void wr_intake_init(struct wr_intake *intake, struct weir_executor *ex)
+void wr_crew_init(struct wr_crew *crew, struct weir_executor *ex)
 {
-    intake->source = (struct wr_source){ .pull = pull,
-                                         .pending = pending,
-                                         .run = run,
-                                         .describe = wr_stall_describe,
-                                         .identify = wr_stall_identify,
-                                         .cancelled = cancelled };
-    intake->executor = ex;
+    crew->source = (struct wr_source){ .pull = pull,
+                                       .pending = pending,
+                                       .run = run,
+                                       .describe = wr_stall_describe,
+                                       .identify = wr_stall_identify,
+                                       .cancelled = cancelled };
+    crew->executor = ex;
 }
 
 /* Overdue bodies that run on without their permits may each keep a worker: there are to be replacements for all,
@@ -255,16 +303,16 @@ static uint32_t replacements_for(const weir_policy *policy, uint32_t workers)
     return wr_replacements(policy->overdue == WEIR_HOLD ? 0 : policy->overdue_max, workers);
 }
 
-int wr_intake_start(struct wr_intake *intake, uint32_t workers)
+int wr_crew_start(struct wr_crew *crew, uint32_t workers)
 {
-    const weir_policy *policy = &intake->executor->policy.given;
+    const weir_policy *policy = &crew->executor->policy.given;
 
-    return wr_runtime_new(&intake->runtime,
+    return wr_runtime_new(&crew->runtime,
                           WEIR_RUNTIME(.workers = workers, .threads_max = policy->threads_max,
                                        .replacements_max = replacements_for(policy, workers),
                                        .stall_after_ms = policy->stall_after_ms,
                                        .stack_size = policy->stack_size,
                                        .report_overflow = !policy->no_overflow_report,
-                                       .on_stall = wr_stall_told, .on_stall_arg = intake->executor),
-                          &intake->source);
+                                       .on_stall = wr_stall_told, .on_stall_arg = crew->executor),
+                          &crew->source);
 }

@@ -4,8 +4,10 @@
 
 #include "base/assert.h"
 #include "base/os.h"
-#include "executor/executor.h"
 #include "executor/settle.h"
+#include "executor/state.h"
+
+#include <string.h>
 
 /* ---- chunks ------------------------------------------------------------------------------------ */
 
@@ -120,6 +122,20 @@ uint64_t *wr_queue_skip(struct weir_group *group, struct wr_queue *queue)
         queue->head++;
         queue->gaps -= *word == WR_GAP;
     }
+}
+
+uint32_t wr_queue_copy_entries(const struct wr_queue *queue, uint64_t (*to)[WR_ENTRY_WORDS],
+                               uint32_t most)
+{
+    const uint64_t *word = queue->first->word;
+    unsigned at = queue->head, end;
+    uint32_t count = 0;
+
+    end = queue->first == queue->last ? queue->tail : wr_chunk_room(queue->first);
+    for (; count < most && at + WR_ENTRY_WORDS <= end && wr_is_entry(word[at]); count++)
+        at += WR_ENTRY_WORDS;
+    memcpy(to, &word[queue->head], count * sizeof(to[0]));
+    return count;
 }
 
 /* ---- in between --------------------------------------------------------------------------------- */

@@ -149,6 +149,10 @@ static inline void wr_queue_pop_entries(struct wr_queue *queue, uint32_t count)
     wr_queue_pop_words(queue, count * WR_ENTRY_WORDS, count);
 }
 
+/* Copies entries that stand first, at most so many, and as far as they are in the first chunk. Answers how many. */
+uint32_t wr_queue_copy_entries(const struct wr_queue *queue, uint64_t (*to)[WR_ENTRY_WORDS],
+                               uint32_t most);
+
 /* ---- in between --------------------------------------------------------------------------------- */
 
 /* A record leaves from wherever it stands. */

@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "executor/executor.h"
 #include "executor/local.h"
+#include "executor/state.h"
 #include "executor/tell.h"
 
 enum { REFERENCES_MAX = 32767 }; /* more are a leak */

@@ -18,7 +18,7 @@ static void begin_guest(struct weir_task *task, const struct wr_frame *frame, we
     group->telling++; /* until it is over: who waits for quiet waits for this body, too */
     wr_task_set_phase(task, WR_PHASE_GUEST);
     task->started_at = now;
-    wr_store(&task->error, (int32_t)wr_asked(group), relaxed);
+    wr_store(&task->error, (int32_t)wr_cancels(group), relaxed);
     task->runner = frame->parker;
     if (wr_task_watched(task))
         wr_watch_guest(task, now);
@@ -57,7 +57,7 @@ static void run_here(struct weir_task *task)
     struct wr_waiter guest;
     int error;
 
-    wr_guest_enter(&frame, &ex->intake.source, task);
+    wr_guest_enter(&frame, &ex->crew.source, task);
     wr_waitq_enter(&ex->guests, &guest, frame.parker);
     wr_group_lock(task->group);
     begin_guest(task, &frame, wr_os_now());

@@ -2,42 +2,41 @@
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/os.h"
+#include "executor/executor.h"
 #include "executor/group_check.h"
 #include "executor/local.h"
 #include "executor/settle.h"
-#include "executor/turn.h"
+#include "executor/slice.h"
 
 #include <weir/error.h>
 
 enum {
-    SLICE_NS = 8000,  /* how long a turn of weight 1 may go on if its tasks are short        */
-    SLICE_TASKS = 32, /* and how many tasks of weight 1 it may run then                      */
-    CHAIN_MAX = 32,   /* tasks run in a row before the worker looks around                    */
+    SLICE_NS = 8000,   /* how long a slice may go on if its tasks are short                  */
+    SLICE_TASKS = 128, /* and how many tasks it may run then, before the worker looks around */
 };
 
 /* ---- a task begins -------------------------------------------------------------------------------- */
 
-bool wr_group_turn_has_record(struct weir_group *group, const uint64_t *first,
-                              struct wr_group_turn *turn)
+bool wr_slice_has_record(struct weir_group *group, const uint64_t *first, struct wr_slice *slice)
 {
-    if (!wr_is_entry(*first) || turn->record)
+    if (!wr_is_entry(*first) || slice->record)
         return true;
-    turn->record = wr_cell_take(&group->executor->cells, group->hash);
-    return turn->record != NULL;
+    slice->record = wr_cell_take(&group->executor->cells, group->hash);
+    return slice->record != NULL;
 }
 
 /* Makes a record of the first entry of the queue, on the one at hand. */
 static struct weir_task *make_record(struct weir_group *group, const uint64_t *entry,
-                                     struct wr_group_turn *turn)
+                                     struct wr_slice *slice)
 {
-    struct weir_task *task = turn->record;
+    struct weir_task *task = slice->record;
 
-    turn->record = NULL;
+    slice->record = NULL;
     group->records++;
     group->submitted++; /* until now it was counted by standing in the queue */
     __atomic_store_n(&task->group, group, __ATOMIC_RELEASE); /* the monitor may look */
-    turn->fn = task->fn = wr_entry_fn(entry);
-    turn->arg = task->u.arg = wr_entry_arg(entry);
+    slice->fn = task->fn = wr_entry_fn(entry);
+    slice->arg = task->u.arg = wr_entry_arg(entry);
     task->queued_at = wr_entry_time(entry);
     wr_store(&task->watchers, NULL, relaxed);
     /* Release: whoever finds the record in use finds its group; see tasks.c. */
@@ -45,27 +44,27 @@ static struct weir_task *make_record(struct weir_group *group, const uint64_t *e
     return task;
 }
 
-static struct weir_task *take_record(struct weir_task *task, struct wr_group_turn *turn)
+static struct weir_task *take_record(struct weir_task *task, struct wr_slice *slice)
 {
-    turn->fn = task->fn;
-    turn->arg = wr_task_arg(task);
+    slice->fn = task->fn;
+    slice->arg = wr_task_arg(task);
     wr_task_set_phase(task, WR_PHASE_RUNNING);
     return task;
 }
 
-struct weir_task *wr_group_turn_begin(struct weir_group *group, const uint64_t *first,
-                                      struct wr_group_turn *turn)
+struct weir_task *wr_slice_begin(struct weir_group *group, const uint64_t *first,
+                                 struct wr_slice *slice)
 {
     struct weir_task *task;
-    weir_time now = turn->clock;
+    weir_time now = slice->clock;
 
     wr_group_pop(group, first);
-    task = wr_is_entry(*first) ? make_record(group, first, turn)
-                               : take_record(wr_record_at(first), turn);
+    task = wr_is_entry(*first) ? make_record(group, first, slice)
+                               : take_record(wr_record_at(first), slice);
     if (now < task->queued_at) /* read on another CPU */
         now = task->queued_at;
     task->started_at = now;
-    wr_store(&task->error, (int32_t)turn->asked, relaxed);
+    wr_store(&task->error, (int32_t)slice->cancels, relaxed);
     task->runner = wr_parker_self(NULL); /* on a worker this is the fiber that will run it */
     group->started++;
     group->bodies++;
@@ -74,10 +73,10 @@ struct weir_task *wr_group_turn_begin(struct weir_group *group, const uint64_t *
         group->peak = group->bodies;
     if (wr_group_gates(group))
         wr_gates_started(group, task, now);
-    turn->closed = group->sums.closed != 0;
+    slice->closed = group->sums.closed != 0;
     if (wr_task_watched(task)) {
         wr_watch_started(task, now);
-        if (turn->on_thread)
+        if (slice->on_thread)
             wr_watch_on_thread(task);
     }
     return task;
@@ -104,7 +103,7 @@ bool wr_group_has_rivals(struct weir_group *group, uint32_t own)
     bool more;
 
     wr_group_lock(group);
-    itself = group->in_ring ? 1 : 0;
+    itself = wr_group_place(group) == WR_READY ? 1 : 0;
     more = group->sums.queued > own;
     wr_unlock(&group->lock);
     if (ex->domains)
@@ -112,30 +111,51 @@ bool wr_group_has_rivals(struct weir_group *group, uint32_t own)
     return more || wr_load(&ex->ring.count, relaxed) > itself;
 }
 
-/* Whether the turn may go on with another task of the group. */
-static bool turn_lasts(const struct wr_group_turn *turn, const struct weir_group *group,
-                       unsigned chain)
+/* Whether this worker, or thread, may go on with another task of the group at all. */
+static bool stays(const struct wr_slice *slice, const struct weir_group *group, unsigned chain)
 {
-    uint64_t weight = group->weight;
+    if (slice->group != group || chain >= SLICE_TASKS)
+        return false;
+    return slice->on_thread || !(wr_body_has_parked() || group->carrier == WEIR_THREADS);
+}
 
-    if (turn->group != group || chain >= CHAIN_MAX || turn->tasks >= CHAIN_MAX)
+/* Whether the next task belongs to the same slice. */
+static bool slice_lasts(const struct wr_slice *slice, const struct weir_group *group)
+{
+    if (slice->tasks >= SLICE_TASKS)
         return false;
-    if (!turn->on_thread && (wr_body_has_parked() || group->carrier == WEIR_THREADS))
-        return false;
-    if (wr_load(&wr_group_ring(group)->count, relaxed) == 0 &&
-        (!group->executor->domains || !wr_executor_has_ready(group->executor)) &&
-        (!turn->on_thread || !wr_thread_others_wait(group)))
-        return true; /* nobody else waits for a turn */
-    return turn->tasks < weight || (turn->tasks < weight * SLICE_TASKS &&
-                                    turn->clock - turn->began < (int64_t)weight * SLICE_NS);
+    if (slice->clock - slice->began < SLICE_NS)
+        return true;
+    return wr_load(&wr_group_ring(group)->count, relaxed) == 0 && /* nobody else waits for a turn */
+           (!group->executor->domains || !wr_executor_has_ready(group->executor)) &&
+           (!slice->on_thread || !wr_thread_others_wait(group));
+}
+
+/* Whether slices are left of the turn: a thread has the whole of it, workers share theirs. */
+static bool turn_lasts(const struct wr_slice *slice, const struct weir_group *group)
+{
+    return slice->on_thread ? slice->more > 0 : wr_group_is_in_turn(group);
+}
+
+static void begin_slice(struct wr_slice *slice, struct weir_group *group)
+{
+    slice->began = slice->clock;
+    slice->tasks = 0;
+    if (slice->on_thread) {
+        slice->more--;
+    } else if (--group->turn_left == 0 && wr_group_place(group) == WR_READY &&
+               wr_line_to_end(wr_group_ring(group), group)) {
+        group->turn_left =
+            wr_load(&group->weight, relaxed); /* its next one, after all others in the ring */
+    }
 }
 
 /* Permits of the whole path, or none. The domain's slot is kept: nobody else has a claim to it. */
-static bool hand_over(struct weir_group *group, struct wr_group_turn *turn, uint32_t cost)
+static bool hand_over(struct weir_group *group, struct wr_slice *slice, uint32_t cost)
 {
     struct wr_root *root = &group->executor->root;
 
-    turn->asked = wr_asked(group);
+    slice->cancels = wr_cancels(group);
     if (!group->executor->domains)
         return wr_hand_over(&group->sums, root, cost);
     if (!wr_domain_hand_over(group))
@@ -147,32 +167,36 @@ static bool hand_over(struct weir_group *group, struct wr_group_turn *turn, uint
 }
 
 /* Gives the permits of a finished task to the next of its group, or back. Answers the next. */
-static struct weir_task *pass_on(struct weir_group *group, struct wr_group_turn *turn,
-                                 uint32_t cost, unsigned chain)
+static struct weir_task *pass_on(struct weir_group *group, struct wr_slice *slice, uint32_t cost,
+                                 unsigned chain)
 {
     const uint64_t *first = group->sums.queued && !group->evicted ? wr_group_first(group) : NULL;
     struct wr_gates *gates = wr_group_gates(group);
     struct weir_task *next;
+    bool lasts = slice_lasts(slice, group);
 
-    if (first && wr_cost_at(first) == cost && turn_lasts(turn, group, chain) &&
-        wr_group_turn_has_record(group, first, turn) &&
-        (!gates || (!group->sums.closed && wr_gates_grant(group, turn->clock))) &&
-        hand_over(group, turn, cost)) {
-        turn->tasks++;
-        /* While its turn lasts a group that may run several stands first in the ring. */
-        if (group->turn_left && --group->turn_left == 0 && group->in_ring)
-            wr_ring_to_end(wr_group_ring(group), group);
-        next = wr_group_turn_begin(group, first, turn);
+    if (first && wr_cost_at(first) == cost && stays(slice, group, chain) &&
+        (lasts || turn_lasts(slice, group)) && wr_slice_has_record(group, first, slice) &&
+        (!gates || (!group->sums.closed && wr_gates_grant(group, slice->clock))) &&
+        hand_over(group, slice, cost)) {
+        if (!lasts)
+            begin_slice(slice, group);
+        slice->tasks++;
+        next = wr_slice_begin(group, first, slice);
         /* It may want less now, and must then leave the ring; a slot promised to `next` goes to others. */
         if (wr_group_is_counted(group) && wr_group_refresh(group))
             wr_executor_wake(group->executor);
         return next;
     }
+    if (slice->on_thread && slice->group == group && slice->more &&
+        wr_group_place(group) == WR_AT_REST)
+        group->turn_left = slice->more; /* goes on when it can */
     wr_group_finish(group, cost);
     if (gates)
-        wr_gates_turn_over(group, turn->clock);
+        wr_gates_turn_over(group, slice->clock);
     /* This worker may have ready fibers to run before it pulls. */
-    if (wr_group_refresh(group) || wr_executor_has_ready(group->executor))
+    if ((!(gates && wr_beat_give(group, slice)) && wr_group_refresh(group)) ||
+        wr_executor_has_ready(group->executor))
         wr_executor_wake(group->executor);
     return NULL;
 }
@@ -188,42 +212,42 @@ static bool is_silent(const struct weir_group *group, const struct weir_task *ta
 }
 
 /* The record of a task that is over, and that nothing points to: kept at hand for the next. Under the lock. */
-static void put_record(struct weir_group *group, struct weir_task *task, struct wr_group_turn *turn)
+static void put_record(struct weir_group *group, struct weir_task *task, struct wr_slice *slice)
 {
-    if (turn->record) {
+    if (slice->record) {
         wr_task_recycle(group, task);
         return;
     }
     wr_store(&task->word, WR_PHASE_OVER, relaxed); /* no references: not in use */
-    turn->record = task;
+    slice->record = task;
     group->records--;
 }
 
 /* A body has returned; answers the task to run next on this stack, if any. */
 static struct weir_task *finish(struct weir_task *task, int error, void *value,
-                                struct wr_group_turn *turn, unsigned chain)
+                                struct wr_slice *slice, unsigned chain)
 {
     struct weir_group *group = task->group;
     struct weir_task *next = NULL;
     struct wr_end end;
     bool silent, decided = false;
 
-    turn->clock = wr_os_now();
+    slice->clock = wr_os_now();
     wr_group_lock(group);
-    group->ran_ns += turn->clock - task->started_at;
+    group->ran_ns += slice->clock - task->started_at;
     silent = is_silent(group, task);
     if (silent) {
         group->bodies--;
         wr_count_outcome(group, wr_outcome_of(error));
         if (wr_group_gates(group))
-            wr_gates_ended(group, task, error, turn->clock);
-        put_record(group, task, turn);
-        next = pass_on(group, turn, 1, chain); /* what costs more has a side record */
+            wr_gates_ended(group, task, error, slice->clock);
+        put_record(group, task, slice);
+        next = pass_on(group, slice, 1, chain); /* what costs more has a side record */
         wr_room_made(group->executor);
         wr_group_left(group);
     } else {
         /* Callbacks may take their time, so nothing is handed to us while they run. */
-        end = wr_end_of_body(task, error, value, turn->clock);
+        end = wr_end_of_body(task, error, value, slice->clock);
         decided = wr_task_end_locked(task, &end);
     }
     WR_ASSERT_SLOW(wr_group_is_valid(group));
@@ -291,13 +315,13 @@ static bool is_plain(const struct weir_task *task)
 
 /* How many tasks may follow this one with its permits: none if anything is in the way. Under the lock. */
 static uint32_t may_follow(struct weir_group *group, const struct weir_task *task,
-                           const struct wr_group_turn *turn)
+                           const struct wr_slice *slice)
 {
     const struct wr_extras *extras = group->extras;
-    uint32_t most = CHAIN_MAX - turn->tasks;
+    uint32_t most = SLICE_TASKS - slice->tasks;
 
     if (!is_plain(task) || group->evicted || group->carrier != WEIR_WORKERS ||
-        turn->group != group || !wr_may_follow(&group->sums) ||
+        slice->group != group || !wr_may_follow(&group->sums) ||
         !wr_queue_first(group, &group->queue))
         return 0;
     if (!extras)
@@ -309,51 +333,52 @@ static uint32_t may_follow(struct weir_group *group, const struct weir_task *tas
     return most;
 }
 
-/* A hand for the rest of the turn, or (false) none. */
+/* A hand for the rest of the slice, or (false) none. */
 static bool take_hand(struct wr_hand *hand, struct weir_group *group, struct weir_task *task,
-                      const struct wr_group_turn *turn)
+                      const struct wr_slice *slice)
 {
     bool given;
 
     if (!is_plain(task))
         return false;
-    wr_hand_finish(hand);
+    if (hand->group != group) /* else the lock folds it */
+        wr_hand_finish(hand);
     wr_group_lock(group);
-    given = wr_hand_give(hand, group, task, may_follow(group, task, turn));
+    given = wr_hand_give(hand, group, task, may_follow(group, task, slice));
     wr_unlock(&group->lock);
     return given;
 }
 
 /* The next task, which begins where the one before it ended; NULL: none follows. */
 static const uint64_t *go_on(struct wr_hand *hand, struct weir_group *group, struct weir_task *task,
-                             struct wr_group_turn *turn)
+                             struct wr_slice *slice)
 {
     const struct wr_domains *domains = group->executor->domains;
     const uint64_t *entry;
 
-    turn->clock = wr_os_now();
-    if (turn->tasks >= CHAIN_MAX || turn->closed ||
-        turn->clock - turn->began >= (int64_t)group->weight * SLICE_NS ||
-        turn->asked != wr_asked(group) || (domains && !wr_domains_is_calm(domains, group->domain)))
+    slice->clock = wr_os_now();
+    if (slice->tasks >= SLICE_TASKS || slice->closed || slice->clock - slice->began >= SLICE_NS ||
+        slice->cancels != wr_cancels(group) ||
+        (domains && !wr_domains_is_calm(domains, group->domain)))
         return NULL;
-    entry = wr_hand_step(hand, turn->clock);
-    if (!entry && take_hand(hand, group, task, turn))
-        entry = wr_hand_step(hand, turn->clock);
-    turn->tasks += entry != NULL;
+    entry = wr_hand_step(hand, slice->clock);
+    if (!entry && take_hand(hand, group, task, slice))
+        entry = wr_hand_step(hand, slice->clock);
+    slice->tasks += entry != NULL;
     return entry;
 }
 
 /* Runs a task, and those that follow it. Answers what the last one did. */
-static int run_plain(struct weir_task *task, struct wr_group_turn *turn, struct wr_hand *hand,
+static int run_plain(struct weir_task *task, struct wr_slice *slice, struct wr_hand *hand,
                      void **value)
 {
     struct weir_group *group = task->group;
-    int error = wr_task_call(task, turn->fn, turn->arg, value);
+    int error = wr_task_call(task, slice->fn, slice->arg, value);
     void **context = wr_context_slot(), *former = *context;
     const uint64_t *entry;
 
     *context = NULL;
-    while (error == 0 && wr_body_next() && (entry = go_on(hand, group, task, turn))) {
+    while (error == 0 && wr_body_next() && (entry = go_on(hand, group, task, slice))) {
         *value = NULL;
         error = wr_entry_fn(entry)(value, wr_entry_arg(entry));
         if (WR_UNLIKELY(*context != NULL)) /* what the body has set itself */
@@ -365,16 +390,19 @@ static int run_plain(struct weir_task *task, struct wr_group_turn *turn, struct 
 
 /* ---- running ----------------------------------------------------------------------------------- */
 
-void wr_run_turn(struct weir_executor *ex, struct weir_task *task, struct wr_group_turn *turn,
-                 bool settled)
+void wr_run_slice(struct weir_executor *ex, struct weir_task *task, struct wr_slice *slice,
+                  bool settled)
 {
     const weir_listener *listener = &ex->policy.given.listener;
-    bool on_thread = turn->on_thread;
+    bool on_thread = slice->on_thread;
     bool plain = !on_thread && !listener->started && !listener->completed;
-    struct wr_hand *hand = plain ? &wr_worker_turn()->hand : NULL;
+    struct wr_hand *hand = plain ? &wr_worker_slice()->hand : NULL;
+    struct wr_beat *beat = on_thread ? NULL : slice->beat;
+    uint32_t step = slice->step;
+
     for (unsigned chain = 0; task; chain++) {
-        void *value = NULL, *arg = turn->arg;
-        weir_fn *fn = turn->fn;
+        void *value = NULL, *arg = slice->arg;
+        weir_fn *fn = slice->fn;
         int error;
 
         if (on_thread)
@@ -384,7 +412,7 @@ void wr_run_turn(struct weir_executor *ex, struct weir_task *task, struct wr_gro
         if (settled) {
             error = WEIR_ECANCELED;
         } else if (plain) {
-            error = run_plain(task, turn, hand, &value);
+            error = run_plain(task, slice, hand, &value);
         } else {
             if (listener->started)
                 listener->started(task, listener->arg);
@@ -399,8 +427,15 @@ void wr_run_turn(struct weir_executor *ex, struct weir_task *task, struct wr_gro
             wr_task_drop_value(task, value);
             pend(task);
             task = NULL;
+        } else if (beat && !error && !wr_body_has_parked() &&
+                   wr_beat_over(beat, step, slice->clock)) {
+            task = NULL;
+            beat = NULL; /* the group's */
         } else {
-            task = finish(task, error, value, turn, chain);
+            task = finish(task, error, value, slice, chain);
         }
+        if (WR_UNLIKELY(beat != NULL)) /* it was folded while its task ran */
+            wr_os_free(beat);
+        beat = NULL;
     }
 }

@@ -4,8 +4,8 @@
 
 #include "base/assert.h"
 #include "base/os.h"
-#include "executor/executor.h"
 #include "executor/group_check.h"
+#include "executor/state.h"
 #include "executor/tell.h"
 
 #include <weir/error.h>
@@ -294,7 +294,7 @@ static weir_reason asked_by(const struct weir_task *task)
 {
     const struct weir_group *group = task->group;
     struct weir_executor *ex = group->executor;
-    bool asked = wr_load(&task->error, relaxed) != (int32_t)wr_asked(group);
+    bool asked = wr_load(&task->error, relaxed) != (int32_t)wr_cancels(group);
 
     if (wr_load(&ex->cancel_all, acquire) || wr_load(&ex->freeing, acquire) ||
         (asked && wr_load(&ex->closed, acquire)))
@@ -326,7 +326,7 @@ struct wr_end wr_end_cancelled(weir_reason reason)
 
 bool wr_task_must_not_pend(const struct weir_task *task)
 {
-    return wr_task_is_asked(task) || wr_load(&task->group->executor->freeing, acquire);
+    return wr_task_is_asked_to_end(task) || wr_load(&task->group->executor->freeing, acquire);
 }
 
 void wr_group_end_pending(struct weir_group *group, weir_reason reason)

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "executor/stall.h"
 
-#include "executor/executor.h"
+#include "executor/state.h"
 
 #include <string.h>
 
@@ -31,7 +31,7 @@ static void count_stall(struct weir_group *group)
 uint64_t wr_stall_describe(struct wr_source *source, void *item, char *name,
                            const struct wr_sighting *seen)
 {
-    struct weir_executor *ex = ((struct wr_intake *)source)->executor;
+    struct weir_executor *ex = ((struct wr_crew *)source)->executor;
     struct weir_task *task = item;
     struct weir_group *group;
 

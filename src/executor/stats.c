@@ -3,8 +3,8 @@
 #include "base/assert.h"
 #include "base/options.h"
 #include "base/os.h"
-#include "executor/executor.h"
 #include "executor/settle.h"
+#include "executor/state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +118,7 @@ static void add_generations(struct wr_totals *totals, struct weir_executor *ex, 
     if (present)
         add_living(totals, present);
     wr_list_each(node, &shard->retired) {
-        struct weir_group *group = WR_CONTAINER(node, struct weir_group, ring_link);
+        struct weir_group *group = WR_CONTAINER(node, struct weir_group, link);
         if (group->hash == hash && strcmp(group->key, key) == 0)
             add_retired(totals, group);
     }
@@ -162,7 +162,7 @@ static uint64_t threads_of(struct weir_executor *ex)
     weir_runtime_stats stats = { .size = sizeof(stats) };
     uint64_t threads;
 
-    weir_runtime_stats_get(&stats, ex->intake.runtime);
+    weir_runtime_stats_get(&stats, ex->crew.runtime);
     threads = stats.threads;
     for (uint32_t d = 0; ex->domains && d < ex->domains->ledger.count; d++)
         if (ex->domains->domain[d].own.runtime &&

@@ -3,6 +3,7 @@
 #include "executor/submission.h"
 #include "base/options.h"
 #include "base/os.h"
+#include "executor/executor.h"
 #include "executor/local.h"
 #include "executor/record.h"
 #include "executor/tell.h"

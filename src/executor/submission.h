@@ -8,7 +8,7 @@
 #ifndef WR_EXECUTOR_SUBMISSION_H
 #define WR_EXECUTOR_SUBMISSION_H
 
-#include "executor/executor.h"
+#include "executor/state.h"
 
 /* Answered by calls that enter: deadlines have turned up since the submission was made, so it must be made anew. */
 enum { WR_LACKS_WATCH = 1 };
@@ -22,6 +22,7 @@ struct wr_submission {
     struct wr_whole *whole;     /* NULL: it has a body */
     bool wants_handle;
     bool watched; /* it could have a deadline of its group's */
+    bool last;    /* see wr_submit_last                      */
 };
 
 /* Fills it in; `options` gets a copy of `opt`, if there is any. To be discarded in any case. WEIR_EINVAL, WEIR_ENOMEM. */

@@ -5,6 +5,7 @@
 #include "executor/group_check.h"
 #include "executor/local.h"
 #include "executor/settle.h"
+#include "executor/state.h"
 #include "executor/submission.h"
 #include "executor/tell.h"
 
@@ -201,7 +202,9 @@ static int admit_or_turn_away(struct weir_group *group, struct weir_task *task,
     group->submitted++;
     rc = wr_submission_enter(group, task, sub, &reason, &wake);
     wr_unlock(&group->lock);
-    if (wake)
+    if (wake && sub->last)
+        wr_executor_search(ex);
+    else if (wake)
         wr_executor_wake(ex);
     if (rc) /* no memory */
         return wr_unsubmit(task, sub, reason) ? rc : 0;
@@ -361,7 +364,7 @@ static size_t submit_run(struct wr_target *target, weir_fn *fn, void *const *arg
 
 /* With whatever it may have. */
 static int submit_with_options(weir_task **out, struct wr_target *target, weir_fn *fn, void *arg,
-                               const weir_task_options *opt)
+                               const weir_task_options *opt, bool last)
 {
     weir_task_options options;
     struct wr_submission sub;
@@ -369,6 +372,7 @@ static int submit_with_options(weir_task **out, struct wr_target *target, weir_f
 
     do {
         rc = wr_submission_init(&sub, &options, target->ex, fn, arg, opt, out != NULL, NULL);
+        sub.last = last;
         if (!rc)
             rc = submit(out, target, &sub);
         wr_submission_discard(&sub);
@@ -386,7 +390,7 @@ static __attribute__((noinline)) int submit_one(weir_task **out, struct wr_targe
     if (target.locked || (!out && !opt && fn && !needs_record(target.ex)))
         rc = submit_plain(&target, fn, &arg, 1, &done);
     if (rc == WR_LACKS_WATCH)
-        rc = submit_with_options(out, &target, fn, arg, opt);
+        rc = submit_with_options(out, &target, fn, arg, opt, false);
     wr_target_fini(&target);
     return rc;
 }
@@ -414,6 +418,20 @@ int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
         (struct wr_target){
             .ex = group->executor, .key = group->key, .group = group, .locked = locked },
         fn, arg, opt);
+}
+
+int wr_submit_last(weir_task **out, struct weir_group *group, const char *key, weir_fn *fn,
+                   void *arg, const weir_task_options *opt)
+{
+    struct wr_target target = { .ex = group->executor,
+                                .key = key ? key : group->key,
+                                .group = key ? NULL : group };
+    int rc = WEIR_ECLOSED;
+
+    if (!wr_load(&target.ex->closed, acquire))
+        rc = submit_with_options(out, &target, fn, arg, opt, true);
+    wr_target_fini(&target);
+    return rc;
 }
 
 int weir_submit_key(weir_task **out, weir_executor *ex, const char *key, weir_fn *fn, void *arg,
@@ -461,8 +479,8 @@ int64_t weir_submit_many(weir_task **out, weir_group *group, weir_fn *fn, void *
         if (plain)
             rc = submit_plain(&target, fn, &arg[submitted], count - submitted, &done);
         else
-            rc =
-                submit_with_options(out ? &out[submitted] : NULL, &target, fn, arg[submitted], opt);
+            rc = submit_with_options(out ? &out[submitted] : NULL, &target, fn, arg[submitted], opt,
+                                     false);
         if (plain)
             submitted += done;
         else if (!rc)

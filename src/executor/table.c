@@ -150,11 +150,11 @@ struct weir_group *wr_shard_next_or_retired(const struct wr_shard *shard,
 {
     bool retired = group && group->evicted;
     struct weir_group *present = retired ? NULL : wr_shard_next(shard, group);
-    struct wr_list *next = retired ? group->ring_link.next : shard->retired.next;
+    struct wr_list *next = retired ? group->link.next : shard->retired.next;
 
     if (present || next == &shard->retired)
         return present;
-    return WR_CONTAINER(next, struct weir_group, ring_link);
+    return WR_CONTAINER(next, struct weir_group, link);
 }
 
 /* ---- all groups ---------------------------------------------------------------------------------- */

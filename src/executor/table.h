@@ -24,7 +24,7 @@ struct wr_shard {
     size_t size, count; /* size is a power of two                        */
     struct weir_group **bucket;
     struct weir_group *first_bucket; /* the only one, as long as `size` is 1          */
-    struct wr_list retired;          /* by ring_link: they never stand in a ring again */
+    struct wr_list retired;          /* by link: they never stand in a ring again */
     struct wr_totals gone;
 };
 

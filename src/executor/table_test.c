@@ -21,7 +21,7 @@ static int setup(void **state)
         assert_non_null(group[i]);
         snprintf(group[i]->key, 16, "k%d", i);
         group[i]->hash = wr_table_hash(&table, group[i]->key, strlen(group[i]->key));
-        wr_list_init(&group[i]->ring_link);
+        wr_list_init(&group[i]->link);
         wr_shard_put(wr_table_shard(&table, group[i]->hash), group[i]);
     }
     return 0;
@@ -49,7 +49,7 @@ static void retire(struct weir_group *one)
 
     wr_shard_remove(shard, one);
     one->evicted = true;
-    wr_list_append(&shard->retired, &one->ring_link);
+    wr_list_append(&shard->retired, &one->link);
 }
 
 /* How often a walk meets each group, counted in group->peak. */

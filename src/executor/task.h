@@ -13,6 +13,7 @@
 struct weir_group;
 struct weir_task;
 struct wr_watch;
+struct wr_whole;
 
 /* task->word: one word says it all.
  *
@@ -59,23 +60,6 @@ struct wr_watcher {
 };
 #define WR_TOLD ((struct wr_watcher *)1)
 
-/* A task that is a whole of parts: it has no body and holds nothing, and goes on until it is settled from inside, or ended
- * from outside like any pending task. Whatever decides its end, the parts are ended before that is published. Calls come
- * without any lock, but for one. */
-struct wr_whole {
-    /* Its end is decided, once. Whoever finds that no part is left calls wr_whole_over, now or later. */
-    void (*ended)(struct wr_whole *whole, struct weir_task *task, weir_outcome outcome,
-                  weir_reason reason);
-    /* Whether the task is one of the parts, so that it must not wait for the whole. */
-    bool (*inside)(struct wr_whole *whole, const struct weir_task *task);
-    /* If there is but one part that can go on, calls look(part, arg); see deadlock.c. Under the lock of all waits: no other
-     * lock of the executor's is held, and groups' locks may be taken. */
-    void (*look_at_sole_part)(struct wr_whole *whole,
-                              void (*look)(struct weir_task *part, void *arg), void *arg);
-    /* The last reference to the task is gone. */
-    void (*gone)(struct wr_whole *whole);
-};
-
 /* What only tasks with options pay for. */
 struct wr_side {
     void *arg, *value;
@@ -117,7 +101,8 @@ struct weir_task {
     weir_time queued_at;
     _Atomic(struct wr_watcher *) watchers;
     _Atomic uint32_t word;
-    _Atomic int32_t error; /* settled: what the body returned; RUNNING: wr_asked() at its start   */
+    _Atomic int32_t
+        error; /* settled: what the body returned; RUNNING: wr_cancels() at its start   */
 };
 
 static_assert(sizeof(void *) != 8 || sizeof(struct weir_task) == 64, "a task is one cache line");

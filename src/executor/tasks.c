@@ -9,8 +9,8 @@
 #include "base/array.h"
 #include "base/options.h"
 #include "base/os.h"
-#include "executor/executor.h"
 #include "executor/settle.h"
+#include "executor/state.h"
 #include "executor/why.h"
 
 #include <stdlib.h>

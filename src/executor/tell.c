@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "executor/executor.h"
 #include "executor/settle.h"
+#include "executor/state.h"
 
 #include <weir/error.h>
 
@@ -103,6 +104,8 @@ static void tell_task(struct weir_task *task)
         next = watcher->next;
         watcher->done(task, &result, watcher->arg);
         wr_os_free(watcher);
+        if (next)
+            wr_search_pass_on(); /* see wr_submit_last */
     }
     wr_task_told(task);
 }
@@ -172,6 +175,8 @@ static bool tell_next(struct wr_telling *telling)
     struct wr_watcher *watcher = task ? NULL : first_late(telling);
 
     telling->task = task;
+    if (task || watcher)
+        wr_search_pass_on(); /* see wr_submit_last */
     if (task && wr_task_word(task) < WR_REF)
         wr_task_delete(task);
     else if (task)
@@ -262,8 +267,8 @@ void wr_watcher_attach(struct wr_watcher *watcher, struct weir_task *task)
 
 /* ---- and after ------------------------------------------------------------------------------- */
 
-/* Pins the group of a task, and lets go of the argument, if there is a `side`. True: that was its last holder. */
-static bool pin(struct weir_task *task, struct wr_side *side)
+/* Pins the group of a task, and lets go of the argument, if there is a `side`. Answers that if it was the last holder. */
+static struct wr_side *pin(struct weir_task *task, struct wr_side *side)
 {
     bool last;
 
@@ -271,7 +276,7 @@ static bool pin(struct weir_task *task, struct wr_side *side)
     task->group->pins++;
     last = side && --side->arg_holds == 0;
     wr_unlock(&task->group->lock);
-    return last;
+    return last ? side : NULL;
 }
 
 static void told_and_unpin(struct weir_group *group)
@@ -291,7 +296,8 @@ static void put(struct weir_task *task, struct wr_side *side)
     struct wr_telling telling;
 
     wr_telling_open(&telling);
-    if (pin(task, side) && side->drop_arg)
+    side = pin(task, side);
+    if (side && side->drop_arg)
         side->drop_arg(side->arg);
     if (wr_sub(&task->word, WR_REF, acq_rel) / WR_REF == 1)
         wr_task_delete(task);

@@ -27,9 +27,6 @@ struct wr_telling {
 void wr_telling_open(struct wr_telling *telling);
 void wr_telling_close(struct wr_telling *telling);
 
-/* The task whose end the calling stack is telling of; NULL: of none. */
-struct weir_task *wr_telling_task(void);
-
 /* Tells of a decided task; wr_task_end_locked has left a reference for that. */
 void wr_tell(struct weir_task *task);
 

@@ -1,53 +1,30 @@
 /* Threads: which task may have one, and which group waits for one; see threads.h.
  *
- * Lock order: group, threads. Whoever calls a group has taken it out of the line before, and holds no lock: the
+ * Lock order: group, the threads' line. Whoever calls a group has taken it out of the line before, and holds no lock: the
  * group lives on, since it counts as awaiting a thread until it was called.
  * SPDX-License-Identifier: MIT */
 #include "executor/threads.h"
 
 #include "base/assert.h"
-#include "executor/executor.h"
 #include "executor/settle.h"
+#include "executor/state.h"
 
 #include <weir/error.h>
 
-/* ---- under the threads' lock -------------------------------------------------------------------- */
-
-static bool is_valid(const struct wr_threads *threads)
-{
-    uint32_t length = 0;
-
-    wr_list_each(node, &threads->line)
-        length++;
-    return length == wr_load(&threads->waiting, relaxed) &&
-           threads->to_call == (length > 0 && threads->taken < threads->max);
-}
+/* ---- under the line's lock ----------------------------------------------------------------------- */
 
 /* After every change. Answers whether somebody is to be called. */
 static bool publish(struct weir_executor *ex)
 {
     struct wr_threads *threads = &ex->threads;
-    bool to_call = !wr_list_empty(&threads->line) && threads->taken < threads->max;
+    bool to_call = wr_load(&threads->line.listed, relaxed) && threads->in_use < threads->max;
 
     if (to_call && !threads->to_call)
         wr_add(&ex->chores, 1, seq_cst); /* pairs with a sleeper's look; see parking.md */
     else if (!to_call && threads->to_call)
         wr_sub(&ex->chores, 1, seq_cst);
     threads->to_call = to_call;
-    WR_ASSERT_SLOW(is_valid(threads));
     return to_call;
-}
-
-static void enter_line(struct wr_threads *threads, struct weir_group *group)
-{
-    wr_list_append(&threads->line, &group->ring_link);
-    wr_add(&threads->waiting, 1, relaxed);
-}
-
-static void leave_line(struct wr_threads *threads, struct weir_group *group)
-{
-    wr_list_remove(&group->ring_link);
-    wr_sub(&threads->waiting, 1, relaxed);
 }
 
 /* ---- giving back --------------------------------------------------------------------------------- */
@@ -57,11 +34,11 @@ static bool give_back(struct weir_executor *ex)
     struct wr_threads *threads = &ex->threads;
     bool to_call;
 
-    wr_lock(&threads->lock);
-    WR_ASSERT(threads->taken > 0);
-    threads->taken--;
+    wr_lock(&threads->line.lock);
+    WR_ASSERT(threads->in_use > 0);
+    threads->in_use--;
     to_call = publish(ex);
-    wr_unlock(&threads->lock);
+    wr_unlock(&threads->line.lock);
     return to_call;
 }
 
@@ -76,11 +53,11 @@ void wr_threads_lost(struct weir_executor *ex, bool lost)
     struct wr_threads *threads = &ex->threads;
     bool to_call;
 
-    wr_runtime_lost(ex->intake.runtime, lost);
-    wr_lock(&threads->lock);
+    wr_runtime_lost(ex->crew.runtime, lost);
+    wr_lock(&threads->line.lock);
     threads->max += lost ? 1 : (uint32_t)-1;
     to_call = publish(ex);
-    wr_unlock(&threads->lock);
+    wr_unlock(&threads->line.lock);
     if (to_call)
         wr_executor_wake_all(ex);
 }
@@ -102,12 +79,12 @@ static bool needs_thread(struct weir_group *group)
            wr_lacks_only_thread(&group->sums, wr_cost_at(wr_group_first(group)));
 }
 
-/* What was kept is used, or goes to others. */
-static void keep_no_more(struct weir_group *group)
+/* What was reserved is used, or goes to others. */
+static void unreserve(struct weir_group *group)
 {
-    group->thread = WR_THREAD_NONE;
+    group->has_thread = false;
     if (group->executor->domains)
-        wr_domain_unkeep(group);
+        wr_domain_unreserve_thread(group);
 }
 
 bool wr_thread_take(struct weir_group *group)
@@ -116,18 +93,16 @@ bool wr_thread_take(struct weir_group *group)
     struct wr_threads *threads = &ex->threads;
     bool got;
 
-    WR_ASSERT(group->thread != WR_THREAD_AWAITED && group->thread != WR_THREAD_TAKEN);
-    if (group->thread == WR_THREAD_KEPT)
+    if (group->has_thread)
         return true;
-    wr_lock(&threads->lock);
-    got = wr_list_empty(&threads->line) && threads->taken < threads->max;
+    wr_lock(&threads->line.lock);
+    got = !wr_load(&threads->line.listed, relaxed) && threads->in_use < threads->max;
     if (got)
-        threads->taken++;
+        threads->in_use++;
     else
-        enter_line(threads, group);
+        wr_line_add(&threads->line, group, wr_group_is_in_turn(group));
     publish(ex); /* if there is a thread for those before us, somebody calls already */
-    wr_unlock(&threads->lock);
-    group->thread = got ? WR_THREAD_TAKEN : WR_THREAD_AWAITED;
+    wr_unlock(&threads->line.lock);
     if (!got)
         close_gate(group, true);
     return got;
@@ -135,77 +110,62 @@ bool wr_thread_take(struct weir_group *group)
 
 void wr_thread_used(struct weir_group *group)
 {
-    if (group->thread == WR_THREAD_KEPT)
-        keep_no_more(group);
-    group->thread = WR_THREAD_NONE;
+    if (group->has_thread)
+        unreserve(group);
     if (group->executor->domains)
-        group->extras->passed_over = false;
+        group->extras->was_passed_over = false;
 }
 
-void wr_thread_unused(struct weir_group *group)
+void wr_thread_unused(struct weir_group *group, bool taken)
 {
-    if (group->thread == WR_THREAD_TAKEN) {
-        group->thread = WR_THREAD_NONE;
+    if (taken && !group->has_thread)
         pass_on(group->executor);
-    } else {
-        wr_thread_refresh(group);
-    }
+    else
+        wr_thread_refresh(group); /* it may need neither what is reserved nor what it waits for */
 }
 
-/* Leaves the line, unless somebody is about to call it: then he will see. */
+/* Leaves the line, unless somebody is about to call it, and will see then. */
 static void await_no_more(struct weir_group *group)
 {
     struct weir_executor *ex = group->executor;
-    struct wr_threads *threads = &ex->threads;
     bool in_line;
 
-    wr_lock(&threads->lock);
-    in_line = !wr_list_empty(&group->ring_link);
-    if (in_line) {
-        leave_line(threads, group);
-        publish(ex);
-    }
-    wr_unlock(&threads->lock);
-    if (!in_line)
-        return;
-    group->thread = WR_THREAD_NONE;
-    close_gate(group, false);
-}
-
-void wr_thread_refresh(struct weir_group *group)
-{
-    if (group->evicted || needs_thread(group))
-        return;
-    if (group->thread == WR_THREAD_AWAITED) {
-        await_no_more(group);
-    } else if (group->thread == WR_THREAD_KEPT) {
-        keep_no_more(group);
-        pass_on(group->executor);
-    }
+    wr_lock(&ex->threads.line.lock);
+    in_line = wr_line_drop(&ex->threads.line, group);
+    publish(ex);
+    wr_unlock(&ex->threads.line.lock);
+    if (in_line)
+        close_gate(group, false);
 }
 
 void wr_thread_forget(struct weir_group *group)
 {
-    if (group->thread == WR_THREAD_AWAITED) {
-        await_no_more(group);
-    } else if (group->thread == WR_THREAD_KEPT) {
-        keep_no_more(group);
+    if (group->has_thread) {
+        unreserve(group);
         pass_on(group->executor);
+    } else if (wr_group_place(group) == WR_AWAITS_THREAD) {
+        await_no_more(group);
     }
 }
 
-void wr_threads_count(struct weir_executor *ex, int64_t *max, int64_t *taken)
+void wr_thread_refresh(struct weir_group *group)
 {
-    wr_lock(&ex->threads.lock);
+    if (!group->evicted && !needs_thread(group))
+        wr_thread_forget(group);
+}
+
+void wr_threads_count(struct weir_executor *ex, int64_t *max, int64_t *in_use)
+{
+    wr_lock(&ex->threads.line.lock);
     *max = ex->threads.max;
-    *taken = ex->threads.taken;
-    wr_unlock(&ex->threads.lock);
+    *in_use = ex->threads.in_use;
+    wr_unlock(&ex->threads.line.lock);
 }
 
 bool wr_thread_others_wait(const struct weir_group *group)
 {
-    return wr_load(&group->executor->threads.waiting, relaxed) >
-           (group->thread == WR_THREAD_AWAITED ? 1 : 0);
+    return wr_load(&group->executor->threads.line.count, relaxed) >
+           (wr_group_place(group) == WR_AWAITS_THREAD ? 1 : 0);
 }
 
 /* ---- calling; without any lock ------------------------------------------------------------------- */
@@ -216,27 +176,29 @@ static struct weir_group *first_in_line(struct weir_executor *ex)
     struct wr_threads *threads = &ex->threads;
     struct weir_group *group = NULL;
 
-    wr_lock(&threads->lock);
-    if (!wr_list_empty(&threads->line) && threads->taken < threads->max) {
-        group = WR_CONTAINER(threads->line.next, struct weir_group, ring_link);
-        leave_line(threads, group);
-        threads->taken++;
+    wr_lock(&threads->line.lock);
+    if (threads->in_use < threads->max && (group = wr_line_first(&threads->line))) {
+        wr_line_take(&threads->line, group);
+        threads->in_use++;
         publish(ex);
     }
-    wr_unlock(&threads->lock);
+    wr_unlock(&threads->line.lock);
+    if (!group)
+        wr_line_give_way(&threads->line);
     return group;
 }
 
 /* Whether it shall have the thread. It needs it still; and its domain has a slot to go with it: threads are not to
  * stand idle for a domain that is full. One that was passed over for that is not passed over again, as long as
  * it is the only one of its domain: else it might never find slot and thread free at the same moment. */
-static bool is_to_keep(struct weir_group *group)
+static bool is_to_have_it(struct weir_group *group)
 {
     if (!needs_thread(group))
         return false;
-    if (!group->executor->domains || wr_domain_keep(group, group->extras->passed_over))
+    if (!group->executor->domains ||
+        wr_domain_reserve_thread(group, group->extras->was_passed_over))
         return true;
-    group->extras->passed_over = true;
+    group->extras->was_passed_over = true;
     return false;
 }
 
@@ -245,14 +207,16 @@ static void call(struct weir_executor *ex, struct weir_group *group)
     bool wake;
 
     wr_group_lock(group);
-    WR_ASSERT(group->thread == WR_THREAD_AWAITED);
-    group->thread = WR_THREAD_KEPT;
+    WR_ASSERT(wr_group_place(group) == WR_AWAITS_THREAD);
+    wr_store(&group->place, WR_AT_REST, relaxed);
+    group->has_thread = true;
     close_gate(group, false);
-    if (!is_to_keep(group)) {
-        group->thread = WR_THREAD_NONE;
+    if (!is_to_have_it(group)) {
+        group->has_thread = false;
         give_back(ex); /* we call the next one */
     }
     wake = wr_group_refresh(group);
+    wr_line_decided(&ex->threads.line, group); /* it counts in its ring now, if it is ready */
     wr_group_unlock_and_reap(group);
     if (wake)
         wr_executor_wake(ex);
@@ -273,8 +237,8 @@ static bool let_go(struct weir_group *group)
     bool wake = false;
 
     wr_group_lock(group);
-    if (group->thread == WR_THREAD_KEPT && wr_domain_keeps_in_vain(group)) {
-        keep_no_more(group);
+    if (group->has_thread && wr_domain_reserves_in_vain(group)) {
+        unreserve(group);
         pass_on(group->executor);
         wake = wr_group_refresh(group); /* it is not held to one task any more */
     }
@@ -287,7 +251,7 @@ void wr_threads_let_go(struct weir_executor *ex)
     struct weir_group *group = NULL;
     bool wake = false;
 
-    if (!ex->domains || !wr_domains_keeps_in_vain(ex))
+    if (!ex->domains || !wr_domains_reserve_in_vain(ex))
         return;
     while ((group = wr_table_walk(&ex->table, group)))
         wake |= let_go(group);
@@ -304,6 +268,6 @@ void wr_thread_leave(struct weir_executor *ex)
 
 void wr_threads_init(struct weir_executor *ex)
 {
-    wr_list_init(&ex->threads.line);
+    wr_line_init(&ex->threads.line, WR_AWAITS_THREAD, NULL, 0);
     ex->threads.max = ex->policy.given.threads_max;
 }

@@ -2,13 +2,13 @@
  * SPDX-License-Identifier: MIT */
 #include "base/os.h"
 #include "executor/settle.h"
-#include "executor/turn.h"
+#include "executor/slice.h"
 
 /* A task on its way to a thread. */
 struct sent_task {
     struct wr_job job;
     struct weir_task *task;
-    struct wr_group_turn turn;
+    struct wr_slice slice;
 };
 
 /* On the thread. A task that was settled on its way here, by a cancel or its deadline, is not run. */
@@ -17,11 +17,11 @@ static void run_sent(struct wr_job *job)
     struct sent_task *sent = WR_CONTAINER(job, struct sent_task, job);
     struct weir_task *task = sent->task;
     struct weir_executor *ex = task->group->executor;
-    struct wr_group_turn turn = sent->turn;
+    struct wr_slice slice = sent->slice;
     bool settled;
 
     wr_os_free(sent);
-    turn.on_thread = true;
+    slice.on_thread = true;
     wr_group_lock(task->group);
     settled = wr_task_outcome(task) != WEIR_UNSETTLED;
     if (!settled) {
@@ -30,36 +30,35 @@ static void run_sent(struct wr_job *job)
         wr_watch_on_way(task, false);
     }
     wr_unlock(&task->group->lock);
-    wr_run_turn(ex, task, &turn, settled);
-    if (turn.record)
-        wr_cell_give(&ex->cells, 0, turn.record);
+    wr_run_slice(ex, task, &slice, settled);
+    if (slice.record)
+        wr_cell_give(&ex->cells, 0, slice.record);
     wr_thread_rests(); /* before anybody may count on it */
     wr_thread_leave(ex);
 }
 
 /* Sends a task, which has the right to one, to a thread. All bodies on threads share the pool of the executor's own workers:
  * one cap, and no idle threads elsewhere. False: no thread can be started, and it runs here. */
-static bool send_to_thread(struct weir_task *task, const struct wr_group_turn *turn)
+static bool send_to_thread(struct weir_task *task, const struct wr_slice *slice)
 {
     struct weir_executor *ex = task->group->executor;
     struct sent_task *sent = wr_os_alloc(sizeof(*sent));
 
     if (!sent)
         return false;
-    *sent = (struct sent_task){ .job.run = run_sent, .task = task, .turn = *turn };
-    sent->turn.record = NULL; /* the worker's */
-    if (wr_runtime_job(ex->intake.runtime, &sent->job, WR_JOB_AT_ONCE) == 0)
+    *sent = (struct sent_task){ .job.run = run_sent, .task = task, .slice = *slice };
+    sent->slice.record = NULL; /* the worker's */
+    if (wr_runtime_job(ex->crew.runtime, &sent->job, WR_JOB_AT_ONCE) == 0)
         return true;
     wr_os_free(sent);
     return false;
 }
 
 /* Without a thread for it the body runs here after all, unless it is settled; then it is on this fiber. */
-bool wr_group_turn_sent_to_thread(struct weir_task *task, const struct wr_group_turn *turn,
-                                  bool *settled)
+bool wr_slice_sent_to_thread(struct weir_task *task, const struct wr_slice *slice, bool *settled)
 {
     wr_body_over(); /* a record that is on its way is not ours any more, nor the monitor's */
-    if (send_to_thread(task, turn))
+    if (send_to_thread(task, slice))
         return true;
     wr_thread_leave(task->group->executor);
     wr_group_lock(task->group);

@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "base/os.h"
-#include "executor/executor.h"
+#include "executor/state.h"
 
 #include <string.h>
 

@@ -4,6 +4,7 @@
 #include "base/os.h"
 #include "executor/executor.h"
 #include "executor/settle.h"
+#include "executor/state.h"
 #include "executor/tell.h"
 
 #include <stdio.h>

@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "executor/executor.h"
 #include "executor/settle.h"
+#include "executor/state.h"
 #include "executor/tell.h"
 
 #include <stddef.h>
@@ -136,6 +137,14 @@ bool wr_watch_is_armed(const struct weir_task *task)
     return watch && watch->due;
 }
 
+weir_deadlines wr_group_no_deadlines(const struct weir_group *group, int64_t total_ms)
+{
+    bool watched = total_ms || wr_load(&group->executor->policy.watched, relaxed);
+    int64_t none = watched ? WEIR_NO_LIMIT : 0;
+
+    return (weir_deadlines){ none, none, total_ms ? total_ms : none };
+}
+
 /* ---- firing ------------------------------------------------------------------------------------ */
 
 /* One body more that is overdue, or (-1) one less. */
@@ -242,7 +251,7 @@ static void leave_to_others(struct wr_watch *watch, void (*run)(struct wr_job *j
     struct wr_untold *untold = &ex->untold;
 
     watch->job.run = run;
-    if (wr_runtime_job(ex->intake.runtime, &watch->job, WR_JOB_AT_ONCE) == 0)
+    if (wr_runtime_job(ex->crew.runtime, &watch->job, WR_JOB_AT_ONCE) == 0)
         return;
     wr_lock(&untold->lock);
     wr_list_append(&untold->jobs, &watch->job.link);

@@ -1,6 +1,7 @@
 /* Submitting wholes: tasks that have no body and hold nothing, of which others are the parts; see task.h.
  * SPDX-License-Identifier: MIT */
 #include "base/os.h"
+#include "executor/executor.h"
 #include "executor/settle.h"
 #include "executor/submission.h"
 #include "executor/tell.h"
@@ -16,7 +17,7 @@ static void begin_whole(struct weir_group *group, struct weir_task *task, struct
     wr_group_entered(group);
     group->telling++; /* until it is over: who waits for quiet waits for it, too */
     task->started_at = now;
-    wr_store(&task->error, (int32_t)wr_asked(group), relaxed);
+    wr_store(&task->error, (int32_t)wr_cancels(group), relaxed);
     wr_task_pend(task, WR_PHASE_ASIDE);
     wr_watch_guest(task, now);
 }

@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "executor/executor.h"
 #include "executor/settle.h"
+#include "executor/state.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -71,6 +71,42 @@ SIM_TEST(test_a_group_without_queue_takes_only_what_can_start, 200)
         2, 1, false, WEIR_REASON_GROUP_QUEUE_FULL);
 }
 
+/* B-19, B-21, B-22: a group in place of a thread pool with so many threads and so long a queue. */
+static void check_pool(int64_t threads, int64_t queue, int n, int accepted)
+{
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 8, .group_limit = threads, .group_queue_max = queue,
+                                 .rejection = WEIR_DISCARD));
+    struct body body = { .ms = 10 };
+    weir_group_stats s;
+    weir_task *task[16];
+    weir_time begin = weir_now();
+
+    for (int i = 0; i < n; i++)
+        task[i] = submit(ex, "pool", &body);
+    CHECK(weir_sleep(begin + 5 * MS) == 0);
+    s = stats_of(ex, "pool");
+    CHECK_EQ(s.running, (uint64_t)threads);
+    CHECK_EQ(s.waiting, (uint64_t)(accepted - threads));
+    CHECK_EQ(s.rejected, (uint64_t)(n - accepted));
+    for (int i = accepted; i < n; i++) {
+        CHECK(strcmp(weir_task_key(task[i]), "pool") == 0);
+        check_rejected(task[i], WEIR_REASON_GROUP_QUEUE_FULL);
+    }
+    for (int i = 0; i < accepted; i++)
+        check_done(task[i]);
+    CHECK_EQ(stats_of(ex, "pool").succeeded + s.rejected, (uint64_t)n);
+    check_books(ex);
+    weir_executor_free(ex);
+}
+
+SIM_TEST(test_a_group_refuses_what_a_thread_pool_would, 100)
+{
+    check_pool(1, 1, 3, 2);
+    check_pool(2, WEIR_NO_QUEUE, 3, 2);
+    check_pool(5, 5, 15, 10);
+}
+
 /* ---- what becomes of them ------------------------------------------------------------------------ */
 
 /* To throw is to answer WEIR_EREJECTED from every wait. */
@@ -473,6 +509,7 @@ int main(void)
         cmocka_unit_test(test_limit_and_queue_bound_how_many_are_inside_the_executor),
         cmocka_unit_test(test_an_executor_without_queue_takes_only_what_can_start),
         cmocka_unit_test(test_a_group_without_queue_takes_only_what_can_start),
+        cmocka_unit_test(test_a_group_refuses_what_a_thread_pool_would),
         cmocka_unit_test(test_abort_makes_every_wait_answer_rejected),
         cmocka_unit_test(test_discard_settles_as_rejected_without_an_error),
         cmocka_unit_test(test_a_caller_that_runs_the_overflow_gets_its_result),

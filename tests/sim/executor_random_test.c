@@ -7,8 +7,8 @@
  *
  * All sleeps are whole milliseconds; a watch looks at the half ones, when all that can move has moved.
  * SPDX-License-Identifier: MIT */
-#include "executor/executor.h"
 #include "executor/settle.h"
+#include "executor/state.h"
 #include "runtime/worker.h"
 #include "support/sim_support.h"
 
@@ -126,7 +126,7 @@ static void look(void)
 static void look_at_rest(void)
 {
     struct wr_root *root = &w.ex->root;
-    struct wr_ring *ring = &w.ex->ring;
+    struct wr_line *ring = &w.ex->ring;
     uint64_t held = atomic_load(&root->held), max = atomic_load(&root->inflight_max);
 
     w.max_since_rest = max;
@@ -136,13 +136,13 @@ static void look_at_rest(void)
         CHECK(!g->sums.queued == !first && atomic_load(&g->lock.word) == 0);
         if (!first || g->sums.closed || cost > wr_free(&g->sums))
             continue;
-        CHECK(g->in_ring);
+        CHECK(wr_group_place(g) == WR_READY);
         if (max != WR_INF && held + cost > max)
             continue;
         if (w.computing >= (int)w.workers)
             continue;
         if (max != WR_INF) { /* another may be owed the next permits, and need more of them */
-            struct weir_group *owed = WR_CONTAINER(ring->groups.next, struct weir_group, ring_link);
+            struct weir_group *owed = WR_CONTAINER(ring->groups.next, struct weir_group, link);
             uint64_t *next = wr_group_first(owed);
             if (owed != g && next && held + wr_cost_at(next) > max && !owed->sums.closed &&
                 wr_cost_at(next) <= wr_free(&owed->sums))
@@ -774,10 +774,10 @@ static __attribute__((noreturn)) void complain(const char *what)
         at +=
             (size_t)snprintf(text + at, sizeof(text) - at,
                              "\n%s: limit %u/%u/%u runs %u flies %u waits %u carried %u closed %u "
-                             "in_ring %d telling %u",
+                             "place %d telling %u",
                              g->key, g->sums.limit, g->sums.inflight_max, g->sums.queue_max,
                              g->sums.running, g->sums.inflight, g->sums.queued, g->sums.carried,
-                             g->sums.closed, g->in_ring, g->telling);
+                             g->sums.closed, wr_load(&g->place, relaxed), g->telling);
     for (int i = 0; i < w.items && at < sizeof(text); i++) {
         struct item *item = &w.item[i];
         if (item->task && !weir_task_done(item->task))

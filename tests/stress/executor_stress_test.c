@@ -285,6 +285,69 @@ static void test_paced_groups_come_and_go_and_nothing_is_lost(void)
     weir_executor_free(ex);
 }
 
+enum { BANDS = 4, BEATS = 500000 }; /* starts per second of each */
+
+/* Bodies without anything, that fail, wait or ask who they are now and then. */
+static int beat(void **value, void *arg)
+{
+    unsigned nth = (unsigned)atomic_fetch_add((_Atomic int *)arg, 1);
+
+    (void)value;
+    if (nth % 97 == 0)
+        weir_sleep(weir_in_us(nth % 200));
+    if (nth % 31 == 0)
+        CHECK(weir_task_self() != NULL);
+    return nth % 61 ? 0 : -1;
+}
+
+static void look_on(weir_executor *ex, weir_group **group, unsigned luck)
+{
+    weir_group_stats stats = { .size = sizeof(stats) };
+    weir_group *one = group[luck % BANDS];
+
+    if (luck % 5 == 0) {
+        weir_group_pause(one);
+        weir_group_resume(one);
+    } else if (luck % 5 == 1) {
+        CHECK_EQUAL(weir_group_pace(one, BEATS, 1000000000, 1 + luck % 3), 0);
+    } else if (luck % 5 == 2) {
+        CHECK_EQUAL(weir_group_cool_down(one, weir_in_us(luck % 100)), 0);
+    } else {
+        CHECK_EQUAL(weir_group_stats_get(&stats, ex, weir_group_key(one)), 0);
+        CHECK(stats.started >= stats.succeeded + stats.failed && stats.running <= LIMIT);
+    }
+}
+
+/* Tasks start by beats (src/executor/beat.h), which whoever looks on folds at any moment. */
+static void test_a_pace_is_kept_on_whoever_looks_on(void)
+{
+    weir_group *group[BANDS];
+    _Atomic int ran = 0;
+    weir_executor *ex;
+    weir_executor_stats stats = { .size = sizeof(stats) };
+    unsigned luck = (unsigned)seed;
+
+    assert_int_equal(weir_executor_new(&ex, WEIR_POLICY(.workers = 2, .group_limit = LIMIT), NULL),
+                     0);
+    for (int i = 0; i < BANDS; i++) {
+        char key[2] = { (char)('a' + i), 0 };
+        CHECK_EQUAL(weir_group_get(&group[i], ex, key), 0);
+        CHECK_EQUAL(weir_group_pace(group[i], BEATS, 1000000000, 1), 0);
+    }
+    for (int i = 0; i < TASKS; i++) {
+        CHECK_EQUAL(weir_submit(NULL, group[i % BANDS], beat, (void *)&ran, NULL), 0);
+        if (i % 64 == 0)
+            look_on(ex, group, (unsigned)rand_r(&luck));
+    }
+    for (int i = 0; i < ROUNDS; i++)
+        look_on(ex, group, (unsigned)rand_r(&luck));
+    CHECK_EQUAL(weir_executor_drain(ex, patience()), 0);
+    CHECK_EQUAL(atomic_load(&ran), TASKS);
+    CHECK_EQUAL(weir_executor_stats_get(&stats, ex), 0);
+    CHECK_EQUAL(stats.succeeded + stats.failed, TASKS);
+    weir_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +355,7 @@ int main(void)
         TEST(test_executors_come_and_go_under_load),
         TEST(test_a_body_asks_whether_it_is_cancelled_while_it_is_being_cancelled),
         TEST(test_paced_groups_come_and_go_and_nothing_is_lost),
+        TEST(test_a_pace_is_kept_on_whoever_looks_on),
     };
     seed_init();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* The table of groups on real threads: keys are made, evicted and forgotten while the executor's limit comes and goes and
  * its figures are read.
  * SPDX-License-Identifier: MIT */
-#include "executor/executor.h"
+#include "executor/state.h"
 #include "support/check.h"
 
 #include <pthread.h>

@@ -16,13 +16,16 @@
 #define UNUSED __attribute__((unused))
 
 /* SIM_TEST(name, seeds) { ... }: a test whose body runs under that many schedules. */
-#define SIM_TEST(name, seeds)                                         \
-    static void name##_scenario(void *arg);                           \
-    static void name(void **state)                                    \
-    {                                                                 \
-        (void)state;                                                  \
-        explore(seeds, WEIR_SIM_OPTIONS(.seed = 1), name##_scenario); \
-    }                                                                 \
+#define SIM_TEST(name, seeds) SIM_TEST_WITH(name, seeds, .seed = 1)
+
+/* The same with options of the simulator's. */
+#define SIM_TEST_WITH(name, seeds, ...)                                 \
+    static void name##_scenario(void *arg);                             \
+    static void name(void **state)                                      \
+    {                                                                   \
+        (void)state;                                                    \
+        explore(seeds, WEIR_SIM_OPTIONS(__VA_ARGS__), name##_scenario); \
+    }                                                                   \
     static void name##_scenario(UNUSED void *arg)
 
 /* Like CHECK, but says which figures they were. */

@@ -1,44 +1,49 @@
-/* A turn: the tasks of one group that a worker, or a thread, runs one after the other.
+/* A slice: the tasks of one group that a worker, or a thread, runs one after the other: a single one, or as many short ones
+ * as fit into a few microseconds. A group's turn is as many slices as its weight says, whichever workers run them.
  *
  *     pull.c        a free worker takes the next turn
  *     run.c         runs its tasks, and ends them
  *     to_thread.c   sends its first task to a thread, which goes on with it
  * SPDX-License-Identifier: MIT */
-#ifndef WR_EXECUTOR_TURN_H
-#define WR_EXECUTOR_TURN_H
+#ifndef WR_EXECUTOR_SLICE_H
+#define WR_EXECUTOR_SLICE_H
 
-#include "executor/executor.h"
+#include "executor/state.h"
 
-/* A worker's present turn; lives in its scratch words, or, on a thread, on its stack. */
-struct wr_group_turn {
+/* A worker's present slice; lives in its scratch words, or, on a thread, on its stack. */
+struct wr_slice {
     struct weir_group *group;
     weir_time began;
     weir_time clock; /* the latest reading: a task starts when the one before it ended */
     weir_fn *fn; /* of the task that starts: by the time it is called, it may have been settled */
     void *arg;
     struct weir_task *record; /* at hand, for a task that waits without one */
-    uint16_t tasks;           /* at most CHAIN_MAX + 1                    */
-    bool to_thread : 1;       /* its first task is to run on a thread    */
+    struct wr_beat *beat; /* by which its task began, as the `step`th; NULL: by none, see beat.h */
+    uint16_t tasks;       /* at most SLICE_TASKS + 1                  */
+    uint16_t more;        /* on a thread: slices that it may run after this one */
+    bool to_thread : 1;   /* its first task is to run on a thread    */
     bool on_thread : 1;
     bool closed : 1; /* when its latest task had begun, its group would have started no other */
     bool tells : 1;  /* what was pulled is a task to be told of, not to be run; see watch.h */
-    uint32_t asked;  /* wr_asked before it was found that the task may start: a release in between
+    uint16_t step;
+    uint32_t
+        cancels; /* wr_cancels before it was found that the task may start: a release in between
                        means it, too */
 };
 
 /* What a worker's scratch words are. */
-struct wr_worker_turn {
-    struct wr_group_turn turn;
+struct wr_worker_slice {
+    struct wr_slice slice;
     struct wr_hand hand;
     bool in_use; /* else they are all zero: the worker is new */
 };
 
-static_assert(sizeof(struct wr_worker_turn) <= WR_SCRATCH, "it fits into a worker's scratch");
+static_assert(sizeof(struct wr_worker_slice) <= WR_SCRATCH, "it fits into a worker's scratch");
 
 /* The calling worker's. */
-static inline struct wr_worker_turn *wr_worker_turn(void)
+static inline struct wr_worker_slice *wr_worker_slice(void)
 {
-    struct wr_worker_turn *own = wr_scratch();
+    struct wr_worker_slice *own = wr_scratch();
 
     if (WR_UNLIKELY(!own->in_use))
         wr_hand_init(&own->hand);
@@ -49,21 +54,19 @@ static inline struct wr_worker_turn *wr_worker_turn(void)
 /* ---- under the group's lock ---------------------------------------------------------------------- */
 
 /* A record for the group's first task, if that waits without one. False: there is no memory. */
-bool wr_group_turn_has_record(struct weir_group *group, const uint64_t *first,
-                              struct wr_group_turn *turn);
+bool wr_slice_has_record(struct weir_group *group, const uint64_t *first, struct wr_slice *slice);
 
 /* Takes the first task, whose permits are taken, out of its queue: it begins. */
-struct weir_task *wr_group_turn_begin(struct weir_group *group, const uint64_t *first,
-                                      struct wr_group_turn *turn);
+struct weir_task *wr_slice_begin(struct weir_group *group, const uint64_t *first,
+                                 struct wr_slice *slice);
 
 /* ---- without it ------------------------------------------------------------------------------------ */
 
 /* Runs a task (but not if it was settled on its way here) and those that follow it in its turn. */
-void wr_run_turn(struct weir_executor *ex, struct weir_task *task, struct wr_group_turn *turn,
-                 bool settled);
+void wr_run_slice(struct weir_executor *ex, struct weir_task *task, struct wr_slice *slice,
+                  bool settled);
 
 /* Sends the first task of a turn to a thread. False: there is none, and it runs here, unless it is *settled. */
-bool wr_group_turn_sent_to_thread(struct weir_task *task, const struct wr_group_turn *turn,
-                                  bool *settled);
+bool wr_slice_sent_to_thread(struct weir_task *task, const struct wr_slice *slice, bool *settled);
 
 #endif

@@ -1,0 +1,70 @@
+/* A beat: the right of a paced group's next tasks to start one by one, each at its time, without the group's lock.
+ *
+ * A group whose pace allows no start for now, and whose first tasks are entries (queue.h), is given a beat: copies of
+ * these entries, and a place in a wheel of the ring's, by the time of the next start. Whoever takes from the ring brings
+ * groups whose time has come to its end; the clock's thread does if all workers sleep. The worker whose turn it is steps the
+ * beat under the ring's lock: the task begins, the group goes back into the wheel until the next one's time, and when the body
+ * has returned, one more change of the beat's word says so. So a paced start passes two locks: the group's when it is
+ * submitted, and the ring's.
+ *
+ * As with a hand (hand.h), nothing is taken ahead, and whoever locks the group (wr_group_lock) folds the beat first: it is
+ * over, and what happened by it is brought into the group's sums, as if each step had been made under the lock. A beat holds
+ * nothing while no task runs by it. Only groups that are simple have one: no domains, no counted limits, no threads,
+ * nothing but the pace in the way.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_EXECUTOR_BEAT_H
+#define WR_EXECUTOR_BEAT_H
+
+#include "executor/clock.h"
+#include "executor/queue.h"
+
+struct wr_slice;
+struct wr_line;
+
+enum { WR_BEAT_MAX = 16, WR_BEAT_RUNS = 1 << 8, WR_BEAT_FOLDED = 1 << 9 };
+
+/* Written under the group's lock while it is not out; then by steps, under the ring's lock. A beat that is folded while a
+ * task runs by it belongs to the worker that runs it; the group gets another.
+ *     state == tasks that began by it, with RUNS while the last of them runs; or FOLDED: it is not out
+ *     it is out  =>  it stands in the wheel, or its group in the ring; or a worker has just taken the group, and will look */
+struct wr_beat {
+    struct wr_timer timer; /* under the ring's lock                                        */
+    weir_time next;        /* as gates.pace_next; likewise                                 */
+    struct weir_group *group;
+    _Atomic uint32_t state;
+    uint32_t end;           /* how many may begin                                           */
+    struct weir_task *task; /* the record that they run on                                  */
+    struct wr_parker *runner;
+    uint32_t cancels; /* of the last that began                                             */
+    weir_time began[WR_BEAT_MAX], ended[WR_BEAT_MAX];
+    uint64_t entry[WR_BEAT_MAX][WR_ENTRY_WORDS];
+};
+
+/* Of a ring: beats by the time of their next start. Under its lock, but for `first`. */
+struct wr_beats {
+    struct wr_wheel wheel;
+    _Atomic weir_time first; /* no later than the first of them; also read without the lock */
+    struct wr_alarm alarm;   /* set for no later than that                                   */
+    weir_time alarm_at;
+    struct weir_executor *executor;
+};
+
+/* Gives a group whose turn is over a beat, on the worker's record. False: it is not such a group. Under its lock; no
+ * hand is out. */
+bool wr_beat_give(struct weir_group *group, struct wr_slice *slice);
+
+/* Ends the beat that is out. Under the group's lock. */
+void wr_beat_fold(struct weir_group *group);
+
+/* The next task begins, as the only one of `slice`. False: it cannot by the beat. Under the ring's lock, with which the
+ * group was just taken; its beat was out, and may have been folded. */
+bool wr_beat_step(struct weir_group *group, struct wr_slice *slice, weir_time now);
+
+/* The task that began as the `step`th is over, without an error. False: somebody has folded the beat, or it was the last:
+ * the task ends like any other, which folds it; then the caller frees the beat. Without any lock. */
+bool wr_beat_over(struct wr_beat *beat, uint32_t step, weir_time now);
+
+/* The next group whose time has come, for the ring's end; NULL: there is none. Under the ring's lock. */
+struct weir_group *wr_beats_due(struct wr_beats *beats, weir_time now);
+
+#endif

@@ -1,0 +1,102 @@
+/* Where a group's next task stands, and the lines in which groups stand.
+ *
+ * Each node that can keep a group waiting has a line, and all lines are served alike: by turns and weight, a turn that was
+ * only interrupted first. The line for a worker, and for the slots and permits that a start needs besides, is called a ring;
+ * the executor has one, or each of its domains has. Threads have the other kind.
+ *
+ * Whoever serves a line takes a group out of it, and decides: under the group's lock it finds the group another place, or
+ * puts it back first. In between the group still counts: to whoever looks at `count` then, it is a group that waits.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_EXECUTOR_LINE_H
+#define WR_EXECUTOR_LINE_H
+
+#include "base/list.h"
+#include "base/lock.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct weir_group;
+struct wr_beats;
+struct wr_slice;
+struct wr_root;
+
+/* group->place. Written under the lock of the line that the group enters or leaves; but for IN_HANDS, and while a beat is out,
+ * also under the group's, so either will do to look. */
+enum wr_place {
+    WR_AT_REST =
+        0,    /* nothing waits; or the group's own limits, a gate or a pause keep it            */
+    WR_READY, /* in its ring                                                                   */
+    WR_AWAITS_THREAD, /* in line for a thread                                                          */
+    WR_KEEPS_TIME, /* in the ring's wheel until the next start of its beat; see beat.h              */
+    WR_IN_HANDS =
+        4, /* with one of those: just taken out of there by a thread that is yet to decide  */
+};
+
+struct wr_line {
+    struct wr_lock lock;
+    uint8_t place; /* of the groups in it: WR_READY or WR_AWAITS_THREAD                       */
+    struct wr_list groups;
+    _Atomic uint64_t *set; /* has the bit while there are groups; NULL: there is no such set */
+    uint64_t bit;
+    _Atomic uint32_t count;  /* groups in line, or in hands; also read without the lock         */
+    _Atomic uint32_t listed; /* groups in line; also read without the lock, by who would take one */
+    _Atomic uint32_t needed; /* permits of the executor's that the first one waits for            */
+    _Atomic(struct weir_group *)
+        deciding; /* in hands, of weight > 1: its turn may last, so it goes before others    */
+    _Atomic uint32_t looks; /* for another, since then; written under the lock               */
+    _Atomic(struct wr_beats *)
+        beats; /* of groups that come here when it is time; NULL: there never were any        */
+};
+
+void wr_line_init(struct wr_line *line, enum wr_place place, _Atomic uint64_t *set, uint64_t bit);
+
+/* ---- under the line's lock ----------------------------------------------------------------------- */
+
+/* As the last; or as the first: its turn was only interrupted. */
+void wr_line_add(struct wr_line *line, struct weir_group *group, bool first);
+
+/* The first; NULL: there is none, or it may come back yet, because it is being decided. */
+struct weir_group *wr_line_first(struct wr_line *line);
+
+/* Takes it out, into the caller's hands. wr_line_decided or wr_line_return must follow. */
+void wr_line_take(struct wr_line *line, struct weir_group *group);
+
+/* Groups whose time has come enter, as the last. There are beats. */
+void wr_line_bring(struct wr_line *line);
+
+/* Takes this one out for good, if it is in. False: it is in somebody's hands. */
+bool wr_line_drop(struct wr_line *line, struct weir_group *group);
+
+/* ---- without it ---------------------------------------------------------------------------------- */
+
+void wr_line_enter(struct wr_line *line, struct weir_group *group, bool first);
+bool wr_line_remove(struct wr_line *line, struct weir_group *group);
+
+/* Takes the first, if `grant` gives it what the caller came with, under the lock; or answers NULL. */
+struct weir_group *wr_line_pull(struct wr_line *line,
+                                bool (*grant)(struct weir_group *group, void *arg), void *arg);
+
+/* The same with as many permits of the executor's as its first task costs, in *reserved; or neither, and NULL, so that
+ * nobody overtakes it. If slice->beat is set then, its next task has begun, and nothing is left to decide. */
+struct weir_group *wr_line_pull_with_permits(struct wr_line *line, struct wr_root *root,
+                                             uint32_t *reserved, struct wr_slice *slice);
+
+/* By who found nothing to take: the group that goes before others may be in the hands of a thread without a CPU. */
+void wr_line_give_way(struct wr_line *line);
+
+/* What was taken has found its place elsewhere, or at the end of this line; or goes back to the head. Under the group's
+ * lock. */
+void wr_line_decided(struct wr_line *line, const struct weir_group *group);
+void wr_line_return(struct wr_line *line, struct weir_group *group, uint32_t needed);
+
+/* What the first one needs; 0: there is none, or (`patient`) it will not wait for ever. */
+uint32_t wr_line_first_cost(struct wr_line *line, bool patient);
+
+/* Its turn is over: from wherever it stands to the end. False: it is in somebody's hands. */
+bool wr_line_to_end(struct wr_line *line, struct weir_group *group);
+
+/* The first one may need less than it did. */
+void wr_line_ask_again(struct wr_line *line);
+
+#endif

@@ -1,0 +1,138 @@
+/* The executor: a table of groups, a ring of those whose turn comes, and a runtime that pulls. Other rooms see executor.h.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_EXECUTOR_STATE_H
+#define WR_EXECUTOR_STATE_H
+
+#include "executor/cells.h"
+#include "executor/clock.h"
+#include "executor/crew.h"
+#include "executor/deadlock.h"
+#include "executor/domains.h"
+#include "executor/group.h"
+#include "executor/line.h"
+#include "executor/policy.h"
+#include "executor/table.h"
+#include "executor/task.h"
+#include "executor/threads.h"
+#include "executor/totals.h"
+#include "executor/watch.h"
+#include "runtime/runtime.h"
+
+/* Keeps what different threads write all the time in cache lines of its own. */
+#define WR_APART(name) char apart_##name[64];
+
+struct weir_executor {
+    struct wr_crew crew; /* the workers that all domains share, but for those with their own */
+    struct wr_policy policy;
+    struct wr_domains *domains; /* NULL: there are no domains                               */
+    _Atomic bool closed;        /* no submissions                                           */
+    _Atomic bool finishing;     /* closed with WEIR_FINISH_WAITING                          */
+    _Atomic bool freeing;       /* no body goes pending any more                            */
+    _Atomic uint32_t chores; /* for workers, before they pull: threads.to_call + length of untold */
+    _Atomic bool cancel_all; /* all bodies are asked to end, whenever they start         */
+    _Atomic uint32_t cancels; /* how often those that ran were asked to end               */
+
+    WR_APART(ring)
+    struct wr_line ring;
+    WR_APART(root)
+    struct wr_root root;
+    WR_APART(cells)
+    struct wr_cells cells;
+    WR_APART(live)
+    _Atomic uint64_t live; /* groups that have tasks: queued, running or pending    */
+
+    WR_APART(table)
+    struct wr_table table;
+    struct wr_threads threads;
+    struct wr_untold untold;
+    struct wr_clock clock;
+    struct wr_nested_waits nested; /* tasks that wait                                      */
+    struct wr_waitq quiet;         /* those who wait for live == 0, or freed == 0, too         */
+    struct wr_waitq guests;        /* bodies that WEIR_CALLER_RUNS has others run              */
+    struct wr_waitq returned;      /* those who wait for bodies that were settled to return    */
+    _Atomic uint32_t return_waiters;
+    struct wr_waitq resolved; /* those who wait for somebody else to ask for a limit      */
+    struct wr_waitq room;     /* those whom WEIR_BLOCK made wait for room                 */
+    _Atomic uint32_t room_waiters;
+    _Atomic uint64_t evicted;
+    _Atomic uint32_t freed; /* overdue bodies that run on without their permits */
+    _Atomic uint64_t stalls;
+    struct wr_archive archive; /* what evicted groups had counted, by key, if the policy keeps it */
+    _Atomic uint64_t references; /* the owner's, and one per group                           */
+};
+
+/* How often bodies of the group's that ran were asked to end. One is asked if this has changed since its start: times
+ * would not do, since a body may begin in the very instant of the call, before it or after. */
+static inline uint32_t wr_cancels(const struct weir_group *group)
+{
+    struct weir_executor *ex = group->executor;
+    uint32_t cancels = wr_load(&ex->cancels, acquire);
+
+    return ex->domains ? cancels + wr_load(&ex->domains->domain[group->domain].cancels, acquire)
+                       : cancels;
+}
+
+/* Whether a task whose body runs is asked to end, or is settled. */
+bool wr_task_is_asked_to_end(const struct weir_task *task);
+
+/* The task in whose body `task` is run by WEIR_CALLER_RUNS; NULL: in none's. So all tasks whose bodies are on the calling
+ * stack are: weir_task_self(), and on from each with this until NULL. Only on that stack; the inner ones hold no
+ * permits. */
+struct weir_task *wr_task_outer(const struct weir_task *task);
+
+/* Whose ring it stands in when it is ready. */
+static inline struct wr_line *wr_group_ring(const struct weir_group *group)
+{
+    struct weir_executor *ex = group->executor;
+
+    return ex->domains ? &ex->domains->domain[group->domain].ring : &ex->ring;
+}
+
+/* Whether somebody waits for a worker, or is about to; a look without a lock. */
+static inline bool wr_executor_has_ready(struct weir_executor *ex)
+{
+    if (ex->domains)
+        return wr_load(&ex->domains->ready, relaxed) & ~wr_load(&ex->domains->barred, relaxed);
+    return wr_load(&ex->ring.count, relaxed) > 0;
+}
+
+/* Call after work was made available. */
+void wr_executor_wake_domains(struct weir_executor *ex);
+static inline void wr_executor_wake(struct weir_executor *ex)
+{
+    if (ex->domains)
+        wr_executor_wake_domains(ex);
+    else
+        wr_runtime_wake(ex->crew.runtime);
+}
+
+/* The same as the last thing before the caller looks for work, if it is a worker; see wr_runtime_search. */
+static inline void wr_executor_search(struct weir_executor *ex)
+{
+    if (ex->domains)
+        wr_executor_wake_domains(ex);
+    else
+        wr_runtime_search(ex->crew.runtime);
+}
+
+/* There is something that a worker of any set can do. */
+void wr_executor_wake_all(struct weir_executor *ex);
+
+/* Whether another group, that goes before this one, is owed more of the executor's permits than are free, and so keeps it
+ * waiting; or it itself is. */
+bool wr_permits_are_owed(struct weir_group *group);
+
+/* How many of the executor's permits another task needs that starts before those of this group, and will wait for them
+ * for ever; 0: none. */
+uint32_t wr_permits_owed_first(struct weir_group *group);
+
+/* Wakes every parked body, to look whether it is cancelled; also those that are run elsewhere. */
+void wr_executor_sweep(struct weir_executor *ex);
+
+/* Ends all pending tasks as cancelled; of one domain only, if `domain` is not negative. */
+void wr_executor_end_pending(struct weir_executor *ex, int domain, weir_reason reason);
+
+/* Drops a reference; the last one frees the record. Everything else is gone by then. */
+void wr_executor_unref(struct weir_executor *ex);
+
+#endif
