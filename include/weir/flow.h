@@ -73,7 +73,7 @@ typedef struct weir_node_result {
     void *value;        /* of its body; if it did not succeed, the node's `fallback` */
     const char *cause;  /* the id of the node that the chain of failures or skips began with which
                            decided this one; NULL: no other node decided it */
-    /* Only with weir_run_options.times; 0: not yet, or never. */
+    /* Only with weir_run_options.times; 0: not yet, or never. Of several tries it is the first that starts. */
     weir_time ready_at, started_at, ended_at;
     weir_task *run; /* the run; no reference is taken */
 } weir_node_result;
@@ -93,7 +93,7 @@ typedef struct weir_node_options { /* zero in any field asks for its default; al
     void *judge_arg;
     /* `begin` is called right before the body, in the same thread; if it answers an error, the node fails with that and
      * the body does not run. `result` is called exactly once for each run, when the node has ended, whatever the
-     * outcome, and before any node after it starts. Both are called with no lock held. A wait for the run
+     * outcome, after `begin`, and before any node after it starts. Both are called with no lock held. A wait for the run
      * in one of them, which ends after it, answers WEIR_EDEADLK. */
     int (*begin)(weir_step *step, void *arg);
     void (*result)(const weir_node_result *result, void *arg);
@@ -242,7 +242,8 @@ int weir_step_expand(weir_step *step, weir_flow *flow, void *input, weir_message
 
 /* ---- looking at a run ----------------------------------------------------------------------------- */
 
-/* How a node stands, during the run and after it. Nodes of a sub-flow are named by the path "node/inner".
+/* How a node stands, during the run and after it. Nodes of a sub-flow are named by the path "node/inner"; they are there
+ * once it has started.
  * WEIR_EINVAL: NULL, no size, not a run, or no such node. */
 int weir_run_result(weir_node_result *out, weir_task *run, const char *id);
 
@@ -261,13 +262,14 @@ int weir_run_stats_get(weir_run_stats *out, weir_task *run);
  * WEIR_EINVAL: NULL, not a run, or no such node. WEIR_ENOMEM. */
 int weir_run_why(char **text, weir_task *run, const char *id);
 
-/* The chain of nodes that decided how long the run took, so far or in all: each was made ready by the one before it. */
+/* The chain of nodes that decided how long the run took, so far or in all: each was made ready, or failed, by the one
+ * before it. The last one may be ready, and held by a limit. */
 typedef struct weir_critical_path {
     size_t size;
     size_t count;
     const char **id;   /* of the nodes, in order; freed with the struct's `memory` by free(3) */
     int64_t waited_ns; /* for limits: ready, but not started */
-    int64_t ran_ns;
+    int64_t ran_ns;    /* with pauses between tries */
     void *memory;
 } weir_critical_path;
 

@@ -12,7 +12,7 @@
 static void refuse(struct wr_run *run, struct wr_turn *turn, const weir_result *result)
 {
     struct wr_work work = { .run = run, .moves = WR_NO_MOVES, .next = WR_NODE_NONE };
-    struct wr_line waiting = { WR_NODE_NONE, WR_NODE_NONE };
+    struct wr_row waiting = { WR_NODE_NONE, WR_NODE_NONE };
     uint32_t n;
 
     wr_lock(&run->lock);

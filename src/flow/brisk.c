@@ -83,7 +83,7 @@ static void settle(struct wr_run *run, bool lone)
         part(run, lone);
     else if (wr_load(&run->plan.calm, relaxed) == WR_CALM)
         wr_store(&run->plan.calm, WR_SOLO,
-                 release); /* what others have counted; pairs with finish_calmly */
+                 release); /* what others have counted; pairs with tell_calmly */
 }
 
 enum wr_entrance wr_brisk_enter(struct wr_turn *turn)

@@ -9,7 +9,7 @@
 #include "base/atomic.h"
 #include "flow/graph.h"
 
-enum { WR_DEQUE = 128 }; /* places; what does not fit goes to the run's own list */
+enum { WR_DEQUE = 256 }; /* places; what does not fit goes to the run's own list */
 
 struct wr_deque {
     _Atomic uint32_t top; /* thieves' end, and the owner's if one is left; only grows */

@@ -2,35 +2,11 @@
  * SPDX-License-Identifier: MIT */
 #include "flow/graph.h"
 
-#include "support/check.h"
+#include "support/graph_support.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-
-static int body(void **value, void *arg, weir_step *step)
-{
-    (void)value;
-    (void)arg;
-    (void)step;
-    return 0;
-}
-
-static weir_flow *new_flow(void)
-{
-    weir_flow *flow = NULL;
-
-    assert_int_equal(weir_flow_new(&flow, "test"), 0);
-    return flow;
-}
-
-static weir_node *add(weir_flow *flow, const char *id)
-{
-    weir_node *node = NULL;
-
-    CHECK_EQUAL(weir_flow_node(&node, flow, id, body, NULL, NULL), 0);
-    return node;
-}
 
 static void test_a_node_goes_with_all_its_edges(void)
 {

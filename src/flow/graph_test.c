@@ -2,35 +2,10 @@
  * SPDX-License-Identifier: MIT */
 #include "flow/graph.h"
 
-#include "support/check.h"
+#include "support/graph_support.h"
 
 #include <pthread.h>
 #include <string.h>
-
-static int body(void **value, void *arg, weir_step *step)
-{
-    (void)value;
-    (void)arg;
-    (void)step;
-    return 0;
-}
-
-static weir_flow *new_flow(void)
-{
-    weir_flow *flow = NULL;
-
-    assert_int_equal(weir_flow_new(&flow, "test"), 0);
-    return flow;
-}
-
-static weir_node *add(weir_flow *flow, const char *id)
-{
-    weir_node *node = NULL;
-
-    assert_int_equal(weir_flow_node(&node, flow, id, body, NULL, NULL), 0);
-    assert_string_equal(weir_node_id(node), id);
-    return node;
-}
 
 static void edge(weir_flow *flow, const char *from, const char *to)
 {

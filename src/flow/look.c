@@ -92,7 +92,7 @@ int weir_run_stats_get(weir_run_stats *out, weir_task *task)
     stats.nodes = run->flow->count;
     stats.bytes = run->bytes;
     for (uint32_t n = 0; n < run->flow->count; n++)
-        count_node(&stats, wr_load(&run->plan.node[n].word, relaxed));
+        count_node(&stats, wr_load(&run->plan.word[n], relaxed));
     held = wr_turn_holds(run, WR_NODE_NONE);
     held = held < stats.running ? held : (uint32_t)stats.running;
     stats.ready += held;
@@ -102,7 +102,7 @@ int weir_run_stats_get(weir_run_stats *out, weir_task *task)
 
 enum wr_standing wr_run_standing(struct wr_run *run, uint32_t n)
 {
-    uint64_t word = wr_load(&run->plan.node[n].word, acquire);
+    uint64_t word = wr_load(&run->plan.word[n], acquire);
 
     if (wr_word_outcome(word) || word & WR_DECIDING)
         return WR_STANDS_ENDED;
@@ -124,7 +124,7 @@ const char *wr_standing_name(struct wr_run *run, uint32_t n)
     case WR_STANDS_RUNNING:
         return "running";
     default:
-        return outcome[wr_word_outcome(wr_load(&run->plan.node[n].word, acquire))];
+        return outcome[wr_word_outcome(wr_load(&run->plan.word[n], acquire))];
     }
 }
 

@@ -8,16 +8,16 @@
 
 /* ---- results --------------------------------------------------------------------------------------- */
 
-static int error_of(uint64_t word, const struct wr_state *node)
+static int error_of(uint64_t word, const union wr_slot *slot)
 {
     switch (wr_word_outcome(word)) {
     case WEIR_UNSETTLED:
     case WEIR_DONE:
         return 0;
     case WEIR_TIMED_OUT:
-        return word & WR_HAS_SLOT ? node->slot.error : WEIR_ETIMEDOUT;
+        return word & WR_HAS_SLOT ? slot->error : WEIR_ETIMEDOUT;
     default:
-        return word & WR_HAS_SLOT ? node->slot.error : WEIR_ECANCELED;
+        return word & WR_HAS_SLOT ? slot->error : WEIR_ECANCELED;
     }
 }
 
@@ -27,7 +27,7 @@ static void *value_of(const struct wr_run *run, uint32_t n, uint64_t word)
     const weir_node_options *options = wr_run_options(run, n);
 
     if (wr_word_outcome(word) == WEIR_DONE)
-        return run->plan.node[n].slot.value;
+        return run->plan.slot[n].value;
     return options ? options->fallback : NULL;
 }
 
@@ -38,21 +38,20 @@ static uint32_t cause_of(struct wr_run *run, uint32_t n, uint64_t word)
 
     if (wr_word_outcome(word) <= WEIR_DONE)
         return WR_NODE_NONE;
-    if (word & WR_HAS_SLOT && run->plan.node[n].slot.cause != WR_NODE_NONE)
-        return run->plan.node[n].slot.cause;
+    if (word & WR_HAS_SLOT && run->plan.slot[n].cause != WR_NODE_NONE)
+        return run->plan.slot[n].cause;
     return wr_word_reason(word) == WEIR_REASON_DEPENDENCY && n != fatal ? fatal : WR_NODE_NONE;
 }
 
 void wr_node_result(weir_node_result *out, struct wr_run *run, uint32_t n)
 {
-    struct wr_state *node = &run->plan.node[n];
-    uint64_t word = wr_load(&node->word, acquire); /* pairs with whoever decided it */
+    uint64_t word = wr_load(&run->plan.word[n], acquire); /* pairs with whoever decided it */
     uint32_t cause = cause_of(run, n, word);
 
     *out = (weir_node_result){ .size = sizeof(*out),
                                .id = wr_flow_node(run->flow, n)->id,
                                .outcome = wr_word_outcome(word),
-                               .error = error_of(word, node),
+                               .error = error_of(word, &run->plan.slot[n]),
                                .reason =
                                    wr_word_outcome(word) ? wr_word_reason(word) : WEIR_REASON_NONE,
                                .value = value_of(run, n, word),
@@ -86,28 +85,41 @@ void *wr_node_param(const struct wr_run *run, uint32_t n)
     if (!(hot->flags & WR_F_BOUND))
         return hot->arg;
     up = run->flow->bound[n];
-    return value_of(run, up, wr_load(&run->plan.node[up].word, acquire));
+    return value_of(run, up, wr_load(&run->plan.word[up], acquire));
+}
+
+/* The node was decided while `begin` was called: `result` comes now, and not before. */
+static void end_after_begin(struct wr_run *run, uint32_t n)
+{
+    while (!wr_word_outcome(wr_load(&run->plan.word[n], acquire)))
+        wr_os_yield(); /* whoever decides it is a few instructions away from that */
+    wr_node_ended(run, n);
 }
 
 int wr_node_call(struct weir_step *step, void **value)
 {
     struct wr_run *run = step->run;
-    const struct wr_hot *hot = &run->flow->hot[step->node];
-    const weir_node_options *options = wr_run_options(run, step->node);
-    bool again = wr_load(&run->plan.node[step->node].word, relaxed) & WR_BEGUN;
+    uint32_t n = wr_load(&step->node, relaxed);
+    const struct wr_hot *hot = &run->flow->hot[n];
+    const weir_node_options *options = wr_run_options(run, n);
+    bool again = wr_load(&run->plan.word[n], relaxed) & WR_BEGUN;
     int error = 0;
 
-    if (run->times)
-        wr_store(&run->times[step->node].started_at, wr_os_now(), relaxed);
+    if (run->times && !wr_load(&run->times[n].started_at, relaxed)) /* the first try */
+        wr_store(&run->times[n].started_at, wr_os_now(), relaxed);
     if (hot->flags & WR_F_BEGIN && !again) {
-        if (!wr_plan_begun(&run->plan, step->node))
+        if (!wr_plan_begins(&run->plan, n))
             return WEIR_ECANCELED; /* decided in the meantime */
         error = options->begin(step, options->callback_arg);
+        if (!wr_plan_begun(&run->plan, n)) {
+            end_after_begin(run, n);
+            return WEIR_ECANCELED;
+        }
     }
     if (error || !hot->fn)
         return error;
     step->in_body = true;
-    error = hot->fn(value, wr_node_param(run, step->node), step);
+    error = hot->fn(value, wr_node_param(run, n), step);
     step->in_body = false;
     return error;
 }
@@ -133,7 +145,7 @@ static void tell_result(struct wr_work *work, uint32_t n)
 /* A node that was decided from outside: what was submitted for it is not needed any more. */
 static void end_parts(struct wr_run *run, uint32_t n)
 {
-    uint64_t word = wr_load(&run->plan.node[n].word, relaxed);
+    uint64_t word = wr_load(&run->plan.word[n], relaxed);
     struct wr_own *own = NULL;
 
     if (wr_word_outcome(word) == WEIR_CANCELLED && wr_word_reason(word) == WEIR_REASON_NOT_NEEDED)
@@ -149,7 +161,7 @@ static void end_parts(struct wr_run *run, uint32_t n)
 /* A node without which the rest is of no use has ended: the run is over, unless it succeeded or nothing needed it. */
 static void end_fatally(struct wr_run *run, uint32_t n)
 {
-    uint64_t word = wr_load(&run->plan.node[n].word, relaxed);
+    uint64_t word = wr_load(&run->plan.word[n], relaxed);
     weir_outcome outcome = wr_word_outcome(word);
     uint32_t none = WR_NODE_NONE;
 
@@ -179,11 +191,14 @@ static void take_ready(struct wr_work *work, uint32_t n)
     struct wr_run *run = work->run;
 
     if (run->times)
-        wr_store(&run->times[n].ready_at, wr_os_now(), relaxed);
+        wr_store(&run->times[n].ready_at, wr_os_now(), release); /* pairs with path.c */
     if (!wr_plan_is_needed(&run->plan, n, &work->moves))
         return;
     if (run->flow->hot[n].flags & WR_F_OWN) {
-        wr_own_start(work, n);
+        if (work->keeps_own && work->own == WR_NODE_NONE)
+            work->own = n;
+        else
+            wr_own_start(work, n, false);
     } else if (work->turn && work->next == WR_NODE_NONE && !work->locals) {
         work->next = n;
     } else {
@@ -224,12 +239,31 @@ void wr_work_settle(struct wr_work *work)
     }
 }
 
+/* Deals with what follows; asks for a turn if one is needed. */
+static void settle_and_ask(struct wr_work *work)
+{
+    work->told = 0;
+    wr_work_settle(work);
+    if (wr_turn_has_waiting(work->run, NULL))
+        wr_turn_ask(work->run);
+    wr_run_told(work->run, work->told);
+}
+
+/* One node that is a task of its own comes last: if this worker has nothing else to do, it runs there. The run lasts until
+ * it is told of that node. */
 void wr_node_ended(struct wr_run *run, uint32_t n)
 {
-    struct wr_work work = { .run = run, .moves = WR_NO_MOVES, .next = WR_NODE_NONE };
+    struct wr_work work = { .run = run,
+                            .moves = WR_NO_MOVES,
+                            .next = WR_NODE_NONE,
+                            .keeps_own = true,
+                            .own = WR_NODE_NONE };
 
     wr_work_ended(&work, n);
-    wr_work_settle(&work);
-    wr_turn_ask(run);
-    wr_run_told(run, work.told);
+    settle_and_ask(&work);
+    if (work.own == WR_NODE_NONE)
+        return;
+    wr_own_start(&work, work.own, true);
+    if (work.moves.ended.first != WR_NODE_NONE)
+        settle_and_ask(&work);
 }

@@ -9,7 +9,7 @@
 
 #include <weir/error.h>
 
-static void submit_task(struct wr_own *own);
+static void submit_task(struct wr_own *own, bool last);
 
 struct wr_own *wr_own_of(struct wr_run *run, uint32_t n)
 {
@@ -20,18 +20,15 @@ struct wr_own *wr_own_of(struct wr_run *run, uint32_t n)
 
 static bool is_decided(const struct wr_own *own)
 {
-    return wr_word_outcome(wr_load(&own->run->plan.node[own->node].word, acquire));
+    return wr_word_outcome(wr_load(&own->run->plan.word[own->node], acquire));
 }
 
-/* Something is about to be submitted for the node: a try, or the pause before it. */
+/* Something is about to be submitted for the node: a try, or the pause before it. What was submitted before has ended, so that
+ * no other thread comes here; but one may be late to keep its handle. */
 static uint32_t next_stage(struct wr_own *own)
 {
-    uint32_t stage;
-
-    wr_lock(&own->run->lock);
-    stage = ++own->stage;
-    wr_unlock(&own->run->lock);
-    return stage;
+    wr_bump(&own->stage);
+    return wr_load(&own->stage, relaxed);
 }
 
 /* Keeps the handle, unless that has ended already; if the node was decided meanwhile, the task is cancelled. */
@@ -40,7 +37,7 @@ static void keep_task(struct wr_own *own, weir_task *task, uint32_t stage)
     bool over;
 
     wr_lock(&own->run->lock);
-    over = own->stage != stage;
+    over = wr_load(&own->stage, relaxed) != stage;
     if (!over)
         own->task = task;
     wr_unlock(&own->run->lock);
@@ -58,7 +55,7 @@ static void drop_task(struct wr_own *own)
     wr_lock(&own->run->lock);
     task = own->task;
     own->task = NULL;
-    own->stage++;
+    wr_bump(&own->stage);
     wr_unlock(&own->run->lock);
     weir_task_unref(task);
 }
@@ -85,9 +82,7 @@ void wr_own_fini(struct wr_own *own)
 
 static void set_runner(struct wr_own *own, weir_task *runner)
 {
-    wr_lock(&own->run->lock);
-    own->runner = runner;
-    wr_unlock(&own->run->lock);
+    wr_store(&own->runner, runner, relaxed);
 }
 
 static int own_body(void **value, void *own_arg)
@@ -139,7 +134,7 @@ static void nap_ended(struct wr_whole *nap, weir_task *task, weir_outcome outcom
     drop_task(own);
     wr_whole_over(task);
     if (outcome == WEIR_TIMED_OUT)
-        submit_task(own);
+        submit_task(own, false);
     else if (wr_plan_decide(&own->run->plan, own->node, WEIR_FAILED, WEIR_REASON_NONE, own->error,
                             WR_NODE_NONE))
         wr_node_ended(own->run, own->node);
@@ -187,7 +182,7 @@ static bool try_again(struct wr_own *own, const weir_result *result)
         return true;
     }
     if (!ms) {
-        submit_task(own);
+        submit_task(own, false);
         return true;
     }
     own->nap = (struct wr_whole){ .ended = nap_ended,
@@ -238,7 +233,7 @@ static void own_done(weir_task *task, const weir_result *result, void *own_arg)
         wr_node_drop_value(run, n, value);
 }
 
-static void submit_task(struct wr_own *own)
+static void submit_task(struct wr_own *own, bool last)
 {
     struct wr_run *run = own->run;
     const weir_node_options *o = wr_run_options(run, own->node);
@@ -258,8 +253,13 @@ static void submit_task(struct wr_own *own)
     own->tries++;
     wr_run_ref(run);
     wr_run_ref(run); /* until the handle is kept */
-    rc = o->group ? weir_submit_key(&task, run->group->executor, o->group, own_body, own, &options)
-                  : weir_submit(&task, run->group, own_body, own, &options);
+    if (last)
+        rc = wr_submit_last(&task, run->group, o->group, own_body, own, &options);
+    else if (o->group)
+        rc = weir_submit_key(&task, wr_group_executor(run->group), o->group, own_body, own,
+                             &options);
+    else
+        rc = weir_submit(&task, run->group, own_body, own, &options);
     if (!rc) {
         keep_task(own, task, stage);
     } else {
@@ -328,7 +328,7 @@ static void start_sub(struct wr_own *own, struct weir_flow *flow, void *input)
     const weir_node_options *o = own->flow ? NULL : wr_run_options(run, own->node);
     weir_run_options options = options_of(own, input);
     weir_group *group = run->group;
-    int rc = o && o->group ? weir_group_get(&group, group->executor, o->group) : 0;
+    int rc = o && o->group ? weir_group_get(&group, wr_group_executor(group), o->group) : 0;
 
     wr_run_ref(run); /* for sub_done */
     wr_run_ref(run); /* ours */
@@ -366,7 +366,7 @@ static void begin_sub(struct wr_own *own)
         wr_node_ended(run, own->node);
 }
 
-void wr_own_start(struct wr_work *work, uint32_t n)
+void wr_own_start(struct wr_work *work, uint32_t n, bool last)
 {
     struct wr_run *run = work->run;
     struct wr_own *own = wr_own_of(run, n);
@@ -375,7 +375,7 @@ void wr_own_start(struct wr_work *work, uint32_t n)
     former = wr_locals_install(wr_locals_ref(locals));
     if (run->flow->hot[n].fn) {
         wr_plan_put_off(&run->plan, n, NULL, &work->moves);
-        submit_task(own);
+        submit_task(own, last && work->moves.ended.first == WR_NODE_NONE);
     } else {
         begin_sub(own);
     }

@@ -7,25 +7,40 @@
 #include <stdlib.h>
 #include <weir/error.h>
 
-static weir_time started_at(const struct wr_run *run, uint32_t n)
+/* When that happened; 0: it had not by then. */
+static weir_time time_of(const _Atomic weir_time *when, weir_time then)
 {
-    return wr_load(&run->times[n].started_at, relaxed);
+    weir_time time = wr_load(when, acquire); /* what made it ready; pairs with take_ready */
+
+    return time <= then ? time : 0;
+}
+
+static weir_time ready_at(const struct wr_run *run, uint32_t n, weir_time now)
+{
+    return time_of(&run->times[n].ready_at, now);
 }
 
 static weir_time ended_at(const struct wr_run *run, uint32_t n, weir_time now)
 {
-    weir_time ended = wr_load(&run->times[n].ended_at, relaxed);
+    weir_time ended = time_of(&run->times[n].ended_at, now);
 
     return ended ? ended : now;
 }
 
-/* The node whose body ended last, or still runs. */
+/* A node that nothing but limits held back, or that has run; but not one that the run did not wait for. */
+static bool may_be_last(const struct wr_run *run, uint32_t n, weir_time now)
+{
+    return ready_at(run, n, now) &&
+           wr_word_outcome(wr_load(&run->plan.word[n], acquire)) != WEIR_SKIPPED;
+}
+
+/* The one of them that ended last, or has not. */
 static uint32_t last_of(const struct wr_run *run, weir_time now)
 {
     uint32_t last = WR_NODE_NONE;
 
     for (uint32_t n = 0; n < run->flow->count; n++)
-        if (started_at(run, n) &&
+        if (may_be_last(run, n, now) &&
             (last == WR_NODE_NONE || ended_at(run, n, now) > ended_at(run, last, now)))
             last = n;
     return last;
@@ -38,6 +53,18 @@ static size_t length_of(const struct wr_run *run, uint32_t last)
     for (; last != WR_NODE_NONE; last = run->plan.links[last].by)
         length++;
     return length;
+}
+
+/* One node of it. One that failed before it was ready took no time; one that ended before its body began only waited. */
+static void add_times(weir_critical_path *path, const struct wr_run *run, uint32_t n, weir_time now)
+{
+    weir_time ready = ready_at(run, n, now), ended = ended_at(run, n, now);
+    weir_time started = time_of(&run->times[n].started_at, ended);
+
+    if (!ready)
+        return;
+    path->waited_ns += (started ? started : ended) - ready;
+    path->ran_ns += started ? ended - started : 0;
 }
 
 int weir_run_critical_path(weir_critical_path *out, weir_task *task)
@@ -56,10 +83,8 @@ int weir_run_critical_path(weir_critical_path *out, weir_task *task)
         return WEIR_ENOMEM;
     path.id[path.count] = NULL;
     for (size_t i = path.count; i-- > 0; n = run->plan.links[n].by) {
-        weir_time started = started_at(run, n);
         path.id[i] = wr_flow_node(run->flow, n)->id;
-        path.waited_ns += started - wr_load(&run->times[n].ready_at, relaxed);
-        path.ran_ns += ended_at(run, n, now) - started;
+        add_times(&path, run, n, now);
     }
     return wr_options_store(out, &path, sizeof(path));
 }

@@ -60,12 +60,13 @@ static void add_need(struct wr_text *text, const struct weir_flow *flow, uint32_
 
 /* ---- Graphviz -------------------------------------------------------------------------------------------- */
 
+/* Graphviz reads entities in labels. */
 static void add_quoted(struct wr_text *text, const char *id)
 {
     for (; *id; id++) {
         if (*id == '"' || *id == '\\')
             wr_text_add(text, "\\");
-        wr_text_add(text, "%c", *id == '\n' ? ' ' : *id);
+        wr_text_add(text, "%c%s", *id == '\n' ? ' ' : *id, *id == '&' ? "amp;" : "");
     }
 }
 

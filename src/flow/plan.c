@@ -9,7 +9,7 @@
 
 /* ---- lists --------------------------------------------------------------------------------------- */
 
-uint32_t wr_plan_next_ready(struct wr_plan *plan, struct wr_line *line)
+uint32_t wr_plan_next_ready(struct wr_plan *plan, struct wr_row *line)
 {
     uint32_t n = line->first;
 
@@ -18,7 +18,7 @@ uint32_t wr_plan_next_ready(struct wr_plan *plan, struct wr_line *line)
     return n;
 }
 
-uint32_t wr_plan_next_ended(struct wr_plan *plan, struct wr_line *line)
+uint32_t wr_plan_next_ended(struct wr_plan *plan, struct wr_row *line)
 {
     uint32_t n = line->first;
 
@@ -27,7 +27,7 @@ uint32_t wr_plan_next_ended(struct wr_plan *plan, struct wr_line *line)
     return n;
 }
 
-void wr_plan_add_ready(struct wr_plan *plan, struct wr_line *line, uint32_t n)
+void wr_plan_add_ready(struct wr_plan *plan, struct wr_row *line, uint32_t n)
 {
     plan->links[n].next = WR_NODE_NONE;
     if (line->first == WR_NODE_NONE)
@@ -37,7 +37,7 @@ void wr_plan_add_ready(struct wr_plan *plan, struct wr_line *line, uint32_t n)
     line->last = n;
 }
 
-void wr_plan_add_ended(struct wr_plan *plan, struct wr_line *line, uint32_t n)
+void wr_plan_add_ended(struct wr_plan *plan, struct wr_row *line, uint32_t n)
 {
     plan->links[n].todo = WR_NODE_NONE;
     if (line->first == WR_NODE_NONE)
@@ -53,9 +53,7 @@ void wr_plan_init(struct wr_plan *plan)
 {
     const struct weir_flow *flow = plan->flow;
 
-    for (uint32_t n = 0; n < flow->count; n++)
-        atomic_init(&plan->node[n].word, flow->word[n]);
-    memset((void *)plan->lost, 0, flow->count * sizeof(plan->lost[0]));
+    memcpy((void *)plan->word, flow->word, flow->count * sizeof(plan->word[0]));
     for (uint32_t i = 0; i < flow->roots; i++)
         plan->links[flow->root[i]].by = WR_NODE_NONE;
     if (flow->joins)
@@ -64,22 +62,28 @@ void wr_plan_init(struct wr_plan *plan)
 
 bool wr_plan_begin(struct wr_plan *plan, uint32_t n, void **locals)
 {
-    struct wr_state *node = &plan->node[n];
-    uint64_t word = wr_load(&node->word, relaxed);
+    uint64_t word = wr_load(&plan->word[n], relaxed);
 
     do {
         if (!(word & WR_READY))
             return false;
-        *locals = word & WR_HAS_LOCALS ? node->slot.locals : NULL;
-    } while (!wr_cas(&node->word, &word, word & ~(WR_READY | WR_HAS_LOCALS), acq_rel));
+        *locals = word & WR_HAS_LOCALS ? plan->slot[n].locals : NULL;
+    } while (!wr_cas(&plan->word[n], &word, word & ~(WR_READY | WR_HAS_LOCALS), acq_rel));
     return true;
+}
+
+bool wr_plan_begins(struct wr_plan *plan, uint32_t n)
+{
+    uint64_t word = 0;
+
+    return wr_cas(&plan->word[n], &word, WR_BEGINS, acquire);
 }
 
 bool wr_plan_begun(struct wr_plan *plan, uint32_t n)
 {
-    uint64_t word = 0;
+    uint64_t word = WR_BEGINS;
 
-    return wr_cas(&plan->node[n].word, &word, WR_BEGUN, acquire);
+    return wr_cas(&plan->word[n], &word, WR_BEGUN, acq_rel);
 }
 
 static weir_outcome outcome_of(int error)
@@ -90,107 +94,104 @@ static weir_outcome outcome_of(int error)
 /* The slot is its thread's until the word is changed; whatever else decides a running node does not use it. */
 bool wr_plan_finish(struct wr_plan *plan, uint32_t n, int error, void *value)
 {
-    struct wr_state *node = &plan->node[n];
-    uint64_t word = wr_load(&node->word, relaxed) & WR_BEGUN, end;
+    uint64_t word = wr_load(&plan->word[n], relaxed) & WR_BEGUN, end;
     weir_outcome outcome = outcome_of(error);
 
     end = wr_word_of(outcome, outcome == WEIR_CANCELLED ? WEIR_REASON_GAVE_UP : WEIR_REASON_NONE);
     if (outcome == WEIR_DONE) {
-        node->slot.value = value;
+        plan->slot[n].value = value;
     } else {
-        node->slot.error = error;
-        node->slot.cause = WR_NODE_NONE;
+        plan->slot[n].error = error;
+        plan->slot[n].cause = WR_NODE_NONE;
         end |= WR_HAS_SLOT;
     }
-    return wr_cas(&node->word, &word, word | end, acq_rel);
+    return wr_cas(&plan->word[n], &word, word | end, acq_rel);
 }
 
 /* Takes the right to decide a node that is WAITING. */
-static bool claim_waiting(struct wr_state *node)
+static bool claim_waiting(struct wr_plan *plan, uint32_t n)
 {
-    uint64_t word = wr_load(&node->word, seq_cst); /* Note: lost nodes */
+    uint64_t word = wr_load(&plan->word[n], seq_cst); /* Note: lost nodes */
 
     do {
         if (!wr_word_waits(word))
             return false;
-    } while (!wr_cas(&node->word, &word, word | WR_DECIDING | WR_NEVER, acquire));
+    } while (!wr_cas(&plan->word[n], &word, word | WR_DECIDING | WR_NEVER, acquire));
     return true;
 }
 
 /* The same of one that is READY. */
-static bool claim_ready(struct wr_plan *plan, struct wr_state *node)
+static bool claim_ready(struct wr_plan *plan, uint32_t n)
 {
-    uint64_t word = wr_load(&node->word, seq_cst); /* Note: lost nodes */
+    uint64_t word = wr_load(&plan->word[n], seq_cst); /* Note: lost nodes */
     void *locals;
 
     do {
         if (!(word & WR_READY))
             return false;
-        locals = word & WR_HAS_LOCALS ? node->slot.locals : NULL;
-    } while (!wr_cas(&node->word, &word, WR_DECIDING, acquire));
+        locals = word & WR_HAS_LOCALS ? plan->slot[n].locals : NULL;
+    } while (!wr_cas(&plan->word[n], &word, WR_DECIDING, acquire));
     if (locals)
         plan->release(locals);
     return true;
 }
 
-static bool claim(struct wr_plan *plan, struct wr_state *node)
+static bool claim(struct wr_plan *plan, uint32_t n)
 {
-    return claim_waiting(node) || claim_ready(plan, node);
+    return claim_waiting(plan, n) || claim_ready(plan, n);
 }
 
 /* DECIDING gets its outcome. The counter may be falling meanwhile. */
-static void publish(struct wr_state *node, weir_outcome outcome, weir_reason reason, int error,
-                    uint32_t cause)
+static void publish(struct wr_plan *plan, uint32_t n, weir_outcome outcome, weir_reason reason,
+                    int error, uint32_t cause)
 {
-    node->slot.error = error;
-    node->slot.cause = cause;
-    wr_add(&node->word, (wr_word_of(outcome, reason) | WR_HAS_SLOT) - WR_DECIDING, release);
+    plan->slot[n].error = error;
+    plan->slot[n].cause = cause;
+    wr_add(&plan->word[n], (wr_word_of(outcome, reason) | WR_HAS_SLOT) - WR_DECIDING, release);
 }
 
 bool wr_plan_decide(struct wr_plan *plan, uint32_t n, weir_outcome outcome, weir_reason reason,
                     int error, uint32_t cause)
 {
-    struct wr_state *node = &plan->node[n];
-    uint64_t word = wr_load(&node->word, relaxed);
+    uint64_t word = wr_load(&plan->word[n], relaxed);
 
-    if (claim(plan, node)) {
-        publish(node, outcome, reason, error, cause);
+    if (claim(plan, n)) {
+        publish(plan, n, outcome, reason, error, cause);
         return true;
     }
     do {
         if (word & (WR_OUTCOME | WR_DECIDING))
             return false;
-    } while (!wr_cas(&node->word, &word, word | WR_DECIDING, acquire));
-    publish(node, outcome, reason, error, cause);
-    return true;
+    } while (!wr_cas(&plan->word[n], &word, word | WR_DECIDING, acquire));
+    publish(plan, n, outcome, reason, error, cause);
+    return !(word & WR_BEGINS);
 }
 
-/* Without the slot: a body that runs may be writing to it. */
-static bool end_running(struct wr_state *node, weir_outcome outcome, weir_reason reason)
+/* Without the slot: a body that runs may be writing to it. True: the caller tells of it. */
+static bool end_running(struct wr_plan *plan, uint32_t n, weir_outcome outcome, weir_reason reason)
 {
-    uint64_t word = wr_load(&node->word, relaxed);
+    uint64_t word = wr_load(&plan->word[n], relaxed);
 
     do {
         if (word & (WR_OUTCOME | WR_DECIDING | WR_READY) || word & WR_COUNTER)
             return false;
-    } while (!wr_cas(&node->word, &word, word | wr_word_of(outcome, reason), acq_rel));
-    return true;
+    } while (!wr_cas(&plan->word[n], &word, word | wr_word_of(outcome, reason), acq_rel));
+    return !(word & WR_BEGINS);
 }
 
 bool wr_plan_close(struct wr_plan *plan, uint32_t n, weir_outcome outcome, weir_reason reason)
 {
-    struct wr_state *node = &plan->node[n];
     int error = outcome == WEIR_TIMED_OUT ? WEIR_ETIMEDOUT : WEIR_ECANCELED;
 
     for (;;) { /* a node that is put off, or begins, in between is found at the next look */
-        uint64_t word = wr_load(&node->word, acquire);
+        uint64_t word = wr_load(&plan->word[n], acquire);
         if (word & (WR_OUTCOME | WR_DECIDING))
             return false;
-        if (claim(plan, node)) {
-            publish(node, outcome, reason, error, WR_NODE_NONE);
+        if (claim(plan, n)) {
+            publish(plan, n, outcome, reason, error, WR_NODE_NONE);
             return true;
         }
-        if (end_running(node, outcome, reason))
+        if (end_running(plan, n, outcome, reason))
             return true;
     }
 }
@@ -205,15 +206,13 @@ static bool may_interrupt(const struct wr_plan *plan, uint32_t n)
 /* No node needs p: it is skipped, or cancelled if that is allowed; else it goes on. */
 static void drop_needless(struct wr_plan *plan, uint32_t p, uint32_t cause, struct wr_moves *moves)
 {
-    struct wr_state *node = &plan->node[p];
-
     if (plan->flow->hot[p].flags & WR_F_KEEP)
         return;
-    if (claim(plan, node)) {
-        publish(node, WEIR_SKIPPED, WEIR_REASON_NOT_NEEDED, WEIR_ECANCELED, cause);
+    if (claim(plan, p)) {
+        publish(plan, p, WEIR_SKIPPED, WEIR_REASON_NOT_NEEDED, WEIR_ECANCELED, cause);
         wr_plan_add_ended(plan, &moves->ended, p);
     } else if (may_interrupt(plan, p) &&
-               end_running(node, WEIR_CANCELLED, WEIR_REASON_NOT_NEEDED)) {
+               end_running(plan, p, WEIR_CANCELLED, WEIR_REASON_NOT_NEEDED)) {
         wr_plan_add_ended(plan, &moves->ended, p);
     }
 }
@@ -225,16 +224,21 @@ static bool is_needless(const struct wr_plan *plan, uint32_t p, uint32_t lost)
     return plan->skip == WEIR_SKIP_CHAIN ? lost && degree == 1 : lost && lost == degree;
 }
 
+/* The same of what it has lost so far. */
+static bool has_lost_all(struct wr_plan *plan, uint32_t p)
+{
+    return WR_UNLIKELY(wr_load(&plan->losses, seq_cst)) &&
+           is_needless(plan, p, wr_load(&plan->lost[p], seq_cst)); /* Note: lost nodes */
+}
+
 bool wr_plan_is_needed(struct wr_plan *plan, uint32_t n, struct wr_moves *moves)
 {
-    struct wr_state *node = &plan->node[n];
     uint64_t word = 0;
 
-    if (WR_LIKELY(!is_needless(plan, n, wr_load(&plan->lost[n], relaxed))) ||
-        plan->flow->hot[n].flags & WR_F_KEEP)
+    if (!has_lost_all(plan, n) || plan->flow->hot[n].flags & WR_F_KEEP)
         return true;
-    if (wr_cas(&node->word, &word, WR_DECIDING, acquire)) {
-        publish(node, WEIR_SKIPPED, WEIR_REASON_NOT_NEEDED, WEIR_ECANCELED, WR_NODE_NONE);
+    if (wr_cas(&plan->word[n], &word, WR_DECIDING, acquire)) {
+        publish(plan, n, WEIR_SKIPPED, WEIR_REASON_NOT_NEEDED, WEIR_ECANCELED, WR_NODE_NONE);
         wr_plan_add_ended(plan, &moves->ended, n);
     }
     return false;
@@ -242,19 +246,29 @@ bool wr_plan_is_needed(struct wr_plan *plan, uint32_t n, struct wr_moves *moves)
 
 void wr_plan_put_off(struct wr_plan *plan, uint32_t n, void *locals, struct wr_moves *moves)
 {
-    struct wr_state *node = &plan->node[n];
-    uint64_t word = wr_load(&node->word, relaxed);
+    uint64_t word = wr_load(&plan->word[n], relaxed);
     bool off =
         !(word & ~WR_BEGUN); /* else it is READY, or the run was closed: the slot is not ours */
 
     if (off && locals)
-        node->slot.locals = locals;
-    off =
-        off && wr_cas(&node->word, &word, word | WR_READY | (locals ? WR_HAS_LOCALS : 0), seq_cst);
+        plan->slot[n].locals = locals;
+    off = off &&
+          wr_cas(&plan->word[n], &word, word | WR_READY | (locals ? WR_HAS_LOCALS : 0), seq_cst);
     if (!off && locals)
         plan->release(locals);
-    else if (off && is_needless(plan, n, wr_load(&plan->lost[n], seq_cst)))
+    else if (off && has_lost_all(plan, n))
         drop_needless(plan, n, WR_NODE_NONE, moves); /* the thread that lost it found it RUNNING */
+}
+
+/* The first loss of a run: most have none, so that what nodes have lost is not filled in before. */
+static void begin_losses(struct wr_plan *plan)
+{
+    wr_lock(&plan->lock);
+    if (!wr_load(&plan->losses, relaxed)) {
+        memset((void *)plan->lost, 0, plan->flow->count * sizeof(plan->lost[0]));
+        wr_store(&plan->losses, true, seq_cst);
+    }
+    wr_unlock(&plan->lock);
 }
 
 /* Node n does not need the nodes before it any more, of which some may not have ended. */
@@ -264,7 +278,8 @@ static void lose(struct wr_plan *plan, uint32_t n, struct wr_moves *moves)
 
     if (wr_load(&plan->calm, acquire) != WR_STIRRED)
         plan->stir(plan);
-    wr_store(&plan->losses, true, seq_cst);
+    if (!wr_load(&plan->losses, acquire))
+        begin_losses(plan);
     for (uint32_t i = flow->in_at[n]; i < flow->in_at[n + 1]; i++) {
         uint32_t p = flow->in[i];
         if (is_needless(plan, p, wr_add(&plan->lost[p], 1, seq_cst) + 1))
@@ -304,7 +319,27 @@ static bool has_kind(const struct wr_join *first, weir_need kind)
     return first->left[kind] > 0;
 }
 
-/* How a node with several kinds of edges stands; `first` is what it was before any had ended. */
+/* Whether edges of a kind still hold the node back; `first` is what its join was before any had ended. */
+static bool is_open(const struct wr_join *now, const struct wr_join *first, uint8_t kind)
+{
+    switch (kind) {
+    case WEIR_MUST:
+    case WEIR_AFTER:
+        return now->left[kind];
+    case WEIR_ANY:
+        return has_kind(first, WEIR_ANY) && !now->done[WEIR_ANY];
+    case WEIR_AT_LEAST:
+        return has_kind(first, WEIR_AT_LEAST) && now->done[WEIR_AT_LEAST] < now->at_least;
+    case WEIR_NONE_FAILED: /* only if there is nothing else to wait for */
+        return has_kind(first, WEIR_NONE_FAILED) && !has_kind(first, WEIR_MUST) &&
+               !has_kind(first, WEIR_AFTER) && !has_kind(first, WEIR_ANY) &&
+               !has_kind(first, WEIR_AT_LEAST) && !now->none_ended;
+    default:
+        return false;
+    }
+}
+
+/* How a node with several kinds of edges stands. */
 static weir_judgement judge_kinds(const struct wr_join *now, const struct wr_join *first)
 {
     bool any = has_kind(first, WEIR_ANY), least = has_kind(first, WEIR_AT_LEAST);
@@ -314,23 +349,36 @@ static weir_judgement judge_kinds(const struct wr_join *now, const struct wr_joi
         (any && !now->done[WEIR_ANY] && !now->left[WEIR_ANY]) ||
         (least && now->done[WEIR_AT_LEAST] + now->left[WEIR_AT_LEAST] < now->at_least))
         return WEIR_JUDGE_FAIL;
-    if (now->left[WEIR_MUST] || (any && !now->done[WEIR_ANY]) ||
-        (least && now->done[WEIR_AT_LEAST] < now->at_least) || now->left[WEIR_AFTER] ||
-        (has_kind(first, WEIR_NONE_FAILED) && !any && !least && !has_kind(first, WEIR_MUST) &&
-         !has_kind(first, WEIR_AFTER) && !now->none_ended))
-        return WEIR_JUDGE_WAIT;
+    for (uint8_t kind = WEIR_MUST; kind <= WEIR_NONE_FAILED; kind++)
+        if (is_open(now, first, kind))
+            return WEIR_JUDGE_WAIT;
     return WEIR_JUDGE_START;
+}
+
+bool wr_plan_waits_for(struct wr_plan *plan, uint32_t n, uint8_t kind)
+{
+    const struct wr_hot *hot = &plan->flow->hot[n];
+    bool waits;
+
+    if (!(hot->flags & WR_F_SLOW))
+        return kind == WEIR_MUST;
+    if (hot->flags & WR_F_JUDGE)
+        return true;
+    wr_lock(&plan->lock);
+    waits = is_open(&plan->join[hot->join], &plan->flow->join[hot->join], kind);
+    wr_unlock(&plan->lock);
+    return waits;
 }
 
 /* The node failed because of `by`: it ends as that one did, and for what made that one end. */
 static void fail(struct wr_plan *plan, uint32_t n, uint32_t by, struct wr_moves *moves)
 {
-    struct wr_state *node = &plan->node[n], *before = &plan->node[by];
-    uint64_t word = wr_load(&before->word, relaxed); /* acquired by whoever tells of it */
+    const union wr_slot *before = &plan->slot[by];
+    uint64_t word = wr_load(&plan->word[by], relaxed); /* acquired by whoever tells of it */
     weir_outcome outcome = wr_word_outcome(word);
     bool has_slot = outcome != WEIR_DONE && word & WR_HAS_SLOT;
-    uint32_t cause = has_slot && before->slot.cause != WR_NODE_NONE ? before->slot.cause : by;
-    int error = has_slot                    ? before->slot.error
+    uint32_t cause = has_slot && before->cause != WR_NODE_NONE ? before->cause : by;
+    int error = has_slot                    ? before->error
                 : outcome == WEIR_TIMED_OUT ? WEIR_ETIMEDOUT
                                             : WEIR_ECANCELED;
 
@@ -338,9 +386,10 @@ static void fail(struct wr_plan *plan, uint32_t n, uint32_t by, struct wr_moves 
         outcome = WEIR_FAILED;
         error = WEIR_EREJECTED;
     }
-    if (!claim_waiting(node))
+    if (!claim_waiting(plan, n))
         return;
-    publish(node, outcome, WEIR_REASON_DEPENDENCY, error, cause);
+    plan->links[n].by = by; /* a node that comes after this one may be on a critical path */
+    publish(plan, n, outcome, WEIR_REASON_DEPENDENCY, error, cause);
     wr_plan_add_ended(plan, &moves->ended, n);
 }
 
@@ -349,7 +398,7 @@ static void start(struct wr_plan *plan, uint32_t n, uint32_t by, struct wr_moves
 {
     uint64_t word = 1;
 
-    if (!wr_cas(&plan->node[n].word, &word, 0, acq_rel))
+    if (!wr_cas(&plan->word[n], &word, 0, acq_rel))
         return;
     plan->links[n].by = by;
     wr_plan_add_ready(plan, &moves->ready, n);
@@ -391,7 +440,7 @@ static void tell_must(struct wr_plan *plan, uint32_t n, uint32_t by, weir_outcom
         fail(plan, n, by, moves);
         return;
     }
-    if (!wr_plan_is_last(&plan->node[n]))
+    if (!wr_plan_is_last(plan, n))
         return;
     plan->links[n].by = by;
     wr_plan_add_ready(plan, &moves->ready, n);
@@ -402,7 +451,7 @@ static void tell_must(struct wr_plan *plan, uint32_t n, uint32_t by, weir_outcom
 void wr_plan_tell(struct wr_plan *plan, uint32_t n, struct wr_moves *moves)
 {
     const struct weir_flow *flow = plan->flow;
-    uint64_t word = wr_load(&plan->node[n].word, acquire);
+    uint64_t word = wr_load(&plan->word[n], acquire);
     weir_outcome outcome = wr_word_outcome(word);
 
     if (word & WR_NEVER)

@@ -10,9 +10,11 @@
  *     bit  42     DECIDING: the thread that set it is about to decide it; nothing else changes it any more
  *     bit  43     READY: it may start, but has not: it waits for a permit
  *     bit  44     LOCALS: READY, and slot.locals is what its body sees
- *     bit  45     BEGUN: `begin` was called, or is about to be
+ *     bit  45     BEGUN: `begin` was called, and has returned
  *     bit  46     SLOT: decided, and slot.error and slot.cause are in use
  *     bit  47     NEVER: it was WAITING when it was decided, so it never came to be READY
+ *     bit  48     BEGINS: `begin` is called, or about to be. The thread that calls it tells of the node's end, if that
+ *                 is decided meanwhile: `result` comes after `begin`
  *
  *     WAITING     counter > 0,  no outcome, not DECIDING
  *     READY       counter == 0, READY
@@ -36,8 +38,8 @@
  *
  * A store and a later load of something else: acquire and release do not keep their order, and some CPUs change it. So all
  * four are seq_cst (on x86 that costs nothing, the two writes being locked instructions anyway): in the one order of all of
- * these, the later of the two writes comes before a look that sees the other. Claims by compare-and-swap let only one of
- * them skip it. A node that stays RUNNING in the hands of a turn is not put off; its turn looks at `losses` before it
+ * these, the later of the two writes comes before a look that sees the other. Likewise `losses`, which is set before the first
+ * of all losses and looked at before `lost`. Claims by compare-and-swap let only one of them skip it. A node that stays RUNNING in the hands of a turn is not put off; its turn looks at `losses` before it
  * begins, and if that comes too late, the node had begun.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_FLOW_PLAN_H
@@ -53,29 +55,30 @@
 #define WR_BEGUN      (UINT64_C(1) << 45)
 #define WR_HAS_SLOT   (UINT64_C(1) << 46)
 #define WR_NEVER      (UINT64_C(1) << 47)
+#define WR_BEGINS     (UINT64_C(1) << 48)
 #define WR_COUNTER    (UINT64_C(0xffffffff))
 #define WR_OUTCOME    (UINT64_C(7) << WR_OUTCOME_AT)
 
-/* A node of a run: what every node needs, four to a cache line; and what waiting, ended and needless ones need. */
-struct wr_state {
-    _Atomic uint64_t word;
-    union {
-        void *value; /* WEIR_DONE */
-        struct {
-            int32_t error;
-            uint32_t cause; /* the node whose end decided this one; WR_NODE_NONE: none */
-        };
-        void *locals; /* READY, with LOCALS */
-    } slot;
+/* A node of a run, beside its word: what it has or leaves; and what waiting, ended and needless ones need. Apart, because only
+ * words have to be filled in before a run can begin. */
+union wr_slot {
+    void *value; /* WEIR_DONE; until then its body's */
+    struct {
+        int32_t error;
+        uint32_t cause; /* the node whose end decided this one; WR_NODE_NONE: none */
+    };
+    void *locals; /* READY, with LOCALS */
 };
 
 struct wr_links {
     uint32_t next; /* in a list of ready nodes, or of those to be judged */
     uint32_t todo; /* in a list of nodes that have ended, of the thread that decided them */
-    uint32_t by;   /* what made it ready, or, with a judge, asked; of roots WR_NODE_NONE */
+    uint32_t by;   /* what made it ready or fail, or, with a judge, asked; of roots WR_NODE_NONE */
 };
 
-static_assert(sizeof(struct wr_state) + sizeof(struct wr_links) + sizeof(uint32_t) <= 64,
+static_assert(sizeof(uint64_t) + sizeof(union wr_slot) + sizeof(struct wr_links) +
+                      sizeof(uint32_t) <=
+                  64,
               "a plain node of a run is at most 64 bytes");
 
 /* Whether nothing but turns changes words, and whether it is one turn alone; see run.h. */
@@ -83,10 +86,11 @@ enum wr_calm { WR_STIRRED, WR_STIRRING, WR_CALM, WR_PARTING, WR_SOLO };
 
 struct wr_plan {
     const struct weir_flow *flow;
-    struct wr_state *node;
-    struct wr_links *links; /* as needed: not filled in at first */
-    _Atomic uint32_t *lost;
-    _Atomic bool losses; /* some node has lost another */
+    _Atomic uint64_t *word; /* by node, as all of these */
+    union wr_slot *slot;    /* as needed: not filled in at first */
+    struct wr_links *links; /* likewise */
+    _Atomic uint32_t *lost; /* once there are any losses */
+    _Atomic bool losses;    /* some node has lost another */
     _Atomic uint32_t calm;
     void (*stir)(struct wr_plan *plan); /* before it is not calm any more */
     struct wr_join *join;               /* under the lock */
@@ -98,14 +102,14 @@ struct wr_plan {
 
 /* What follows from an end. Lists of nodes, each in order, for the caller to deal with: ended ones are told of, and then
  * passed to wr_plan_tell. */
-struct wr_line {
+struct wr_row {
     uint32_t first, last; /* WR_NODE_NONE: empty */
 };
 
 struct wr_moves {
-    struct wr_line ready;    /* RUNNING: to be begun, or put off by wr_plan_put_off; by `next` */
-    struct wr_line ended;    /* by `todo` */
-    struct wr_line to_judge; /* by `next` */
+    struct wr_row ready;    /* RUNNING: to be begun, or put off by wr_plan_put_off; by `next` */
+    struct wr_row ended;    /* by `todo` */
+    struct wr_row to_judge; /* by `next` */
 };
 
 static const struct wr_moves WR_NO_MOVES = { .ready = { WR_NODE_NONE, WR_NODE_NONE },
@@ -113,12 +117,12 @@ static const struct wr_moves WR_NO_MOVES = { .ready = { WR_NODE_NONE, WR_NODE_NO
                                              .to_judge = { WR_NODE_NONE, WR_NODE_NONE } };
 
 /* Takes the first of a list of ready nodes, or of ended ones; WR_NODE_NONE: there is none. */
-uint32_t wr_plan_next_ready(struct wr_plan *plan, struct wr_line *line);
-uint32_t wr_plan_next_ended(struct wr_plan *plan, struct wr_line *line);
-void wr_plan_add_ready(struct wr_plan *plan, struct wr_line *line, uint32_t n);
-void wr_plan_add_ended(struct wr_plan *plan, struct wr_line *line, uint32_t n);
+uint32_t wr_plan_next_ready(struct wr_plan *plan, struct wr_row *line);
+uint32_t wr_plan_next_ended(struct wr_plan *plan, struct wr_row *line);
+void wr_plan_add_ready(struct wr_plan *plan, struct wr_row *line, uint32_t n);
+void wr_plan_add_ended(struct wr_plan *plan, struct wr_row *line, uint32_t n);
 
-/* Fills in all nodes and joins, and what was lost; roots are READY. */
+/* Fills in all words and joins; roots are READY. */
 void wr_plan_init(struct wr_plan *plan);
 
 /* A node of moves->ready, before it begins: false if no node needs it any more, so that it is skipped. */
@@ -129,35 +133,42 @@ void wr_plan_put_off(struct wr_plan *plan, uint32_t n, void *locals, struct wr_m
 bool wr_plan_begin(struct wr_plan *plan, uint32_t n, void **locals);
 
 /* RUNNING: `begin` is called next. False: it was decided meanwhile. */
+bool wr_plan_begins(struct wr_plan *plan, uint32_t n);
+
+/* `begin` has returned. False: the node was decided meanwhile, or is about to be, and the caller tells of it. */
 bool wr_plan_begun(struct wr_plan *plan, uint32_t n);
 
 /* A body has returned: RUNNING is decided. False: it was decided before, and the value is dropped. */
 bool wr_plan_finish(struct wr_plan *plan, uint32_t n, int error, void *value);
 
 /* The same for a plain node that is WEIR_DONE, without `begin`. */
-static inline bool wr_plan_finish_plain(struct wr_state *node, void *value)
+static inline bool wr_plan_finish_plain(struct wr_plan *plan, uint32_t n, void *value)
 {
     uint64_t word = 0;
 
-    node->slot.value = value;
-    return wr_cas(&node->word, &word, (uint64_t)WEIR_DONE << WR_OUTCOME_AT, acq_rel);
+    plan->slot[n].value = value;
+    return wr_cas(&plan->word[n], &word, (uint64_t)WEIR_DONE << WR_OUTCOME_AT, acq_rel);
 }
 
-/* A node that is a task of its own, or a sub-flow, has ended: as wr_plan_finish, also if it never began. */
+/* A node that is a task of its own, or a sub-flow, has ended: as wr_plan_finish, also if it never began. False also if the
+ * thread that calls `begin` tells of it. */
 bool wr_plan_decide(struct wr_plan *plan, uint32_t n, weir_outcome outcome, weir_reason reason,
                     int error, uint32_t cause);
 
-/* The run is over: whatever has not ended is decided. False: it has ended, or is about to. */
+/* The run is over: whatever has not ended is decided. False: it has ended, or is about to, or another thread tells of it. */
 bool wr_plan_close(struct wr_plan *plan, uint32_t n, weir_outcome outcome, weir_reason reason);
 
 /* The node has ended and was told of: the nodes after it hear of it. */
 void wr_plan_tell(struct wr_plan *plan, uint32_t n, struct wr_moves *moves);
 
 /* Tells of the end of a plain node that is WEIR_DONE to nodes that only have WEIR_MUST edges. */
-static inline bool wr_plan_is_last(struct wr_state *node)
+static inline bool wr_plan_is_last(struct wr_plan *plan, uint32_t n)
 {
-    return wr_sub(&node->word, 1, acq_rel) == 1; /* acquires what all the others have released */
+    return wr_sub(&plan->word[n], 1, acq_rel) == 1; /* acquires what all the others have released */
 }
+
+/* Whether edges of a kind can still hold a WAITING node back. */
+bool wr_plan_waits_for(struct wr_plan *plan, uint32_t n, uint8_t kind);
 
 /* How the edges stand, for a judge; and what it said. True: it is to be asked again, since more nodes have ended. */
 void wr_plan_edges(struct wr_plan *plan, uint32_t n, weir_edges *edges);

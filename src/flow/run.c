@@ -33,10 +33,9 @@ void wr_run_unref(struct wr_run *run)
 static void drop_values(struct wr_run *run)
 {
     for (uint32_t n = 0; n < run->flow->count; n++) {
-        struct wr_state *node = &run->plan.node[n];
-        uint64_t word = wr_load(&node->word, relaxed);
+        uint64_t word = wr_load(&run->plan.word[n], relaxed);
         if (run->flow->hot[n].flags & WR_F_DROP && wr_word_outcome(word) == WEIR_DONE)
-            wr_node_drop_value(run, n, node->slot.value);
+            wr_node_drop_value(run, n, run->plan.slot[n].value);
     }
 }
 
@@ -74,7 +73,7 @@ static uint32_t first_failed(const struct wr_run *run)
 {
     for (uint32_t i = 0; i < run->flow->sinks; i++) {
         uint32_t n = run->flow->sink[i];
-        weir_outcome outcome = wr_word_outcome(wr_load(&run->plan.node[n].word, acquire));
+        weir_outcome outcome = wr_word_outcome(wr_load(&run->plan.word[n], acquire));
         if (outcome != WEIR_DONE && outcome != WEIR_SKIPPED)
             return n;
     }
@@ -122,9 +121,10 @@ void wr_run_told(struct wr_run *run, uint64_t count)
 
 void wr_run_await_publishers(struct wr_run *run)
 {
-    wr_os_fence_heavy(); /* pairs with finish_calmly */
+    wr_os_fence_heavy(); /* pairs with run_calmly */
     wr_list_each(link, &run->turns)
-        while (wr_load(&WR_CONTAINER(link, struct wr_turn, link)->publishing, acquire))
+        while (wr_load(&WR_CONTAINER(link, struct wr_turn, link)->step.node, acquire) ==
+               WR_PUBLISHING)
             wr_os_yield(); /* it is a few instructions away from the end of that */
 }
 
@@ -189,26 +189,45 @@ static void run_gone(struct wr_whole *whole)
     run_free(WR_CONTAINER(whole, struct wr_run, whole));
 }
 
-/* Whether a task's body is one of the run's, or of a sub-run's. */
-static bool run_inside(struct wr_whole *whole, const weir_task *task)
+/* Whether the task is one of the run's turns. */
+static bool is_turn(struct wr_run *run, const weir_task *task)
 {
-    struct wr_run *run = WR_CONTAINER(whole, struct wr_run, whole), *sub;
-    struct wr_own *own = NULL;
-    bool inside = false;
+    bool is = false;
 
     wr_lock(&run->lock);
     wr_list_each(link, &run->turns)
-        inside = inside || WR_CONTAINER(link, struct wr_turn, link)->task == task;
-    for (uint32_t i = 0; i < run->flow->owns && !inside; i++) {
-        inside = run->own[i].runner == task;
-        sub = run->own[i].task ? wr_run_of(run->own[i].task) : NULL;
-        inside = inside || (sub && run_inside(&sub->whole, task));
-    }
-    for (own = run->added; own && !inside; own = own->more) {
-        sub = own->task ? wr_run_of(own->task) : NULL;
-        inside = sub && run_inside(&sub->whole, task);
-    }
+        is = is || WR_CONTAINER(link, struct wr_turn, link)->task == task;
     wr_unlock(&run->lock);
+    return is;
+}
+
+static bool run_inside(struct wr_whole *whole, const weir_task *task);
+
+/* Whether it is a body of the sub-run that a node has started. */
+static bool sub_inside(struct wr_own *own, const weir_task *task)
+{
+    struct wr_run *sub;
+
+    wr_lock(&own->run->lock);
+    sub = own->task ? wr_run_of(own->task) : NULL; /* which is there as long as the run is */
+    wr_unlock(&own->run->lock);
+    return sub && run_inside(&sub->whole, task);
+}
+
+/* Whether a task's body is one of the run's, or of a sub-run's. The lock is not kept while many nodes are looked at: whoever
+ * asks is that task, so what is true of it stays true meanwhile. */
+static bool run_inside(struct wr_whole *whole, const weir_task *task)
+{
+    struct wr_run *run = WR_CONTAINER(whole, struct wr_run, whole);
+    bool inside = is_turn(run, task);
+
+    for (uint32_t i = 0; i < run->flow->owns && !inside; i++) {
+        struct wr_own *own = &run->own[i];
+        inside = wr_load(&own->runner, relaxed) == task ||
+                 (!run->flow->hot[own->node].fn && sub_inside(own, task));
+    }
+    for (struct wr_own *own = wr_run_added(run); own && !inside; own = own->more)
+        inside = sub_inside(own, task);
     return inside;
 }
 
@@ -275,7 +294,8 @@ static size_t lay_out(struct wr_run *run, char *memory, const struct weir_flow *
                       const weir_run_options *o)
 {
     size_t n = flow->count, used = (sizeof(*run) + 63) / 64 * 64;
-    struct wr_state *node = cut(memory, &used, n, sizeof(*node));
+    _Atomic uint64_t *word = cut(memory, &used, n, sizeof(*word));
+    union wr_slot *slot = cut(memory, &used, n, sizeof(*slot));
     struct wr_links *links = cut(memory, &used, n, sizeof(*links));
     _Atomic uint32_t *lost = cut(memory, &used, n, sizeof(*lost));
     struct wr_join *join = cut(memory, &used, flow->joins, sizeof(*join));
@@ -285,7 +305,8 @@ static size_t lay_out(struct wr_run *run, char *memory, const struct weir_flow *
     uint64_t *given = o->param_count ? cut(memory, &used, (n + 63) / 64, sizeof(*given)) : NULL;
 
     if (run) {
-        run->plan.node = node;
+        run->plan.word = word;
+        run->plan.slot = slot;
         run->plan.links = links;
         run->plan.lost = lost;
         run->plan.join = join;
@@ -343,7 +364,7 @@ static struct wr_run *run_new(struct weir_flow *flow, weir_group *group, const w
     wr_store(&run->fatal, WR_NODE_NONE, relaxed);
     wr_store(&run->left, (uint64_t)flow->count + 1, relaxed);
     wr_list_init(&run->turns);
-    run->ready = (struct wr_line){ WR_NODE_NONE, WR_NODE_NONE };
+    run->ready = (struct wr_row){ WR_NODE_NONE, WR_NODE_NONE };
     wr_plan_init(&run->plan);
     for (uint32_t i = 0; i < flow->owns; i++)
         run->own[i] = (struct wr_own){ .run = run, .node = flow->own[i] };
@@ -360,11 +381,11 @@ static void start_roots(struct wr_run *run)
     for (uint32_t i = 0; i < flow->roots; i++) {
         uint32_t n = flow->root[i];
         if (run->times)
-            wr_store(&run->times[n].ready_at, wr_os_now(), relaxed);
+            wr_store(&run->times[n].ready_at, wr_os_now(), release);
         if (!(flow->hot[n].flags & WR_F_OWN))
             wr_turn_give(run, NULL, n);
         else if (wr_plan_begin(&run->plan, n, &locals))
-            wr_own_start(&work, n);
+            wr_own_start(&work, n, false);
     }
     wr_work_settle(&work);
     wr_turn_ask(run);
@@ -430,6 +451,10 @@ static int check_arguments(const struct weir_flow *flow, const weir_group *group
         return say(message, WEIR_EINVAL, "skip is none of the modes");
     if (o->param_count && !o->params)
         return say(message, WEIR_EINVAL, "param_count is set, but params is NULL");
+    if (o->id && strlen(o->id) > WEIR_ID_MAX) {
+        snprintf(range, sizeof(range), "id is too long: at most %d bytes", WEIR_ID_MAX);
+        return say(message, WEIR_EINVAL, range);
+    }
     if (o->deadline_ms >= 0 && o->deadline_ms <= WEIR_SPAN_MAX_MS)
         return 0;
     snprintf(range, sizeof(range), "deadline_ms is out of range: 1 to %lld, or 0 for none",

@@ -15,7 +15,7 @@
  * (cancel, deadline), or when it is skipped. A large run is *calm* until the first of that happens, and in a calm run
  * a turn changes two kinds of words by plain stores: that of the node whose body has returned, and that of its *heir*,
  * which has no other node before it, as it has no other after it. It says so (`publishing`) before it looks whether the run
- * is calm, and no more when it is done. Whoever wants to decide nodes stirs the run first (wr_run_stir), once:
+ * is calm, and no more when it is done: the word that says which node's body runs says that, too. Whoever wants to decide nodes stirs the run first (wr_run_stir), once:
  *
  *     turn:  publishing = true;  light fence;  calm?  then store the words;  publishing = false
  *     stir:  calm = STIRRING;    heavy fence;  wait until no turn is publishing;  calm = STIRRED
@@ -71,12 +71,13 @@ struct wr_own {
     struct wr_run *run;
     uint32_t node;
     weir_task *task; /* the task or sub-run, or the nap before the next try; under the run's lock */
-    uint32_t stage;  /* counts what was submitted, and what of that has ended; likewise */
-    weir_task *runner;   /* the task whose body runs; likewise */
-    uint32_t tries;      /* so far */
-    _Atomic bool began;  /* the body of this try */
-    struct wr_own *adds; /* what its body has added */
-    int error;           /* of the latest */
+    _Atomic uint32_t stage;      /* counts what was submitted, and what of that has ended */
+    _Atomic(weir_task *) runner; /* the task whose body or end calls code of the user's: only
+                                    compared, by that code */
+    uint32_t tries;              /* so far */
+    _Atomic bool began;          /* the body of this try */
+    struct wr_own *adds;         /* what its body has added */
+    int error;                   /* of the latest */
     struct wr_whole nap;
     weir_flow *flow; /* of a node that has added nodes; NULL: that of its options */
     void *input, *value;
@@ -86,7 +87,7 @@ struct wr_own {
 /* What a body or callback gets. */
 struct weir_step {
     struct wr_run *run;
-    uint32_t node;
+    _Atomic uint32_t node; /* of a turn also WR_PUBLISHING; see Note: calm runs */
     bool in_body;
     struct wr_own *added; /* nodes that the body has added */
 };
@@ -97,6 +98,9 @@ enum { WR_COMING = 1, WR_COVERED = 2 };
 /* turn->current: its body was asked to end, and the turn ends after it. */
 enum { WR_ASKED = WR_NODES_MAX + 1 };
 
+/* turn->step.node: it changes words, and is in no body. */
+#define WR_PUBLISHING UINT32_MAX
+
 /* A task that runs ready nodes. */
 struct wr_turn {
     struct wr_run *run;
@@ -105,7 +109,6 @@ struct wr_turn {
     bool began, stands_by;    /* likewise */
     _Atomic bool brisk;       /* likewise; it itself reads it without */
     _Atomic uint32_t looks;   /* at the clock, so far */
-    _Atomic bool publishing;  /* in a calm run: it changes words; see Note: calm runs */
     _Atomic uint32_t current; /* the node whose body runs, if it may be interrupted; WR_NODE_NONE;
                                  WR_ASKED */
     struct weir_step step;    /* of the node that it runs */
@@ -145,7 +148,7 @@ struct wr_run {
     _Atomic bool asking;      /* a thread is submitting one */
     _Atomic bool refused;     /* the group took no more turns; those there are do the rest */
     _Atomic uint32_t waiting; /* nodes in the list below */
-    struct wr_line ready;     /* by `next` */
+    struct wr_row ready;      /* by `next` */
     struct wr_list turns;
     weir_task *latest; /* the turn that was submitted last; under the lock */
     struct wr_own *added;
@@ -156,7 +159,9 @@ struct wr_work {
     struct wr_run *run;
     struct wr_turn *turn; /* NULL: the caller is none */
     struct wr_moves moves;
-    uint32_t next; /* ready, for the turn itself */
+    uint32_t next;  /* ready, for the turn itself */
+    bool keeps_own; /* the caller submits one node's task itself, when all else is done: */
+    uint32_t own;   /* this one; WR_NODE_NONE: none yet */
     uint32_t told;
     struct wr_locals *locals; /* of the body that has ended, if they are not the run's */
 };
@@ -274,8 +279,8 @@ void wr_turn_interrupt(struct wr_run *run, uint32_t n, bool all);
 
 /* ---- own.c ---------------------------------------------------------------------------------------- */
 
-/* A node that is a task of its own, or a sub-flow, is ready: RUNNING. */
-void wr_own_start(struct wr_work *work, uint32_t n);
+/* A node that is a task of its own, or a sub-flow, is ready: RUNNING. `last`: the caller does nothing more. */
+void wr_own_start(struct wr_work *work, uint32_t n, bool last);
 
 /* The body of a node has returned, and has added nodes. */
 void wr_own_start_added(struct wr_own *own, void *value);

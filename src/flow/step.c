@@ -8,7 +8,7 @@
 
 const char *weir_step_id(const weir_step *step)
 {
-    return wr_flow_node(step->run->flow, step->node)->id;
+    return wr_flow_node(step->run->flow, wr_load(&step->node, relaxed))->id;
 }
 
 void *weir_step_input(const weir_step *step)
@@ -45,7 +45,9 @@ int weir_step_expand(weir_step *step, weir_flow *flow, void *input, weir_message
     if (!own)
         return WEIR_ENOMEM;
     run = step->run;
-    *own = (struct wr_own){ .run = run, .node = step->node, .flow = flow, .input = input };
+    *own = (struct wr_own){
+        .run = run, .node = wr_load(&step->node, relaxed), .flow = flow, .input = input
+    };
     wr_lock(&run->lock);
     own->more = run->added;
     run->added = own;

@@ -152,17 +152,24 @@ static void add_slice(struct wr_text *text, const struct slice *s, weir_time beg
                 wr_standing_name(s->run, s->node), us_since(ready, s->from));
 }
 
-static const struct slice *slice_of(const struct slices *all, uint32_t *place, uint32_t n)
+static int by_node(const void *a_arg, const void *b_arg)
 {
-    return place[n] == UINT32_MAX ? NULL : &all->slice[place[n]];
+    const struct slice *a = *(const struct slice *const *)a_arg;
+    const struct slice *b = *(const struct slice *const *)b_arg;
+
+    if (a->run != b->run)
+        return (uintptr_t)a->run < (uintptr_t)b->run ? -1 : 1;
+    return a->node < b->node ? -1 : a->node > b->node;
 }
 
-/* An arrow from the end of one body to the start of another, which it was needed for. */
+/* An arrow from one body to another, which it was needed for. It begins inside of the first one's slice: viewers bind it to
+ * what is there, and the end of one slice may be the start of the next. */
 static void add_arrow(struct wr_text *text, const struct slice *from, const struct slice *to,
                       uint64_t number, weir_time began)
 {
-    weir_time left = from->to < to->from ? from->to : to->from; /* of one that was not waited for */
+    weir_time left = (from->to < to->from ? from->to : to->from) - 1;
 
+    left = left > from->from ? left : from->from;
     wr_text_add(text,
                 ",\n{\"ph\":\"s\",\"pid\":1,\"tid\":%u,\"ts\":%.3f,\"id\":%llu,\"cat\":\"edge\","
                 "\"name\":\"edge\"}",
@@ -173,30 +180,30 @@ static void add_arrow(struct wr_text *text, const struct slice *from, const stru
                 to->track, us_since(began, to->from), (unsigned long long)number);
 }
 
-/* Of the run itself; a sub-run's own edges are left out. */
-static void add_arrows(struct wr_text *text, const struct slices *all, struct wr_run *run,
-                       weir_time began)
+/* One for each edge between two bodies, also of sub-runs. */
+static void add_arrows(struct wr_text *text, const struct slices *all, weir_time began)
 {
-    const struct weir_flow *flow = run->flow;
-    uint32_t *place = malloc((flow->count + 1) * sizeof(*place));
+    const struct slice **found, **sorted = malloc((all->count + 1) * sizeof(*sorted));
     uint64_t number = 0;
 
-    if (!place) {
+    if (!sorted) {
         text->failed = true;
         return;
     }
-    memset(place, 0xff, (flow->count + 1) * sizeof(*place));
     for (size_t i = 0; i < all->count; i++)
-        if (all->slice[i].run == run)
-            place[all->slice[i].node] = (uint32_t)i;
-    for (uint32_t n = 0; n < flow->count; n++)
-        for (uint32_t i = flow->in_at[n]; i < flow->in_at[n + 1]; i++) {
-            const struct slice *from = slice_of(all, place, flow->in[i]);
-            const struct slice *to = slice_of(all, place, n);
-            if (from && to)
-                add_arrow(text, from, to, ++number, began);
+        sorted[i] = &all->slice[i];
+    qsort(sorted, all->count, sizeof(*sorted), by_node);
+    for (size_t i = 0; i < all->count; i++) {
+        const struct slice *to = sorted[i];
+        const struct weir_flow *flow = to->run->flow;
+        for (uint32_t k = flow->in_at[to->node]; k < flow->in_at[to->node + 1]; k++) {
+            const struct slice key = { .run = to->run, .node = flow->in[k] }, *up = &key;
+            found = bsearch(&up, sorted, all->count, sizeof(*sorted), by_node);
+            if (found && (*found)->from <= to->from) /* else it was not waited for */
+                add_arrow(text, *found, to, ++number, began);
         }
-    free(place);
+    }
+    free(sorted);
 }
 
 static void draw_slices(struct wr_text *text, struct slices *all, struct wr_run *run)
@@ -219,7 +226,7 @@ static void draw_slices(struct wr_text *text, struct slices *all, struct wr_run 
                     i, i);
     for (size_t i = 0; i < all->count; i++)
         add_slice(text, &all->slice[i], began);
-    add_arrows(text, all, run, began);
+    add_arrows(text, all, began);
     wr_text_add(text, "\n]}\n");
 }
 

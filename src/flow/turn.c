@@ -119,7 +119,7 @@ static bool begins_still(struct wr_turn *turn, uint32_t n)
     struct wr_work work = { .run = run, .turn = turn, .moves = WR_NO_MOVES, .next = WR_NODE_NONE };
     bool needed = true;
 
-    if (wr_load(&run->plan.node[n].word, acquire))
+    if (wr_load(&run->plan.word[n], acquire))
         return false;
     if (wr_load(&run->plan.losses, relaxed))
         needed = wr_plan_is_needed(&run->plan, n, &work.moves);
@@ -143,7 +143,7 @@ uint32_t wr_turn_begin(struct wr_turn *turn, uint32_t n)
     void *locals;
 
     for (; n != WR_NODE_NONE; n = wr_deque_take(&turn->deque)) {
-        if (!(wr_load(&plan->node[n].word, relaxed) & WR_READY)) {
+        if (!(wr_load(&plan->word[n], relaxed) & WR_READY)) {
             if (begins_still(turn, n))
                 return n;
             continue;
@@ -172,7 +172,7 @@ uint32_t wr_turn_holds(struct wr_run *run, uint32_t n)
         for (uint32_t i = wr_load(&deque->top, acquire), end = wr_load(&deque->bottom, acquire);
              (int32_t)(end - i) > 0; i++) {
             uint32_t held = wr_load(&deque->place[i % WR_DEQUE], relaxed);
-            uint64_t word = wr_load(&run->plan.node[held].word, relaxed);
+            uint64_t word = wr_load(&run->plan.word[held], relaxed);
             count += !word && (n == WR_NODE_NONE || n == held);
         }
     }
@@ -310,7 +310,8 @@ static bool begin(struct wr_turn *turn)
     begin_slice(turn);
     wr_store(&turn->current, WR_NODE_NONE, relaxed);
     turn->locals = wr_locals_place();
-    turn->step = (struct weir_step){ .run = run, .in_body = true };
+    turn->step.run = run;
+    turn->step.in_body = true;
     wr_locals_release(wr_locals_install(wr_locals_ref(run->locals)));
     wr_lock(&run->lock);
     turn->task = weir_task_self();

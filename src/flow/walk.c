@@ -7,7 +7,7 @@
 
 /* Everything else that may follow from the end of a node. */
 static __attribute__((noinline)) uint32_t settle(struct wr_turn *turn, uint32_t ended,
-                                                 const struct wr_line *ready, uint32_t next)
+                                                 const struct wr_row *ready, uint32_t next)
 {
     struct wr_run *run = turn->run;
     struct wr_work work = { .run = run, .turn = turn, .moves = WR_NO_MOVES, .next = next };
@@ -34,12 +34,12 @@ static __attribute__((noinline)) uint32_t tell_one_by_one(struct wr_turn *turn, 
 {
     struct wr_run *run = turn->run;
     const struct weir_flow *flow = run->flow;
-    struct wr_line rest = { WR_NODE_NONE, WR_NODE_NONE };
+    struct wr_row rest = { WR_NODE_NONE, WR_NODE_NONE };
     uint32_t next = WR_NODE_NONE;
 
     for (uint32_t i = flow->hot[n].out_at; i < flow->hot[n + 1].out_at; i++) {
         uint32_t target = flow->out[i];
-        if (!wr_plan_is_last(&run->plan.node[target]))
+        if (!wr_plan_is_last(&run->plan, target))
             continue;
         if (next == WR_NODE_NONE && !wr_load(&run->plan.losses, relaxed))
             next = target;
@@ -66,7 +66,7 @@ static inline uint32_t tell_plainly(struct wr_turn *turn, uint32_t n)
         return tell_one_by_one(turn, n);
     for (; out < end; out++) { /* no flags in them: else it TELLS_SLOWLY */
         wr_store(&deque->place[ready % WR_DEQUE], *out, relaxed);
-        ready += wr_plan_is_last(&run->plan.node[*out]);
+        ready += wr_plan_is_last(&run->plan, *out);
         __builtin_prefetch(&flow->hot[*out]); /* it will soon run */
     }
     if (ready == bottom)
@@ -83,30 +83,38 @@ static inline uint32_t tell_plainly(struct wr_turn *turn, uint32_t n)
 }
 
 /* The same in a run that is the turn's alone, and takes the next one: maybe one that it had before. Only while it is
- * publishing; *room is false, and nothing is done, if there is none. */
-static inline uint32_t tell_alone(struct wr_turn *turn, uint32_t n, bool *room)
+ * publishing; false, and nothing is done, if there is no room. The oldest node comes next, not the latest: then a CPU can
+ * begin with it before it knows what this one has made ready. But if there are many, the latest one does, so that they do
+ * not become more. */
+static inline bool tell_alone(struct wr_turn *turn, uint32_t n, uint32_t *next)
 {
-    const struct weir_flow *flow = turn->run->flow;
-    struct wr_state *node = turn->run->plan.node;
     struct wr_deque *deque = &turn->deque;
-    const uint32_t *out = flow->out + flow->hot[n].out_at;
-    const uint32_t *end = flow->out + flow->hot[n + 1].out_at;
+    _Atomic uint64_t *word = turn->run->plan.word;
+    const struct wr_hot *hot = turn->run->flow->hot;
+    const uint32_t *out = turn->run->flow->out + hot[n].out_at;
+    const uint32_t *end = turn->run->flow->out + hot[n + 1].out_at;
     uint32_t ready = wr_load(&deque->bottom, relaxed), top = wr_load(&deque->top, relaxed);
 
-    *room = end - out <= (int32_t)(WR_DEQUE - (ready - top));
-    if (WR_UNLIKELY(!*room))
-        return WR_NODE_NONE;
+    if (WR_UNLIKELY(end - out > (int32_t)(WR_DEQUE - (ready - top))))
+        return false;
     for (; out < end; out++) {
-        uint64_t word = wr_load(&node[*out].word, relaxed);
+        uint64_t was = wr_load(&word[*out], relaxed);
         wr_store(&deque->place[ready % WR_DEQUE], *out, relaxed);
-        wr_store(&node[*out].word, word - 1, relaxed);
-        __builtin_prefetch(&flow->hot[*out]);
-        ready += word == 1;
+        wr_store(&word[*out], was - 1, relaxed);
+        __builtin_prefetch(&hot[*out]);
+        ready += was == 1;
     }
-    if (ready == top)
-        return WR_NODE_NONE;
-    wr_store(&deque->bottom, --ready, relaxed);
-    return wr_load(&deque->place[ready % WR_DEQUE], relaxed);
+    if (WR_UNLIKELY(ready == top)) {
+        *next = WR_NODE_NONE;
+    } else if (WR_LIKELY(ready - top <= WR_DEQUE / 2)) {
+        *next = wr_load(&deque->place[top % WR_DEQUE], relaxed);
+        wr_store(&deque->top, top + 1, relaxed);
+        wr_store(&deque->bottom, ready, relaxed);
+    } else {
+        *next = wr_load(&deque->place[--ready % WR_DEQUE], relaxed);
+        wr_store(&deque->bottom, ready, relaxed);
+    }
+    return true;
 }
 
 static bool is_plain(const struct wr_turn *turn, uint32_t n)
@@ -150,7 +158,7 @@ static inline uint32_t end_node(struct wr_turn *turn, uint32_t n, int error, voi
         return start_added(turn, value);
     if (WR_UNLIKELY(error) || !is_plain(turn, n))
         return end_oddly(turn, n, error, value);
-    if (WR_UNLIKELY(!wr_plan_finish_plain(&run->plan.node[n], value))) {
+    if (WR_UNLIKELY(!wr_plan_finish_plain(&run->plan, n, value))) {
         wr_node_drop_value(run, n, value); /* too late */
         return WR_NODE_NONE;
     }
@@ -163,7 +171,7 @@ static __attribute__((noinline)) int call_oddly(struct wr_turn *turn, void **val
 {
     int error;
 
-    wr_store(&turn->current, turn->step.node, relaxed);
+    wr_store(&turn->current, wr_load(&turn->step.node, relaxed), relaxed);
     turn->step.in_body = false; /* until it is */
     error = wr_node_call(&turn->step, value);
     turn->step.in_body = true;
@@ -180,7 +188,7 @@ static inline uint32_t run_node(struct wr_turn *turn, uint32_t n, bool *asked)
     int error;
 
     turn->until_look--;
-    turn->step.node = n;
+    wr_store(&turn->step.node, n, relaxed);
     if (WR_UNLIKELY(hot->flags & WR_F_AT_START) || WR_UNLIKELY(run->odd))
         error = call_oddly(turn, &value, asked);
     else
@@ -188,85 +196,78 @@ static inline uint32_t run_node(struct wr_turn *turn, uint32_t n, bool *asked)
     return end_node(turn, n, error, value);
 }
 
-/* What a turn has published of a plain node that is WEIR_DONE. */
-enum published {
-    NOTHING, /* the run is not calm any more */
-    END,     /* that, and that its heir, if it has one, is RUNNING */
-    ALL,     /* the nodes after it have heard of it */
-};
-
-/* Notes: calm runs, and brisk turns, in run.h. *next is RUNNING, or maybe READY, if ALL is published. */
-static inline enum published finish_calmly(struct wr_turn *turn, uint32_t n, void *value,
-                                           uint32_t *next)
-{
-    struct wr_plan *plan = &turn->run->plan;
-    const struct wr_hot *hot = &plan->flow->hot[n];
-    enum published published = NOTHING;
-    uint32_t calm;
-    bool room;
-
-    wr_store(&turn->publishing, true, relaxed);
-    wr_fence_light(); /* pairs with wr_run_await_publishers */
-    calm = wr_load(&plan->calm, acquire);
-    if (WR_LIKELY(calm >= WR_CALM)) {
-        published = END;
-        plan->node[n].slot.value = value;
-        wr_store(&plan->node[n].word, (uint64_t)WEIR_DONE << WR_OUTCOME_AT, release);
-        if (hot->flags & WR_F_HEIR) {
-            wr_store(&plan->node[hot->heir].word, 0, relaxed);
-        } else if (calm == WR_SOLO) {
-            *next = tell_alone(turn, n, &room);
-            published = room ? ALL : END;
-        }
-    }
-    wr_store(&turn->publishing, false, release); /* pairs with wr_run_await_publishers */
-    return published;
-}
-
-/* After all has been published. */
-static inline uint32_t begin_next(struct wr_turn *turn, uint32_t n)
+/* The end of a plain node of a calm run is published, and the turn is still publishing: the nodes after it hear of it, which
+ * are more than an heir. Answers the next one; WR_NODE_NONE: there is none. Not inline, so that the loop below has its
+ * registers for itself. */
+static __attribute__((noinline)) uint32_t tell_calmly(struct wr_turn *turn, uint32_t n)
 {
     struct wr_run *run = turn->run;
+    uint32_t next = WR_NODE_NONE;
+    bool told = wr_load(&run->plan.calm, acquire) == WR_SOLO && tell_alone(turn, n, &next);
 
-    if (WR_UNLIKELY(!wr_load(&run->coming, relaxed)) && wr_deque_length(&turn->deque))
+    wr_store(&turn->step.node, n, release); /* pairs with wr_run_await_publishers */
+    if (!told)
+        next = tell_plainly(turn, n);
+    else if (WR_UNLIKELY(!wr_load(&run->coming, relaxed)) && wr_deque_length(&turn->deque))
         wr_turn_ask(run);
-    return WR_LIKELY(!wr_load(&run->plan.node[n].word, relaxed)) ? n : wr_turn_begin(turn, n);
+    if (next == WR_NODE_NONE)
+        return wr_turn_take(turn);
+    return WR_LIKELY(!wr_load(&run->plan.word[next], relaxed)) ? next : wr_turn_begin(turn, next);
 }
 
-/* Runs plain nodes of a calm run, one after the other, until it is time to look at the clock. */
-static uint32_t run_calmly(struct wr_turn *turn, uint32_t n)
+/* As end_node, apart: the loop below is to have its registers for itself. */
+static __attribute__((noinline)) uint32_t end_apart(struct wr_turn *turn, uint32_t n, int error)
 {
-    struct wr_run *run = turn->run;
-    const struct wr_hot *hot = run->flow->hot;
-    struct wr_locals *const locals = run->locals, *const *const place = turn->locals;
-    uint32_t left = turn->until_look, told = 0, next = WR_NODE_NONE;
-    enum published published;
-    void *value;
+    wr_store(&turn->step.node, n, release); /* pairs with wr_run_await_publishers */
+    return end_node(turn, n, error, turn->run->plan.slot[n].value);
+}
+
+/* Runs plain nodes of a calm run, one after the other, until it is time to look at the clock. Notes: calm runs, and brisk
+ * turns, in run.h. What a chain of empty bodies costs is the number of stores and instructions of this loop: so a body gets
+ * the node's own slot for its value, and what is rarely needed is found again rather than kept. */
+static __attribute__((noinline)) uint32_t run_calmly(struct wr_turn *turn, size_t n)
+{
+    struct wr_run *const run = turn->run;
+    const struct wr_hot *const hot = run->flow->hot, *row = &hot[n];
+    _Atomic uint64_t *const word = run->plan.word;
+    union wr_slot *const slot = run->plan.slot;
+    uint32_t left = turn->until_look;
     int error;
 
-    while (left && hot[n].flags & WR_F_PLAIN) {
-        left--;
-        value = NULL;
-        turn->step.node = n;
-        error = hot[n].fn(&value, hot[n].arg, &turn->step);
-        if (WR_UNLIKELY(error || turn->step.added || *place != locals) ||
-            WR_UNLIKELY((published = finish_calmly(turn, n, value, &next)) == NOTHING)) {
-            n = end_node(turn, n, error, value);
-            break;
+    WR_ASSERT(left);
+    turn->told += left; /* and less by what is left */
+    do {
+        wr_store(&turn->step.node, (uint32_t)n, release); /* pairs with wr_run_await_publishers */
+        slot[n].value = NULL;
+        error = row->fn(&slot[n].value, row->arg, &turn->step);
+        if (WR_UNLIKELY(error) || WR_UNLIKELY(turn->step.added != NULL) ||
+            WR_UNLIKELY(*turn->locals != run->locals))
+            goto oddly;
+        wr_store(&turn->step.node, WR_PUBLISHING, relaxed);
+        wr_fence_light(); /* pairs with wr_run_await_publishers */
+        if (WR_UNLIKELY(wr_load(&run->plan.calm, acquire) < WR_CALM))
+            goto oddly;
+        wr_store(&word[n], (uint64_t)WEIR_DONE << WR_OUTCOME_AT, release);
+        if (row->flags & WR_F_HEIR) {
+            n = row->heir;
+            wr_store(&word[n], 0, relaxed);
+        } else {
+            n = tell_calmly(turn, (uint32_t)(row - hot));
+            if (n == WR_NODE_NONE) {
+                left--;
+                break;
+            }
         }
-        told++;
-        if (hot[n].flags & WR_F_HEIR)
-            n = hot[n].heir;
-        else if (published == ALL)
-            n = next == WR_NODE_NONE ? next : begin_next(turn, next);
-        else
-            n = tell_plainly(turn, n);
-        if (n == WR_NODE_NONE && (n = wr_turn_take(turn)) == WR_NODE_NONE)
-            break;
-    }
+        row = &hot[n];
+    } while (--left && row->flags & WR_F_PLAIN);
+    wr_store(&turn->step.node, (uint32_t)n, release);
     turn->until_look = left;
-    turn->told += told;
-    return n;
+    turn->told -= left;
+    return (uint32_t)n;
+oddly:
+    turn->until_look = left - 1;
+    turn->told -= left; /* this one is not told of yet */
+    return end_apart(turn, (uint32_t)(row - hot), error);
 }
 
 uint32_t wr_walk(struct wr_turn *turn, uint32_t n, bool *asked)

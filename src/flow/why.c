@@ -16,7 +16,16 @@ struct at {
 
 /* ---- the way down ------------------------------------------------------------------------------------ */
 
-/* Of the nodes before n that have not ended, one that says most: a ready one waits for a limit. */
+/* Whether its i-th edge is one that it waits for. */
+static bool waits_for(const struct at *at, uint32_t i)
+{
+    const struct weir_flow *flow = at->run->flow;
+
+    return wr_run_standing(at->run, flow->in[i]) != WR_STANDS_ENDED &&
+           wr_plan_waits_for(&at->run->plan, at->node, flow->in_kind[i]);
+}
+
+/* Of the nodes that it waits for, one that says most: a ready one waits for a limit. */
 static bool go_up(struct at *at)
 {
     const struct weir_flow *flow = at->run->flow;
@@ -26,7 +35,7 @@ static bool go_up(struct at *at)
     for (uint32_t i = flow->in_at[at->node]; i < flow->in_at[at->node + 1]; i++) {
         enum wr_standing standing = wr_run_standing(at->run, flow->in[i]);
         int rank = standing == WR_STANDS_READY ? 2 : standing == WR_STANDS_RUNNING ? 1 : 0;
-        if (standing == WR_STANDS_ENDED || rank <= best_rank)
+        if (rank <= best_rank || !waits_for(at, i))
             continue;
         best = flow->in[i];
         best_rank = rank;
@@ -76,7 +85,7 @@ static void say_waiting(struct wr_text *text, const struct at *at)
 
     wr_text_add(text, "node \"%s\" waits for", wr_flow_node(flow, at->node)->id);
     for (uint32_t i = flow->in_at[at->node]; i < flow->in_at[at->node + 1]; i++) {
-        if (wr_run_standing(at->run, flow->in[i]) == WR_STANDS_ENDED)
+        if (!waits_for(at, i))
             continue;
         wr_text_add(text, "%s %s \"%s\" (%s)", between, wr_need_name(flow->in_kind[i]),
                     wr_flow_node(flow, flow->in[i])->id, wr_standing_name(at->run, flow->in[i]));

@@ -40,6 +40,40 @@ SIM_TEST(test_a_begin_that_fails_counts_as_called_and_fails_the_node, 20)
     weir_flow_free(flow);
 }
 
+static int slow_begin(weir_step *step, void *arg)
+{
+    struct seen *s = arg;
+
+    (void)step;
+    s->began++;
+    weir_sim_busy(10 * MS);
+    CHECK_EQ(s->results, 0);
+    return 0;
+}
+
+/* The run ends meanwhile: the node is told of, and the run settles, when `begin` has returned. */
+SIM_TEST(test_a_result_comes_after_a_begin_that_is_under_way, 50)
+{
+    for (int tasks = 0; tasks < 2; tasks++) {
+        weir_flow *flow = new_flow("begin");
+        weir_time began = weir_now();
+        weir_result result;
+        struct seen *s;
+        forget_nodes();
+        s = new_seen("a", 10);
+        CHECK_EQ(weir_flow_node(NULL, flow, "a", node_body, s,
+                                WEIR_NODE(.begin = slow_begin, .result = node_result,
+                                          .callback_arg = s, .task = tasks)),
+                 0);
+        result = run_flow(flow, 2, 4, WEIR_RUN(.deadline_ms = 5));
+        CHECK_EQ(result.outcome, WEIR_TIMED_OUT);
+        CHECK(s->began == 1 && s->ran == 0 && s->results == 1);
+        CHECK_EQ(s->outcome, WEIR_TIMED_OUT);
+        CHECK_EQ(s->told - began, 10 * MS);
+        weir_flow_free(flow);
+    }
+}
+
 /* Each row: what `a` does, and the run's deadline; then begin, body and outcome of a and b. */
 static const struct row {
     int64_t a_ms;
@@ -510,6 +544,41 @@ SIM_TEST(test_a_cancel_during_the_start, 300)
     weir_flow_free(flow);
 }
 
+static void is_busy(weir_task *task, const weir_result *result, void *arg)
+{
+    (void)task;
+    (void)result;
+    (void)arg;
+    weir_sim_busy(20 * MS);
+}
+
+static int leaves_a_busy_callback(void **value, void *arg, weir_step *step)
+{
+    (void)value;
+    (void)arg;
+    (void)step;
+    CHECK_EQ(weir_task_on_done(weir_task_self(), is_busy, NULL), 0);
+    return 0;
+}
+
+/* The worker that ends a node is about to run the next one, if that is a task of its own; but not if it has to call somebody
+ * before. */
+SIM_TEST(test_a_long_callback_does_not_keep_the_next_node_from_another_worker, 100)
+{
+    weir_flow *flow = new_flow("f");
+    weir_node *first = NULL, *second;
+
+    forget_nodes();
+    CHECK_EQ(weir_flow_node(&first, flow, "first", leaves_a_busy_callback, NULL,
+                            WEIR_NODE(.task = true)),
+             0);
+    second = add_with(flow, "second", 5, WEIR_NODE(.task = true));
+    must(second, first);
+    run_flow(flow, 2, 2, NULL);
+    check_ran("second", 0, 5);
+    weir_flow_free(flow);
+}
+
 SIM_TEST(test_freeing_the_flow_and_the_executor_under_a_run, 100)
 {
     weir_flow *flow = pair_of(WEIR_NODE(), WEIR_NODE(.task = true));
@@ -633,7 +702,9 @@ SIM_TEST(test_a_start_that_is_refused, 5)
     weir_group *group = group_of(ex, "g");
     weir_message message;
     weir_task *run = NULL;
+    static char longest[WEIR_ID_MAX + 2];
 
+    memset(longest, 'x', sizeof(longest) - 1);
     CHECK_EQ(weir_flow_edge(wrong, "a", "b", WEIR_MUST), 0);
     CHECK_EQ(weir_flow_start(&run, wrong, group, NULL, &message), WEIR_EINVAL);
     CHECK(strcmp(message.text, "there is no node \"a\" for an edge with \"b\"\n"
@@ -653,6 +724,8 @@ SIM_TEST(test_a_start_that_is_refused, 5)
                   "skip is none of the modes\n");
     check_refused(flow, group, WEIR_RUN(.param_count = 1), WEIR_EINVAL,
                   "param_count is set, but params is NULL\n");
+    check_refused(flow, group, WEIR_RUN(.id = longest), WEIR_EINVAL,
+                  "id is too long: at most 4096 bytes\n");
     CHECK(run == NULL);
     weir_executor_close(ex, 0);
     CHECK_EQ(weir_flow_start(&run, flow, group, NULL, NULL), WEIR_ECLOSED);
@@ -959,6 +1032,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_begin_that_fails_counts_as_called_and_fails_the_node),
+        cmocka_unit_test(test_a_result_comes_after_a_begin_that_is_under_way),
         cmocka_unit_test(test_each_case_has_its_callbacks),
         cmocka_unit_test(test_a_node_with_a_group_runs_under_its_limit),
         cmocka_unit_test(test_a_failed_body_is_tried_again_after_a_pause),
@@ -973,6 +1047,7 @@ int main(void)
         cmocka_unit_test(test_a_result_callback_of_a_cancelled_node_cannot_wait_for_its_run),
         cmocka_unit_test(test_a_wait_for_a_run_that_could_never_end),
         cmocka_unit_test(test_a_cancel_during_the_start),
+        cmocka_unit_test(test_a_long_callback_does_not_keep_the_next_node_from_another_worker),
         cmocka_unit_test(test_freeing_the_flow_and_the_executor_under_a_run),
         cmocka_unit_test(test_a_group_without_room_rejects_what_is_ready),
         cmocka_unit_test(test_an_evicted_group_rejects_what_waits),

@@ -214,6 +214,18 @@ static inline weir_result run_flow(weir_flow *flow, uint32_t workers, int64_t li
     return result;
 }
 
+/* The same with enough of both, and a deadline. */
+static inline weir_result run_for(weir_flow *flow, int64_t deadline_ms)
+{
+    return run_flow(flow, 2, 100, WEIR_RUN(.deadline_ms = deadline_ms));
+}
+
+static inline void check_settled(const weir_result *result, weir_outcome outcome, int64_t ms)
+{
+    CHECK_EQ(result->outcome, outcome);
+    CHECK_EQ(result->ended_at, at(ms));
+}
+
 static inline void check_node(const char *id, weir_outcome outcome)
 {
     struct seen *s = node_seen(id);
@@ -239,6 +251,31 @@ static inline void check_told(const char *id, weir_outcome outcome, int64_t ms)
 {
     check_node(id, outcome);
     CHECK_EQ(node_seen(id)->told, at(ms));
+}
+
+/* ---- flows that several tests use ------------------------------------------------------------------ */
+
+/* 0 -> 1 -> 2 */
+static inline weir_flow *sequence(int64_t ms)
+{
+    weir_flow *flow = new_flow("sequence");
+    weir_node *node[3];
+
+    forget_nodes();
+    node[0] = add(flow, "0", ms);
+    node[1] = add(flow, "1", ms);
+    node[2] = add(flow, "2", ms);
+    must(node[1], node[0]);
+    must(node[2], node[1]);
+    return flow;
+}
+
+/* A body: its value is its parameter. */
+static inline int gives(void **value, void *param, weir_step *step)
+{
+    (void)step;
+    *value = param;
+    return 0;
 }
 
 #endif
