@@ -62,6 +62,28 @@ static void timed_pair(weir_guard *unused)
 #endif
 }
 
+/* The same by the kernel's coarse clock, which reads no counter but knows the time only by its ticks (1 to 4 ms). */
+static void coarse_pair(weir_guard *unused)
+{
+    static _Atomic int64_t spent;
+    struct timespec begin, end;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &begin);
+    atomic_pair(unused);
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &end);
+    atomic_store_explicit(&spent,
+                          (end.tv_sec - begin.tv_sec) * 1000000000 + end.tv_nsec - begin.tv_nsec,
+                          memory_order_relaxed);
+}
+
+/* How much of the core this machine gets: instructions that wait for nothing. Locked ones are as fast with a neighbour on
+ * the same core as without; these are not, and neither are the instructions around a permit. */
+static void hundred_nops(weir_guard *unused)
+{
+    (void)unused;
+    __asm__ volatile(".rept 100\n nop\n .endr");
+}
+
 /* ---- guards -------------------------------------------------------------------------------------- */
 
 static void through(weir_guard *guard)
@@ -156,6 +178,7 @@ static void measure_permits(struct bench_out *out)
 {
     weir_guard *guard = make(NULL, WEIR_BULKHEAD(.limit = LIMIT));
 
+    put(out, BENCH_REFERENCE, "hundred_nops", hundred_nops, NULL, 1);
     for (int threads = 1; threads <= 2; threads++) {
         put(out, BENCH_REFERENCE, "atomic_pair", atomic_pair, NULL, threads);
         put(out, BENCH_WEIR, "bulkhead", through, guard, threads);
@@ -176,6 +199,7 @@ static void measure_breaker(struct bench_out *out)
 {
     weir_guard *guard = make(NULL, WEIR_BREAKER());
 
+    put(out, BENCH_REFERENCE, "coarse_pair", coarse_pair, NULL, 1);
     for (int threads = 1; threads <= 2; threads++) {
         put(out, BENCH_REFERENCE, "timed_pair", timed_pair, NULL, threads);
         put(out, BENCH_WEIR, "breaker", through, guard, threads);

@@ -113,7 +113,8 @@ typedef struct weir_guard_options { /* zero in any field asks for its default */
                             ever, other kinds WEIR_NO_WAIT                                       */
     int64_t waiters_max; /* most callers that wait; further ones are refused; default: no limit  */
 
-    /* breaker */
+    /* Breaker. Calls are timed exactly; if they come at more than two million per second and slow_ns is 1 s or more, in steps
+     * of about 1 ms, which is right on average. */
     double failure_percent; /* opens at this share of failures, above 0 up to 100; default 95    */
     double slow_percent;    /* or at this share of slow calls; default 100                       */
     int64_t slow_ns;        /* a call that takes longer is slow; default 60 s                    */
@@ -198,9 +199,9 @@ int weir_guard_new(weir_guard **out, weir_store *store, const char *name,
 weir_guard *weir_guard_ref(weir_guard *guard);
 
 /* Gives a reference back; NULL is fine. Leave all permits before the last reference goes. Callers that wait by then go on
- * waiting, and enter or are refused as if there were a reference; callers that come later need one. A guard without
+ * waiting, enter or are refused, and leave as if there were a reference; callers that come later need one. A guard without
  * references is forgotten as soon as that makes no difference: no permit is held, nobody waits, no window or debt is
- * left, a breaker is closed and its window has no failure and no slow call. */
+ * left, a breaker is closed and its window has no failure and no slow call, and no setting was changed. */
 void weir_guard_unref(weir_guard *guard);
 
 /* The guard's name; valid as long as the reference. */
@@ -414,7 +415,7 @@ int64_t weir_guard_drain(weir_guard *guard);
  * WEIR_OPEN with an `until` replaces the end of the wait.
  * WEIR_EALREADY: the breaker is in another state than `expected`, or this change is not allowed: WEIR_HALF_OPEN follows
  * only WEIR_OPEN, and neither of the two follows WEIR_METRICS_ONLY. `message` (may be NULL) names both states.
- * WEIR_EINVAL: not a breaker, or an unknown state. */
+ * WEIR_EINVAL: not a breaker, or an unknown state; `message` says which. */
 int weir_guard_set_state(weir_guard *guard, weir_breaker_state to, weir_time until,
                          weir_breaker_state expected, weir_message *message);
 

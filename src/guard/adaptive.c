@@ -2,9 +2,10 @@
  *
  * AIMD: one more per round of calls while they are fast and the limit is made use of; nine tenths when one is slow or fails, once
  * per round.
- * Gradient: latency beside the least there is without a queue says whether calls queue somewhere behind us. The limit moves
- * to limit x least / present, plus room for a short queue. The least falls at once; it rises only by measuring: now and
- * then half the limit for a moment, so that slowness does not become usual.
+ * Gradient: latency beside the least there is without a queue says whether calls queue somewhere behind us. Both are averages
+ * of many calls, since single ones differ without any queue. The limit moves to limit x slack x least / present, plus room
+ * for a short queue; so it settles at slack x capacity + root of the limit. The least falls with the present; it rises only
+ * by measuring: now and then half the limit for a moment, so that slowness does not become usual.
  * SPDX-License-Identifier: MIT */
 #include "guard/adaptive.h"
 
@@ -13,8 +14,9 @@
 #define DECREASE 0.9
 #define STEP     0.2 /* of the way to the new limit, per round of calls                          */
 #define SLACK    1.2 /* latency may be so many times the least before the limit falls            */
+#define FAR      4   /* a call that takes so many times the usual counts as that many            */
 
-enum { MEASURE_EVERY = 1000, MEASURED = 10 }; /* calls */
+enum { AVERAGE = 100, MEASURE_EVERY = 1000, MEASURED = 30 }; /* calls */
 
 static double bounded(const struct wr_adaptive *a, double limit)
 {
@@ -77,39 +79,47 @@ static void probe_begin(struct wr_adaptive *a, int64_t used)
 {
     a->samples = 0;
     a->probing = used + MEASURED;
-    a->probed_ns = INT64_MAX;
+    a->probed_ns = 0;
     a->before = a->exact;
     a->exact = bounded(a, a->exact / 2);
 }
 
-static void probe(struct wr_adaptive *a, int64_t ns)
+static void probe(struct wr_adaptive *a, double ns)
 {
     if (a->probing <= MEASURED)
-        a->probed_ns = wr_min(a->probed_ns, ns);
+        a->probed_ns += ns;
     if (--a->probing > 0)
         return;
-    a->least_ns = a->probed_ns;
+    a->least_ns = a->probed_ns / MEASURED;
     a->exact = bounded(a, a->before);
 }
 
-static void gradient(struct wr_adaptive *a, bool failed, int64_t ns, int64_t used)
+static void average(struct wr_adaptive *a, double ns)
 {
-    double ratio, aim;
+    a->averaged = wr_min(a->averaged + 1, AVERAGE);
+    a->usual_ns += (ns - a->usual_ns) / (double)a->averaged;
+    if (a->least_ns == 0 || (a->averaged == AVERAGE && a->usual_ns < a->least_ns))
+        a->least_ns = a->usual_ns;
+}
+
+static void gradient(struct wr_adaptive *a, bool failed, int64_t took, int64_t used)
+{
+    double ratio, aim, ns = took > 1 ? (double)took : 1;
 
     if (is_news(a, failed, used))
         a->exact = bounded(a, a->exact * DECREASE);
     if (failed)
         return;
-    ns = wr_max(ns, 1);
-    if (a->least_ns == 0 || ns < a->least_ns)
-        a->least_ns = ns;
+    if (a->averaged && ns > FAR * a->usual_ns)
+        ns = FAR * a->usual_ns;
     if (a->probing > 0) {
         probe(a, ns);
         return;
     }
+    average(a, ns);
     if (used * 2 < (int64_t)a->exact)
         return; /* the limit was not what held calls back */
-    ratio = SLACK * (double)a->least_ns / (double)ns;
+    ratio = SLACK * a->least_ns / a->usual_ns;
     ratio = ratio < 0.5 ? 0.5 : ratio > 1 ? 1 : ratio;
     aim = a->exact * ratio + root(a->exact);
     a->exact = bounded(a, a->exact + (aim - a->exact) * STEP / a->exact);

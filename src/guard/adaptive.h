@@ -14,11 +14,14 @@ struct wr_adaptive {
     double exact;
     int64_t
         quiet; /* so many more calls were under way when the limit fell: they tell nothing new */
-    int64_t least_ns; /* gradient: latency without a queue, as far as is known; 0: no call yet    */
+    /* Gradient: */
+    double usual_ns; /* average of the latest `averaged` calls                                   */
+    int64_t averaged;
+    double least_ns;  /* average without a queue, as far as is known; 0: no call yet              */
     int64_t samples;  /* since it was last measured                                               */
     int64_t probing;  /* so many more calls with half the limit, to measure it again              */
-    int64_t probed_ns;
-    double before; /* the limit before that                                                       */
+    double probed_ns; /* sum                                                                      */
+    double before;    /* the limit before that                                                    */
 };
 
 void wr_adaptive_init(struct wr_adaptive *a, weir_guard_mode mode, int64_t limit, int64_t limit_min,

@@ -43,7 +43,7 @@ void wr_budget_init(struct wr_budget *budget, int64_t limit, double percent)
 void wr_budget_change(struct wr_budget *budget, int64_t limit, double percent)
 {
     budget->limit = limit;
-    budget->share = (int64_t)(percent * (WR_TOKEN / 100) + 0.5);
+    budget->share = (int64_t)(percent * (WR_TOKEN / 100.0) + 0.5);
     bound(budget);
 }
 

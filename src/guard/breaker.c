@@ -72,7 +72,7 @@ static void enter(struct wr_breaker *b, weir_breaker_state to, const struct wr_b
         b->attempt = 0;
 }
 
-static void open(struct wr_breaker *b, const struct wr_breaker_step *step)
+static void trip(struct wr_breaker *b, const struct wr_breaker_step *step)
 {
     enter(b, WEIR_OPEN, step);
     b->attempt++;
@@ -92,7 +92,7 @@ void wr_breaker_init(struct wr_breaker *b, const struct wr_breaker_settings *set
     b->set = *set;
     enter(b, WEIR_CLOSED, &step);
     if (set->initial == WEIR_OPEN)
-        open(b, &step);
+        trip(b, &step);
     else if (set->initial != WEIR_CLOSED)
         enter(b, set->initial, &step);
 }
@@ -105,7 +105,7 @@ void wr_breaker_refresh(struct wr_breaker *b, const struct wr_breaker_step *step
         if (b->set.half_open_then == WEIR_CLOSED)
             enter(b, WEIR_CLOSED, step);
         else
-            open(b, step);
+            trip(b, step);
     }
 }
 
@@ -159,7 +159,7 @@ static void judge(struct wr_breaker *b, const struct wr_breaker_step *step)
     if (watches)
         return;
     if (failed || slow)
-        open(b, step);
+        trip(b, step);
     else if (b->state == WEIR_HALF_OPEN)
         enter(b, WEIR_CLOSED, step);
 }
@@ -193,7 +193,7 @@ bool wr_breaker_set(struct wr_breaker *b, const struct wr_breaker_step *step, we
         (b->state == WEIR_METRICS_ONLY && (to == WEIR_OPEN || to == WEIR_HALF_OPEN)))
         return false;
     if (to == WEIR_OPEN) {
-        open(b, step);
+        trip(b, step);
         b->until = until ? until : b->until;
     } else if (to == WEIR_HALF_OPEN) {
         half_open(b, step);

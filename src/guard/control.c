@@ -88,12 +88,17 @@ int64_t weir_guard_drain(weir_guard *guard)
     return drained;
 }
 
+static bool is_state(int state)
+{
+    return state >= WEIR_CLOSED && state <= WEIR_FORCED_OPEN;
+}
+
 const char *weir_breaker_state_name(weir_breaker_state state)
 {
     static const char *const names[] = { "?",        "closed",       "open",       "half open",
                                          "disabled", "metrics only", "forced open" };
 
-    return state >= WEIR_CLOSED && state <= WEIR_FORCED_OPEN ? names[state] : names[0];
+    return is_state((int)state) ? names[state] : names[0];
 }
 
 /* What an operator wants of a breaker. */
@@ -153,14 +158,30 @@ static int operate(struct wr_call *call, const struct order *order)
     return rc;
 }
 
+/* Says what is wrong with the arguments of weir_guard_set_state; nothing: all is well. */
+static void check_order(weir_message *out, const struct weir_guard *guard, int to, int expected)
+{
+    out->text[0] = '\0';
+    if (!guard)
+        snprintf(out->text, sizeof(out->text), "the guard is NULL");
+    else if (guard->kind != &wr_kind_breaker)
+        snprintf(out->text, sizeof(out->text), "%s is not a breaker: it is a %s", guard->name,
+                 guard->kind->name);
+    else if (!is_state(to) || (expected && !is_state(expected)))
+        snprintf(out->text, sizeof(out->text), "%d is not a state: use %d to %d",
+                 is_state(to) ? expected : to, WEIR_CLOSED, WEIR_FORCED_OPEN);
+}
+
 int weir_guard_set_state(weir_guard *guard, weir_breaker_state to, weir_time until,
                          weir_breaker_state expected, weir_message *message)
 {
     struct wr_call call = { .guard = guard, .n = 1, .now = wr_os_now() };
+    weir_message wrong;
 
+    check_order(&wrong, guard, (int)to, (int)expected);
     if (message)
-        message->text[0] = '\0';
-    if (!guard || guard->kind != &wr_kind_breaker || to < WEIR_CLOSED || to > WEIR_FORCED_OPEN)
+        *message = wrong;
+    if (wrong.text[0])
         return WEIR_EINVAL;
     return operate(&call, &(struct order){ to, expected, until, message });
 }

@@ -13,10 +13,11 @@
 
 void wr_fast_fold(struct weir_guard *guard)
 {
-    if (guard->fast && wr_load(guard->fast, relaxed) >> 63) {
-        wr_sub(guard->fast, UINT64_C(1) << 63, relaxed);
+    if (guard->fast && wr_load(guard->fast, relaxed) & WR_WORD_MANY) {
+        wr_sub(guard->fast, WR_WORD_MANY, relaxed);
         wr_store(&guard->counts.entered,
-                 wr_load(&guard->counts.entered, relaxed) + (UINT64_C(1) << 31), relaxed);
+                 wr_load(&guard->counts.entered, relaxed) + WR_WORD_MANY / WEIR_WORD_ENTERED,
+                 relaxed);
     }
 }
 
@@ -177,18 +178,6 @@ static int not_entered(struct wr_call *call)
 
 /* ---- rates: a place ahead ------------------------------------------------------------------------ */
 
-static void give_back(struct wr_call *call)
-{
-    struct weir_guard *guard = call->guard;
-
-    do {
-        if (wr_guard_lock(guard))
-            return;
-        call->now = wr_os_now();
-        guard->kind->undo(wr_guard_write(guard), call);
-    } while (!wr_guard_unlock_counted(guard, &guard->counts.cancelled));
-}
-
 static int sleep_until_its_turn(struct wr_call *call, weir_time turn)
 {
     struct weir_guard *guard = call->guard;
@@ -199,9 +188,9 @@ static int sleep_until_its_turn(struct wr_call *call, weir_time turn)
     rc = weir_sleep(turn);
     wr_sub(&guard->sleeping, 1, relaxed);
     if (rc)
-        give_back(call);
+        wr_guard_undo(call, &guard->counts.cancelled);
     rc = rc ? cancelled(call) : entered(call);
-    wr_guard_let_go(guard);
+    wr_guard_let_go(guard, rc == 0);
     return rc;
 }
 
@@ -312,7 +301,7 @@ static int enter_line(struct wr_call *call, weir_time deadline, weir_time moment
         return refused(call, moment);
     wr_guard_hold(guard);
     rc = stand_in_line(call, &place, deadline, moment);
-    wr_guard_let_go(guard);
+    wr_guard_let_go(guard, rc == 0);
     return rc;
 }
 
@@ -364,10 +353,12 @@ static int enter(struct wr_call *call, weir_time deadline)
 
 enum { SPINS = 20 };
 
-__attribute__((noinline)) bool wr_direct_contended(const weir_direct *direct)
+bool wr_direct_contended(const weir_direct *direct)
 {
     _Atomic uint64_t *lock = (_Atomic uint64_t *)direct->lock;
 
+    if (wr_load(&wr_os_fork_count, relaxed) != direct->forks)
+        return false;
     for (int i = 0; i < SPINS; i++) {
         uint64_t free = 0;
         for (int k = 0; k <= i; k++)
@@ -375,16 +366,6 @@ __attribute__((noinline)) bool wr_direct_contended(const weir_direct *direct)
         if (wr_load(lock, relaxed) == 0 && wr_cas(lock, &free, direct->owner, acquire))
             return true;
     }
-    return false;
-}
-
-__attribute__((noinline)) bool wr_direct_displaced(struct weir_guard *guard, bool entered)
-{
-    if (entered) {
-        wr_host_add(&guard->direct, -1);
-        wr_sub(&guard->counts.entered, 1, relaxed);
-    }
-    guard->ops->unlock(guard->cell);
     return false;
 }
 
@@ -413,7 +394,7 @@ static __attribute__((noinline)) int enter_slow(weir_permit *out, struct weir_gu
     if (guard->remote) {
         wr_guard_hold(guard);
         rc = wr_remote_enter(out, guard, n, deadline);
-        wr_guard_let_go(guard);
+        wr_guard_let_go(guard, rc == 0);
         return rc;
     }
     if (guard->fast && wr_fast_enter(out, guard, guard->fast, n))
@@ -421,21 +402,53 @@ static __attribute__((noinline)) int enter_slow(weir_permit *out, struct weir_gu
     return enter(&call, deadline);
 }
 
+/* In shared memory, after a step that was not to be had at once, was not a usual one, or did not count and is taken back. */
+static __attribute__((noinline)) int enter_host_later(weir_permit *out, struct weir_guard *guard,
+                                                      weir_time deadline, enum wr_step step)
+{
+    if (step == WR_DISPLACED_USUAL) {
+        wr_host_add(&guard->direct, -1);
+        wr_sub(&guard->counts.entered, 1, relaxed);
+    }
+    if (step <= WR_DISPLACED)
+        guard->ops->unlock(guard->cell);
+    return enter_slow(out, guard, 1, deadline);
+}
+
+static __attribute__((noinline)) int enter_host_contended(weir_permit *out,
+                                                          struct weir_guard *guard,
+                                                          weir_time deadline)
+{
+    enum wr_step step = WR_UNUSUAL;
+
+    if (wr_direct_contended(&guard->direct))
+        step = wr_host_enter(guard);
+    if (step != WR_USUAL)
+        return enter_host_later(out, guard, deadline, step);
+    wr_permit_fill(out, guard, 1);
+    return 0;
+}
+
+static inline int enter_host(weir_permit *out, struct weir_guard *guard, weir_time deadline)
+{
+    enum wr_step step;
+
+    if (!wr_direct_lock(&guard->direct))
+        return enter_host_contended(out, guard, deadline);
+    step = wr_host_enter(guard);
+    if (WR_UNLIKELY(step != WR_USUAL))
+        return enter_host_later(out, guard, deadline, step);
+    wr_permit_fill(out, guard, 1);
+    return 0;
+}
+
 /* One permit, by the short way of other kinds. */
 static __attribute__((noinline)) int enter_other(weir_permit *out, struct weir_guard *guard,
                                                  weir_time deadline)
 {
-    if (guard->kind == &wr_kind_breaker) {
-        if (enter_closed(out, guard))
-            return 0;
-    } else if (guard->direct.lock) {
-        if (wr_host_enter(guard)) {
-            wr_permit_fill(out, guard, 1);
-            return 0;
-        }
-    } else if (guard->quick && wr_quick_rate(out, guard)) {
+    if (guard->kind == &wr_kind_breaker ? enter_closed(out, guard)
+                                        : guard->quick && wr_quick_rate(out, guard))
         return 0;
-    }
     return enter_slow(out, guard, 1, deadline);
 }
 
@@ -448,8 +461,11 @@ __attribute__((aligned(64))) int weir_guard_enter(weir_permit *out, weir_guard *
     if (WR_UNLIKELY(!out || !guard || out->guard))
         return enter_slow(out, guard, 1, deadline);
     fast = guard->fast;
-    if (WR_UNLIKELY(!fast))
+    if (WR_UNLIKELY(!fast)) {
+        if (guard->direct.lock)
+            return enter_host(out, guard, deadline);
         return wr_quick_pass(out, guard) ? 0 : enter_other(out, guard, deadline);
+    }
     return WR_LIKELY(wr_fast_enter(out, guard, fast, 1)) ? 0 : enter_slow(out, guard, 1, deadline);
 }
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "guard/frequency.h"
 
+#include "base/assert.h"
 #include "guard/math.h"
 
 #include <string.h>
@@ -56,6 +57,7 @@ static int64_t carried(const struct wr_frequency *w, weir_time now)
 /* The least e from which on floor(last * (d - e) / d) <= room; room >= 0. */
 static int64_t carried_until(int64_t last, int64_t d, int64_t room)
 {
+    WR_ASSERT(room >= 0);
     if (last <= room)
         return 0;
     return (int64_t)(d - wr_ceil_div((__int128)(room + 1) * d, last) + 1);

@@ -143,24 +143,22 @@ static void note_news(struct wr_group_guard *g, const struct wr_call *call)
             g, &(struct wr_note){ .type = WR_NOTE_NEWS, .now = call->now, .news = call->news });
 }
 
+/* The group's lock keeps other writers away. */
 static void hold(struct wr_group_guard *g, int64_t more)
 {
     if (g->guard->kind->holds)
-        wr_add(&g->held, more, relaxed);
+        wr_store(&g->held, wr_load(&g->held, relaxed) + more, relaxed);
 }
 
-static uint32_t guard_ask(void *arg, uint32_t count, weir_time now, weir_time *again)
+static __attribute__((noinline)) uint32_t ask_slow(struct wr_group_guard *g, uint32_t count,
+                                                   weir_time now, weir_time *again)
 {
-    struct wr_group_guard *g = arg;
     struct weir_guard *guard = g->guard;
     struct wr_call call = { .guard = guard, .permit = &g->permit, .n = 1, .now = now };
     uint32_t some = 0;
 
-    *again = WEIR_FOREVER;
     if (wr_load(&g->unjudged, acquire))
         return 0; /* the gate is opened once they are judged */
-    if (guard->fast && !g->in_line)
-        some = count ? (uint32_t)wr_fast_enter_some(guard, count) : wr_fast_has_some(guard);
     /* Again if that did not count; and twice if it has to depend on others from now on: who was told before they were watched looks once more. */
     for (int i = 0; i < 2 && !some; i++) {
         if (!ask(g, &call, count, again, &some))
@@ -171,6 +169,21 @@ static uint32_t guard_ask(void *arg, uint32_t count, weir_time now, weir_time *a
         g->watches = true;
     }
     note_news(g, &call);
+    hold(g, count ? some : 0);
+    return some;
+}
+
+static uint32_t guard_ask(void *arg, uint32_t count, weir_time now, weir_time *again)
+{
+    struct wr_group_guard *g = arg;
+    struct weir_guard *guard = g->guard;
+    uint32_t some = 0;
+
+    *again = WEIR_FOREVER;
+    if (guard->fast && !g->in_line)
+        some = count ? (uint32_t)wr_fast_enter_some(guard, count) : wr_fast_has_some(guard);
+    if (!some)
+        return ask_slow(g, count, now, again);
     hold(g, count ? some : 0);
     return some;
 }
@@ -239,9 +252,9 @@ static bool ask_user(struct wr_group_guard *g, const struct wr_note *end)
     return false;
 }
 
-static void guard_ended(void *arg, uint64_t word, int error, int64_t ran_ns, weir_time now)
+static __attribute__((noinline)) void ended_slow(struct wr_group_guard *g, uint64_t word, int error,
+                                                 int64_t ran_ns, weir_time now)
 {
-    struct wr_group_guard *g = arg;
     struct weir_guard *guard = g->guard;
     weir_permit permit = { .token = word };
     struct wr_call call = { .guard = guard, .permit = &permit, .n = 1, .now = now, .ns = ran_ns };
@@ -249,15 +262,6 @@ static void guard_ended(void *arg, uint64_t word, int error, int64_t ran_ns, wei
         .type = WR_NOTE_ENDED, .error = error, .word = word, .ns = ran_ns, .now = now
     };
 
-    hold(g, -1);
-    if (guard->fast) {
-        if (wr_sub(guard->fast, 1, release) & WEIR_WORD_SLOW)
-            wr_guard_tell_first(guard);
-        return;
-    }
-    if (error == 0 && guard->kind == &wr_kind_breaker && guard->quick &&
-        wr_quick_ended(guard, word, ran_ns, now))
-        return;
     if (ask_user(g, &end))
         return;
     end.judged = true;
@@ -267,6 +271,21 @@ static void guard_ended(void *arg, uint64_t word, int error, int64_t ran_ns, wei
     end.news = call.news;
     if (g->tells)
         wr_group_note(g, &end);
+}
+
+static void guard_ended(void *arg, uint64_t word, int error, int64_t ran_ns, weir_time now)
+{
+    struct wr_group_guard *g = arg;
+    struct weir_guard *guard = g->guard;
+
+    hold(g, -1);
+    if (guard->fast) {
+        if (wr_sub(guard->fast, 1, release) & WEIR_WORD_SLOW)
+            wr_guard_tell_first(guard);
+    } else if (error != 0 || guard->kind != &wr_kind_breaker || !guard->quick ||
+               !wr_quick_ended(guard, word, ran_ns, now)) {
+        ended_slow(g, word, error, ran_ns, now);
+    }
 }
 
 /* ---- what it says -------------------------------------------------------------------------------- */

@@ -102,6 +102,13 @@ struct weir_guard {
     weir_direct direct; /* permits in shared memory: what of the cell calls may use; else zero   */
     _Atomic uint32_t
         crowd; /* how often threads were in each other's way                          */
+    _Atomic bool
+        pulses; /* breaker: it has wanted the pulse (wr_os_pulse_join)                    */
+    struct {    /* breaker, under the lock: calls that came out of its books since then  */
+        uint64_t calls;
+        weir_time since;
+        bool fast; /* as of the last count                                                       */
+    } pace;
     const weir_store_ops *ops;
     weir_cell *cell;
     struct wr_remote *remote; /* of a store on a server, whose calls are in remote.h; else NULL   */
@@ -118,13 +125,14 @@ struct weir_guard {
     int failures[32], ignored[32];
     _Atomic int64_t sleeping; /* rate: callers that wait for what they have reserved              */
     _Atomic int64_t waiters; /* callers that wait, in whatever way: while there are any, it stays */
+    _Atomic bool outlived; /* one of them entered when there were no references                  */
     struct wr_counts counts;
 
     struct wr_group_guard *groups; /* the first one it stands before; under a lock of group.c     */
     struct weir_guard *next; /* in its bucket                                                    */
     weir_store *store;
     uint64_t hash;
-    uint32_t refs;
+    _Atomic uint32_t refs; /* written under that lock                                            */
     char name[];
 };
 
@@ -175,6 +183,9 @@ weir_call_result wr_guard_judge(struct weir_guard *guard, int error, const void 
 int wr_guard_end(struct wr_call *call, weir_call_result verdict, bool *silent);
 void wr_guard_tell_end(struct wr_call *call, weir_call_result verdict, int error, bool silent);
 
+/* What the call took goes back as if it had not been made, and is counted there. WEIR_ECLOSED. */
+int wr_guard_undo(struct wr_call *call, _Atomic uint64_t *count);
+
 /* Who holds its permits: "group \"a\" (2), callers (1)"; empty if that is not known. */
 void wr_guard_holders(char *text, size_t size, struct weir_guard *guard);
 
@@ -187,14 +198,17 @@ int wr_permit_check(const weir_permit *permit, const struct weir_guard *guard, i
 /* The moment at which a call that may wait as `deadline` says gives up. Under the lock. */
 weir_time wr_guard_deadline(struct weir_guard *guard, weir_time deadline, weir_time now);
 
-/* A caller begins to wait, with no reference of its own from then on; and has returned from all that concerns the guard. */
+/* A caller begins to wait, with no reference of its own from then on; and has returned from all that concerns the guard but
+ * a permit, if it entered. */
 static inline void wr_guard_hold(struct weir_guard *guard)
 {
     wr_add(&guard->waiters, 1, relaxed);
 }
 
-static inline void wr_guard_let_go(struct weir_guard *guard)
+static inline void wr_guard_let_go(struct weir_guard *guard, bool entered)
 {
+    if (entered && !wr_load(&guard->refs, relaxed))
+        wr_store(&guard->outlived, true, relaxed);
     wr_sub(&guard->waiters, 1, release); /* pairs with registry.c, can_go */
 }
 
@@ -220,6 +234,9 @@ static inline void wr_permit_fill_fast(weir_permit *permit, struct weir_guard *g
 
 /* ---- fast permits ---------------------------------------------------------------------------- */
 
+/* The top bit of the word's count of calls: once it is set, the next call folds it into `entered`. */
+#define WR_WORD_MANY (UINT64_C(1) << 62)
+
 /* `fast` is the guard's, which is read once. */
 static inline bool wr_fast_enter(weir_permit *permit, struct weir_guard *guard,
                                  _Atomic uint64_t *fast, int64_t n)
@@ -227,8 +244,8 @@ static inline bool wr_fast_enter(weir_permit *permit, struct weir_guard *guard,
     uint64_t word = wr_load(fast, relaxed);
     int64_t limit = wr_load(&guard->limit, relaxed);
 
-    /* Slow also if the count of calls is about to overflow. A word that is slow has more in its lower half than any limit. */
-    while (!(word >> 63) && (int64_t)(uint32_t)word <= limit - n)
+    /* Slow also if the count of calls is about to overflow. */
+    while (word < WR_WORD_MANY && (int64_t)(uint32_t)word <= limit - n)
         if (wr_cas(fast, &word, word + WEIR_WORD_ENTERED + (uint64_t)n, acquire)) {
             wr_permit_fill_fast(permit, guard, fast, n);
             return true;
@@ -254,7 +271,7 @@ static inline int64_t wr_fast_enter_some(struct weir_guard *guard, int64_t count
     do {
         n = wr_load(&guard->limit, relaxed) - (int64_t)(word & WEIR_WORD_USED);
         n = n < count ? n : count;
-        if (n <= 0 || word & (WEIR_WORD_SLOW | UINT64_C(1) << 63))
+        if (n <= 0 || word >= WR_WORD_MANY)
             return 0;
     } while (!wr_cas(guard->fast, &word, word + (uint64_t)n * (WEIR_WORD_ENTERED + 1), acquire));
     return n;

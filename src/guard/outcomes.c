@@ -97,7 +97,7 @@ static void forget_slot(struct wr_outcomes *o, uint64_t slot)
 }
 
 /* By count: what stood there before goes. */
-static void add_fine(struct wr_outcomes *o, const uint32_t *ns, size_t count)
+static void replace_some(struct wr_outcomes *o, const uint32_t *ns, size_t count)
 {
     int64_t at = o->at, size = o->size, sum = 0;
 
@@ -118,13 +118,30 @@ static void add_fine(struct wr_outcomes *o, const uint32_t *ns, size_t count)
     o->at = at;
 }
 
+/* At least as many as there are slots: the latest are written from where the next one would be, and nothing of what stood there
+ * before is left. */
+static void replace_all(struct wr_outcomes *o, const uint32_t *ns, size_t count)
+{
+    int64_t at = o->at = (o->at + (int64_t)count) % o->size;
+
+    o->sum = (struct wr_tally){ .stored = o->size };
+    for (size_t i = count - (size_t)o->size; i < count; i++) {
+        o->of.slot[at] = (uint64_t)ns[i] << 2;
+        o->sum.ns += ns[i];
+        at = at + 1 == o->size ? 0 : at + 1;
+    }
+}
+
 void wr_outcomes_add_fine(struct wr_outcomes *o, const uint32_t *ns, size_t count)
 {
     struct wr_tally *bucket;
     int64_t sum = 0;
 
     if (!o->by_time) {
-        add_fine(o, ns, count);
+        if (count < (size_t)o->size)
+            replace_some(o, ns, count);
+        else
+            replace_all(o, ns, count);
         return;
     }
     bucket = &o->of.bucket[o->second % o->size];

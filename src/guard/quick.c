@@ -6,6 +6,12 @@
 
 enum { ALIGN = 128, SPINS = 24, CROWD = 64 };
 
+/* Calls are timed by the pulse if they come at least this often on average, as each costs more by the exact clock than its share of
+ * the pulse does, and if a call is slow only after many pulses. What takes longer than SURE_NS is timed by the exact clock at its end. */
+#define PULSE_SLOW_NS INT64_C(1000000000)
+enum { PULSE_CALL_NS = 500, COUNT_CALLS = WR_QUICK_ROOM, COUNT_NS = COUNT_CALLS * PULSE_CALL_NS };
+enum { SURE_NS = 2 * WR_OS_PULSE_LATE_NS };
+
 /* Memory that begins with a pair of cache lines; the block that was allocated stands before it. */
 static struct wr_quick *books_new(size_t count)
 {
@@ -40,6 +46,8 @@ void wr_quick_init(struct weir_guard *guard)
 
 void wr_quick_free(struct weir_guard *guard)
 {
+    if (wr_load(&guard->pulses, relaxed))
+        wr_os_pulse_part();
     books_free(wr_load(&guard->spread, relaxed));
     books_free(guard->quick);
 }
@@ -64,6 +72,7 @@ static void fold_one(struct weir_guard *guard, struct wr_quick *quick)
     } else {
         more = wr_load(&quick->as.breaker.count, relaxed);
         wr_outcomes_add_fine(&wr_state_breaker(state)->outcomes, quick->as.breaker.ns, more);
+        guard->pace.calls += more;
         wr_store(&c->left, wr_load(&c->left, relaxed) + more, relaxed);
         wr_store(&c->succeeded, wr_load(&c->succeeded, relaxed) + more, relaxed);
     }
@@ -96,10 +105,25 @@ static uint64_t ticks_of(int64_t ns, uint64_t rate)
     return (uint64_t)((double)wr_max(ns, 0) * 0x1p32 / (double)rate);
 }
 
+/* Whether calls come fast. */
+static bool count_pace(struct weir_guard *guard, weir_time now)
+{
+    int64_t calls = (int64_t)guard->pace.calls, ns = now - guard->pace.since;
+
+    if (calls >= COUNT_CALLS || ns >= COUNT_NS) {
+        guard->pace.fast = calls * PULSE_CALL_NS >= ns;
+        guard->pace.calls = 0;
+        guard->pace.since = now;
+    }
+    return guard->pace.fast;
+}
+
 /* The token of usual calls, 0 if none are expected, and which those are. */
-static uint64_t terms_of(struct wr_quick_terms *terms, const struct wr_breaker *b)
+static uint64_t terms_of(struct wr_quick_terms *terms, struct weir_guard *guard,
+                         const struct wr_breaker *b)
 {
     uint64_t rate = wr_os_tick_rate();
+    weir_time now;
 
     if (!rate || b->state != WEIR_CLOSED || b->outcomes.sum.failed || b->outcomes.sum.slow)
         return 0;
@@ -109,11 +133,13 @@ static uint64_t terms_of(struct wr_quick_terms *terms, const struct wr_breaker *
     terms->slow = ticks_of(terms->slow_ns, rate);
     terms->until = UINT64_MAX;
     terms->until_ns = WEIR_FOREVER;
+    now = wr_os_now();
     if (b->outcomes.by_time) {
-        terms->until_ns = b->outcomes.second_end;
-        terms->until = wr_os_ticks() + ticks_of(terms->until_ns - wr_os_now(), rate);
+        terms->until_ns = now < b->outcomes.second_end ? b->outcomes.second_end : 0;
+        terms->until = wr_os_ticks() + ticks_of(terms->until_ns - now, rate);
     }
-    return b->filling | WR_SINCE_TICKS;
+    return b->filling |
+           (count_pace(guard, now) && b->set.slow_ns >= PULSE_SLOW_NS ? WR_SINCE_PULSE : 0);
 }
 
 static void open_book(struct wr_quick *quick, uint64_t pass, const struct wr_quick_terms *terms)
@@ -136,7 +162,7 @@ void wr_quick_arm(struct weir_guard *guard)
         wr_spin_unlock(&guard->quick->lock);
         return;
     }
-    pass = terms_of(&terms, wr_state_breaker(state));
+    pass = terms_of(&terms, guard, wr_state_breaker(state));
     if (wr_load(&guard->pass, relaxed) != pass)
         wr_store(&guard->pass, pass, release);
     for (int i = 0; spread && i < WR_QUICK_SPREAD; i++)
@@ -185,22 +211,65 @@ __attribute__((noinline)) bool wr_quick_contended(struct weir_guard *guard, stru
     return false;
 }
 
+static void want_pulse(struct weir_guard *guard, weir_time now)
+{
+    if (!wr_load(&guard->pulses, relaxed) && !wr_swap(&guard->pulses, true, relaxed))
+        wr_os_pulse_join();
+    wr_os_pulse_want(now);
+}
+
+void wr_quick_empty(struct weir_guard *guard)
+{
+    if (wr_guard_lock(guard))
+        return;
+    wr_guard_unlock(guard);
+    if (wr_load(&guard->pass, relaxed) & WR_SINCE_PULSE)
+        want_pulse(guard, wr_os_now());
+}
+
 bool wr_quick_ended(struct weir_guard *guard, uint64_t token, int64_t ns, weir_time now)
 {
     struct wr_quick *quick = wr_quick_mine(guard);
     const struct wr_quick_terms *terms = &quick->as.breaker.terms;
-    uint64_t at;
-    bool usual;
 
-    if (!wr_quick_lock(guard, quick))
-        return false;
-    at = wr_load(&quick->as.breaker.count, relaxed);
-    usual = quick->pass == (token | WR_SINCE_TICKS) && now < terms->until_ns &&
-            ns <= terms->slow_ns && at < WR_QUICK_ROOM;
-    if (usual) {
-        quick->as.breaker.ns[at] = (uint32_t)ns;
-        wr_store(&quick->as.breaker.count, at + 1, relaxed);
-    }
-    wr_spin_unlock(&quick->lock);
-    return usual;
+    return wr_quick_lock(guard, quick) &&
+           wr_quick_note(quick,
+                         (quick->pass & ~WR_SINCE_PULSE) == token && now < terms->until_ns &&
+                             ns <= terms->slow_ns,
+                         (uint64_t)wr_max(ns, 0));
+}
+
+/* ---- since when ------------------------------------------------------------------------------------ */
+
+static int64_t ticks_passed(uint64_t since)
+{
+    uint64_t ticks = wr_os_ticks() - since;
+
+    if (ticks >> 63)
+        ticks = 0; /* counters of two processors that differ by a few ticks */
+    return wr_os_ticks_to_ns(ticks, wr_os_tick_rate());
+}
+
+/* By pulses a span is too long or too short by up to one, and right on average. A long one is measured to its end, and not from a
+ * pulse that stood still, as it may have begun at the end of that. */
+static int64_t pulses_passed(weir_time since, weir_time now)
+{
+    weir_time pulse = wr_os_pulse();
+
+    if (pulse && now - since < SURE_NS)
+        return wr_max(pulse - since, 0);
+    return wr_max(now - wr_os_pulse_end(since), 0);
+}
+
+void wr_permit_settle(weir_permit *permit)
+{
+    weir_time now;
+
+    if (permit->guard->kind != &wr_kind_breaker ||
+        !(permit->token & (WR_SINCE_TICKS | WR_SINCE_PULSE)))
+        return;
+    now = wr_os_now();
+    permit->since = now - (permit->token & WR_SINCE_PULSE ? pulses_passed(permit->since, now)
+                                                          : ticks_passed((uint64_t)permit->since));
+    permit->token &= ~(WR_SINCE_TICKS | WR_SINCE_PULSE);
 }

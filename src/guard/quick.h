@@ -20,8 +20,9 @@
 
 enum { WR_QUICK_ROOM = 240, WR_QUICK_SPREAD = 8 };
 
-/* In a breaker's token: `since` is in ticks of the counter. */
+/* In a breaker's token: `since` is in ticks of the counter; or as of the last pulse (wr_os_pulse), where that is good enough. */
 #define WR_SINCE_TICKS (UINT64_C(1) << 63)
+#define WR_SINCE_PULSE (UINT64_C(1) << 62)
 
 /* Which calls of a breaker are usual. */
 struct wr_quick_terms {
@@ -33,7 +34,7 @@ struct wr_quick_terms {
 
 /* Under its lock, or the cell's, which holds it:
  *     pass == 0                  it is closed, and says nothing
- *     breaker:  pass == token of the calls that belong here, which went well: ns[0 .. count)
+ *     breaker:  pass == epoch of the calls that belong here, which went well: ns[0 .. count); | WR_SINCE_PULSE if that will do
  *     rate:     available permits are left until `until`, of that cycle and era; so many calls have entered */
 struct wr_quick {
     struct wr_spin lock;
@@ -108,30 +109,56 @@ static inline bool wr_quick_rate(weir_permit *permit, struct weir_guard *guard)
 static inline bool wr_quick_pass(weir_permit *permit, struct weir_guard *guard)
 {
     uint64_t pass = wr_load(&guard->pass, acquire);
+    weir_time pulse = wr_os_pulse();
 
     if (!pass)
         return false;
     wr_permit_fill(permit, guard, 1);
-    permit->token = pass;
-    permit->since = (weir_time)wr_os_ticks();
+    if (WR_LIKELY(pass & WR_SINCE_PULSE && pulse)) {
+        permit->token = pass;
+        permit->since = pulse;
+    } else {
+        permit->token = (pass & ~WR_SINCE_PULSE) | WR_SINCE_TICKS;
+        permit->since = (weir_time)wr_os_ticks();
+    }
     return true;
 }
 
-/* With the book's lock, which it gives back: a call that went well, and ended at that tick. False also if it was slow. */
-static inline bool wr_quick_end(weir_permit *permit, struct wr_quick *quick, uint64_t now)
+/* With the book's lock, which it gives back: notes a call, if it is a usual one. */
+static inline bool wr_quick_note(struct wr_quick *quick, bool usual, uint64_t ns)
 {
-    const struct wr_quick_terms *terms = &quick->as.breaker.terms;
-    uint64_t ticks = now - (uint64_t)permit->since, at = wr_load(&quick->as.breaker.count, relaxed);
-    bool usual = quick->pass == permit->token && ticks <= terms->slow && now < terms->until &&
-                 at < WR_QUICK_ROOM;
+    uint64_t at = wr_load(&quick->as.breaker.count, relaxed);
 
+    usual = usual && at < WR_QUICK_ROOM;
     if (WR_LIKELY(usual)) {
-        quick->as.breaker.ns[at] = (uint32_t)((ticks * terms->rate) >> 32);
+        quick->as.breaker.ns[at] = (uint32_t)ns;
         wr_store(&quick->as.breaker.count, at + 1, relaxed);
-        permit->guard = NULL;
     }
     wr_spin_unlock(&quick->lock);
     return usual;
+}
+
+/* A call that went well ends. False: it is to be looked at more closely. */
+static inline bool wr_quick_end_ticks(const weir_permit *permit, struct wr_quick *quick)
+{
+    const struct wr_quick_terms *terms = &quick->as.breaker.terms;
+    uint64_t now = wr_os_ticks(), ticks = now - (uint64_t)permit->since;
+
+    return wr_quick_try(quick) &&
+           wr_quick_note(quick,
+                         ((quick->pass & ~WR_SINCE_PULSE) | WR_SINCE_TICKS) == permit->token &&
+                             ticks <= terms->slow && now < terms->until,
+                         (ticks * terms->rate) >> 32);
+}
+
+/* The same if it began and ended between two pulses. */
+static inline bool wr_quick_end_pulse(const weir_permit *permit, struct wr_quick *quick)
+{
+    weir_time pulse = wr_os_pulse();
+
+    return pulse == permit->since && wr_quick_try(quick) &&
+           wr_quick_note(
+               quick, quick->pass == permit->token && pulse < quick->as.breaker.terms.until_ns, 0);
 }
 
 /* A breaker's: only locking the guard helps. A guess: the book is not locked. */
@@ -140,21 +167,13 @@ static inline bool wr_quick_is_full(struct wr_quick *quick)
     return wr_load(&quick->as.breaker.count, relaxed) == WR_QUICK_ROOM;
 }
 
-/* The same for one of which all is known: what a token without ticks, and a span in nanoseconds say. */
+/* A book is full: carries it over. */
+void wr_quick_empty(struct weir_guard *guard);
+
+/* A call that went well, of which all is known: what a token says that has no clock, and a span in nanoseconds. */
 bool wr_quick_ended(struct weir_guard *guard, uint64_t token, int64_t ns, weir_time now);
 
 /* A permit as the long way knows it: since when, in nanoseconds. */
-static inline void wr_permit_settle(weir_permit *permit)
-{
-    uint64_t ticks;
-
-    if (permit->guard->kind != &wr_kind_breaker || !(permit->token & WR_SINCE_TICKS))
-        return;
-    ticks = wr_os_ticks() - (uint64_t)permit->since;
-    if (ticks >> 63)
-        ticks = 0; /* counters of two processors that differ by a few ticks */
-    permit->token &= ~WR_SINCE_TICKS;
-    permit->since = wr_os_now() - wr_os_ticks_to_ns(ticks, wr_os_tick_rate());
-}
+void wr_permit_settle(weir_permit *permit);
 
 #endif

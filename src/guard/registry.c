@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FIRST_SIZE = 16, LAYOUT = 1 };
+enum { FIRST_SIZE = 16, LAYOUT = 2 };
 
 /*     count == number of guards in all buckets;  count == 0  =>  bucket == NULL */
 static struct {
@@ -104,16 +104,31 @@ static struct weir_guard *unlink_guard(struct weir_guard **at)
     return guard;
 }
 
-/* Nothing is lost if it goes: a store that outlives us keeps what there is. */
+/* Its state ends with this process at the latest. */
+static bool in_memory(const struct weir_guard *guard)
+{
+    return guard->ops->word(guard->cell);
+}
+
+/* Under the lock: permits of this process. */
+static int64_t held(const struct weir_guard *guard)
+{
+    return guard->ops->held ? guard->ops->held(guard->cell) : guard->ops->used(guard->cell);
+}
+
+/* Nothing is lost if it goes: a store that outlives us keeps what there is, except for our permits. */
 static bool can_go(struct weir_guard *guard)
 {
     bool whole;
 
-    if (guard->refs || wr_load(&guard->waiters, acquire))
+    if (wr_load(&guard->refs, relaxed) || wr_load(&guard->waiters, acquire))
         return false;
-    if (guard->remote || !guard->ops->word(guard->cell) || wr_guard_lock(guard))
+    if (wr_load(&guard->outlived, relaxed) && (guard->remote || !guard->kind->holds))
+        return false; /* nothing says whether that permit is still out */
+    if (guard->remote || wr_guard_lock(guard))
         return true;
-    whole = guard->ops->used(guard->cell) == 0 && state_is_whole(wr_guard_read(guard), wr_os_now());
+    whole = held(guard) == 0 &&
+            (!in_memory(guard) || state_is_whole(wr_guard_read(guard), wr_os_now()));
     wr_guard_unlock(guard);
     return whole;
 }
@@ -291,13 +306,14 @@ static struct weir_guard *insert(struct weir_guard *guard, struct weir_guard **g
     at = find(guard->store, guard->name, guard->hash);
     if (at) {
         other = *at;
-        other->refs++;
+        wr_bump(&other->refs);
     } else {
         if (table.count >= table.size)
             *gone = sweep();
         if (table.count >= table.size && !grow())
             guard = NULL;
         if (guard) {
+            WR_ASSERT(table.size > 0);
             guard->next = table.bucket[guard->hash % table.size];
             table.bucket[guard->hash % table.size] = guard;
             table.count++;
@@ -315,7 +331,7 @@ static struct weir_guard *look_up(weir_store *store, const char *name)
     at = table.count ? find(store, name, hash_of(store, name)) : NULL;
     if (at) {
         guard = *at;
-        guard->refs++;
+        wr_bump(&guard->refs);
     }
     wr_unlock(&table.lock);
     return guard;
@@ -355,8 +371,14 @@ int weir_guard_new(weir_guard **out, weir_store *store, const char *name,
 
     if (message)
         message->text[0] = '\0';
-    if (!out || !name || !*name || strnlen(name, WEIR_KEY_MAX + 1) > WEIR_KEY_MAX)
+    if (!out || !name)
         rc = WEIR_EINVAL;
+    if (!rc && (!*name || strnlen(name, WEIR_KEY_MAX + 1) > WEIR_KEY_MAX)) {
+        rc = WEIR_EINVAL;
+        if (message)
+            snprintf(message->text, sizeof(message->text), "the name has %s: use 1 to %d bytes",
+                     *name ? "too many bytes" : "no bytes", WEIR_KEY_MAX);
+    }
     if (!rc && opt.kind != WEIR_GUARD_ANY)
         rc = wr_settings_load(&set, &opt, message);
     if (!rc)
@@ -369,8 +391,8 @@ int weir_guard_new(weir_guard **out, weir_store *store, const char *name,
 weir_guard *weir_guard_ref(weir_guard *guard)
 {
     wr_lock(&table.lock);
-    WR_ASSERT(guard->refs > 0);
-    guard->refs++;
+    WR_ASSERT(wr_load(&guard->refs, relaxed) > 0);
+    wr_bump(&guard->refs);
     wr_unlock(&table.lock);
     return guard;
 }
@@ -382,10 +404,10 @@ void weir_guard_unref(weir_guard *guard)
     if (!guard)
         return;
     wr_lock(&table.lock);
-    WR_ASSERT(guard->refs > 0);
-    guard->refs--;
+    WR_ASSERT(wr_load(&guard->refs, relaxed) > 0);
+    wr_store(&guard->refs, wr_load(&guard->refs, relaxed) - 1, relaxed);
     at = find(guard->store, guard->name, guard->hash);
-    if (guard->refs == 0 && at && can_go(guard))
+    if (at && can_go(guard))
         gone = unlink_guard(at);
     wr_unlock(&table.lock);
     if (gone)
@@ -408,7 +430,7 @@ void weir_store_free(weir_store *store)
         for (at = &table.bucket[i]; table.bucket && *at;)
             if ((*at)->store == store) {
                 struct weir_guard *guard = unlink_guard(at);
-                WR_ASSERT(guard->refs == 0);
+                WR_ASSERT(wr_load(&guard->refs, relaxed) == 0);
                 guard->next = gone;
                 gone = guard;
             } else {

@@ -132,6 +132,16 @@ static int in_range(weir_message *message, const char *what, int64_t value, int6
                   high);
 }
 
+/* The same for settings of which zero asks for the default, and `none` stands for none. */
+static int in_range_or(weir_message *message, const char *what, int64_t value, int64_t high,
+                       const char *none)
+{
+    if (value >= 0 && value <= high)
+        return 0;
+    return refuse(message, "%s is %" PRId64 ": use 1 to %" PRId64 ", %s, or 0 for the default",
+                  what, value, high, none);
+}
+
 static int is_share(weir_message *message, const char *what, double value, double low, double high)
 {
     if (value >= low && value <= high)
@@ -206,9 +216,10 @@ static int check(struct wr_settings *s, weir_message *m)
         return refuse(m, "kind is %d: use one of enum weir_guard_kind", (int)s->kind);
     if (s->mode < first_mode(s->kind) || s->mode > last_mode(s->kind))
         return refuse(m, "mode is %d: this kind of guard has no such mode", (int)s->mode);
-    rc = in_range(m, "limit", s->limit, 0, WEIR_PERMITS_MAX);
-    rc = rc ? rc : in_range(m, "wait_ns", s->wait_ns, 0, INT64_MAX);
-    rc = rc ? rc : in_range(m, "waiters_max", s->waiters_max, 0, WEIR_PERMITS_MAX);
+    rc = in_range_or(m, "limit", s->limit, WEIR_PERMITS_MAX, "WEIR_NO_CALLS");
+    rc = rc ? rc : in_range_or(m, "wait_ns", s->wait_ns, INT64_MAX, "WEIR_NO_WAIT");
+    rc = rc ? rc
+            : in_range_or(m, "waiters_max", s->waiters_max, WEIR_PERMITS_MAX, "WEIR_NO_WAITERS");
     if (rc)
         return rc;
     switch (s->kind) {
@@ -236,6 +247,9 @@ int wr_settings_load(struct wr_settings *set, const weir_guard_options *opt, wei
         return refuse(message, "a list of errors is NULL, but its count is not 0");
     if (opt->open_for && opt->open_ns)
         return refuse(message, "open_ns and open_for: use one of them");
+    if ((unsigned)opt->other_errors > WEIR_IGNORE)
+        return refuse(message, "other_errors is %d: use one of enum weir_call_result",
+                      (int)opt->other_errors);
     fill(set, opt);
     return check(set, message);
 }
@@ -283,17 +297,22 @@ bool wr_settings_equal(const struct wr_settings *a, const struct wr_settings *b)
 #undef SAME
 }
 
+/* Names of nothing are numbers in settings, of which 0 would be any in options. */
+static bool is_expected(int64_t value, int64_t expected, int64_t none)
+{
+    return !expected || value == (expected == none ? 0 : expected);
+}
+
 bool wr_settings_match(const struct wr_settings *set, const weir_guard_options *expected)
 {
-    int64_t limit = expected->limit == WEIR_NO_CALLS ? 0 : expected->limit;
-    int64_t wait = expected->wait_ns == WEIR_NO_WAIT ? 0 : expected->wait_ns;
     weir_guard_options e = *expected;
 
-    if ((e.limit && limit != set->limit) || (e.wait_ns && wait != set->wait_ns))
+    if ((e.kind && e.kind != set->kind) || (e.mode && e.mode != set->mode) ||
+        !is_expected(set->limit, e.limit, WEIR_NO_CALLS) ||
+        !is_expected(set->wait_ns, e.wait_ns, WEIR_NO_WAIT) ||
+        !is_expected(set->waiters_max, e.waiters_max, WEIR_NO_WAITERS))
         return false;
-    e.limit = 0;
-    e.wait_ns = 0;
-    e.waiters_max = e.waiters_max == WEIR_NO_WAITERS ? 0 : e.waiters_max;
+    e.limit = e.wait_ns = e.waiters_max = 0;
 #define MATCH(name) &&(!e.name || e.name == set->name)
     return true WR_SETTINGS(MATCH);
 #undef MATCH

@@ -6,23 +6,26 @@
 #include <weir/guard.h>
 
 /* Every setting that is a number, in the order of the options. */
-#define WR_SETTINGS(X)                                                                           \
-    X(limit)                                                                                     \
-    X(period_ns)                                                                                 \
-    X(burst)                                                                                     \
-    X(initial_ns)                                                                                \
-    X(wait_ns)                                                                                   \
-    X(waiters_max)                                                                               \
-    X(failure_percent)                                                                           \
-    X(slow_percent)                                                                              \
-    X(slow_ns)                                                                                   \
-    X(window)                                                                                    \
-    X(minimum)                                                                                   \
-    X(probes)                                                                                    \
-    X(open_ns)                                                                                   \
-    X(open_growth)                                                                               \
-    X(open_max_ns) X(open_jitter) X(half_open_ns) X(half_open_then) X(initial) X(auto_half_open) \
-        X(limit_min) X(limit_max) X(latency_ns) X(budget_percent)
+#define WR_SETTINGS(X) \
+    X(limit)           \
+    X(period_ns)       \
+    X(burst)           \
+    X(initial_ns)      \
+    X(wait_ns)         \
+    X(waiters_max)     \
+    X(failure_percent) \
+    X(slow_percent)    \
+    X(slow_ns)         \
+    X(window)          \
+    X(minimum)         \
+    X(probes)          \
+    X(open_ns)         \
+    X(open_growth)     \
+    X(open_max_ns)     \
+    X(open_jitter)     \
+    X(half_open_ns)    \
+    X(half_open_then)  \
+    X(initial) X(auto_half_open) X(limit_min) X(limit_max) X(latency_ns) X(budget_percent)
 
 struct wr_settings {
     weir_guard_kind kind;

@@ -95,6 +95,7 @@ void wr_teller_part(struct wr_errand *errand)
     struct wr_os_thread thread;
     bool last, own;
 
+    WR_ASSERT(errand);
     wr_lock(&teller.lock);
     own = is_teller();
     while (teller.current == errand && !own) {

@@ -247,10 +247,10 @@ static void hold_all(struct together *t)
     t->holds = true;
 }
 
-static void let_all_go(struct together *t)
+static void let_all_go(struct together *t, bool entered)
 {
     for (size_t i = 0; i < t->count && t->holds; i++)
-        wr_guard_let_go(t->call[i].guard);
+        wr_guard_let_go(t->call[i].guard, entered);
 }
 
 static int enter_all(struct together *t, weir_time deadline)
@@ -308,7 +308,7 @@ int wr_together_local(weir_permit *permits, weir_guard *const *guards, size_t co
     if (rc)
         return rc;
     rc = enter_all(&t, deadline);
-    let_all_go(&t);
+    let_all_go(&t, rc == 0);
     return rc;
 }
 
@@ -319,8 +319,11 @@ int weir_guards_enter(weir_permit *permits, weir_guard *const *guards, size_t co
 
     if (!permits || !guards || count < 1 || count > WEIR_TOGETHER_MAX)
         return WEIR_EINVAL;
-    for (size_t i = 0; i < count; i++)
-        remote = remote || (guards[i] && guards[i]->remote);
+    for (size_t i = 0; i < count; i++) {
+        if (!guards[i])
+            return WEIR_EINVAL;
+        remote = remote || guards[i]->remote;
+    }
     return remote ? wr_together_remote(permits, guards, count, deadline)
                   : wr_together_local(permits, guards, count, deadline);
 }

@@ -198,6 +198,6 @@ int wr_together_remote(weir_permit *permits, weir_guard *const *guards, size_t c
         wr_guard_hold(guards[i]); /* it may wait for any of them */
     rc = enter_parts(&all, deadline_of(&all, deadline));
     for (size_t i = 0; i < count; i++)
-        wr_guard_let_go(guards[i]);
+        wr_guard_let_go(guards[i], rc == 0);
     return rc;
 }

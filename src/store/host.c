@@ -143,6 +143,13 @@ static int64_t host_used(weir_cell *handle)
     return wr_load(&wr_host_cell_of(handle)->file->used, relaxed);
 }
 
+static int64_t host_held(weir_cell *handle)
+{
+    struct wr_host_cell *cell = wr_host_cell_of(handle);
+
+    return wr_load(&cell->file->seat[cell->seat].held, relaxed);
+}
+
 static void add(struct wr_host_cell *cell, int64_t permits)
 {
     struct wr_seat *seat = &cell->file->seat[cell->seat];
@@ -442,6 +449,7 @@ static const weir_store_ops host_ops = {
     .hint = host_hint,
     .direct = host_direct,
     .holder = host_holder,
+    .held = host_held,
 };
 
 static int store_init(struct wr_host_store *store, const char *directory, weir_message *message)
@@ -478,11 +486,17 @@ int weir_store_host(weir_store **out, const weir_host_options *options, weir_mes
 
     if (message)
         message->text[0] = '\0';
-    if (!out ||
-        (!rc && opt.directory && (!*opt.directory || strlen(opt.directory) >= sizeof(store->path))))
+    if (!out)
+        rc = WEIR_EINVAL;
+    if (!rc && opt.directory && (!*opt.directory || strlen(opt.directory) >= sizeof(store->path))) {
+        wr_host_say(message, "the directory's name has %s: use 1 to %zu bytes",
+                    *opt.directory ? "too many bytes" : "no bytes", sizeof(store->path) - 1);
         return WEIR_EINVAL;
-    if (rc)
+    }
+    if (rc) {
+        wr_host_say(message, "%s", weir_strerror(rc));
         return rc;
+    }
     store = wr_os_alloc(sizeof(*store));
     if (!store)
         return WEIR_ENOMEM;

@@ -9,6 +9,7 @@
 #include "runtime/runtime.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <weir/sys/store.h>
 
 /* Under the lock, except `word`:
@@ -56,9 +57,12 @@ static int local_open(weir_cell **out, weir_store *store, const weir_cell_spec *
     void *block;
 
     (void)store;
-    (void)message;
-    if (!spec->create)
+    if (!spec->create) {
+        if (message)
+            snprintf(message->text, sizeof(message->text), "%s: %s", spec->name,
+                     weir_strerror(WEIR_ENOGUARD));
         return WEIR_ENOGUARD;
+    }
     block = wr_os_alloc(sizeof(*cell) + spec->state_size + align - 1);
     if (!block)
         return WEIR_ENOMEM;

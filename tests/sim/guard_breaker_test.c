@@ -146,6 +146,48 @@ GUARD_TEST(test_a_time_window_opens_at_half)
 }
 
 /* K-07, K-12 */
+static void fast_calls(weir_guard *g, int count)
+{
+    for (int i = 0; i < count; i++)
+        CHECK_EQ(permitted(g), 0);
+}
+
+static void call_of_ns(weir_guard *g, int64_t ns, int error)
+{
+    weir_permit p = WEIR_PERMIT;
+
+    CHECK_EQ(weir_guard_enter(&p, g, 0), 0);
+    CHECK_EQ(weir_sleep(weir_now() + ns), 0);
+    CHECK_EQ(weir_guard_leave(&p, error), 0);
+}
+
+/* Calls that come so fast that a pulse will do to time them, by count and by time. A pulse of the simulator is exact, and so must be
+ * all that is made of it: of short and long calls, those that fail, and at the threshold. */
+GUARD_TEST(test_calls_amid_very_fast_ones_are_timed)
+{
+    for (int mode = WEIR_BY_COUNT; mode <= WEIR_BY_TIME; mode++) {
+        weir_guard *g = guard_of("b", WEIR_BREAKER(.mode = (weir_guard_mode)mode, .slow_ns = 2 * S,
+                                                   .window = 1000, .minimum = 900));
+        fast_calls(g, 600);
+        CHECK_EQ(figures(g).stored_ns, 0);
+        call_of_ns(g, 1, 0);
+        call_of_ns(g, 500, -EIO);
+        call_of_ns(g, 3 * MS, 0);
+        fast_calls(g, 100);
+        CHECK_EQ(figures(g).stored_ns, 3 * MS + 501);
+        call_of_ns(g, 2 * S, 0); /* not longer than that */
+        CHECK_EQ(figures(g).slow, 0);
+        call_of_ns(g, 2 * S + 1, 0);
+        CHECK_EQ(figures(g).slow, 1);
+        CHECK_EQ(figures(g).stored_ns, 4 * S + 3 * MS + 502);
+        CHECK_EQ(figures(g).stored, 705);
+        CHECK_EQ(figures(g).stored_failed, 1);
+        CHECK_EQ(figures(g).succeeded, 704);
+        weir_guard_reset(g);
+        weir_guard_unref(g);
+    }
+}
+
 GUARD_TEST(test_slow_calls_open_it)
 {
     weir_guard *g = guard_of("b", WEIR_BREAKER(.slow_percent = 50, .slow_ns = 4 * S, .minimum = 5,
@@ -651,6 +693,7 @@ int main(void)
         cmocka_unit_test(test_it_opens_after_enough_calls_also_by_a_success),
         cmocka_unit_test(test_a_time_window_opens_at_half),
         cmocka_unit_test(test_slow_calls_open_it),
+        cmocka_unit_test(test_calls_amid_very_fast_ones_are_timed),
         cmocka_unit_test(test_half_open_comes_strictly_after_the_wait),
         cmocka_unit_test(test_who_may_wait_becomes_a_probe),
         cmocka_unit_test(test_waits_grow_with_each_opening_in_a_row),

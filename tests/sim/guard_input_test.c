@@ -4,6 +4,12 @@
 
 #define S (1000 * MS)
 
+#define CHECK_SAYS(message, sentence)                                              \
+    do {                                                                           \
+        if (strcmp((message).text, sentence) != 0)                                 \
+            weir_sim_fail("\"%s\" does not say \"%s\"", (message).text, sentence); \
+    } while (0)
+
 /* Refused, with a sentence that names the setting. */
 static void bad(const char *what, const weir_guard_options *opt)
 {
@@ -20,7 +26,8 @@ GUARD_TEST(test_settings_out_of_range_are_refused_and_named)
 {
     int many[40] = { 0 };
 
-    bad("limit is -1", WEIR_BULKHEAD(.limit = -1));
+    bad("limit is -1: use 1 to 2147483647, WEIR_NO_CALLS, or 0 for the default",
+        WEIR_BULKHEAD(.limit = -1));
     bad("limit is 2147483648", WEIR_BULKHEAD(.limit = WEIR_PERMITS_MAX + 1));
     bad("limit is 9223372036854775807", WEIR_RATE(.limit = INT64_MAX));
     bad("wait_ns is -5", WEIR_BULKHEAD(.wait_ns = -5));
@@ -58,6 +65,8 @@ GUARD_TEST(test_settings_out_of_range_are_refused_and_named)
                      .open_for = (void *)test_settings_out_of_range_are_refused_and_named_body));
     bad("more than 32", WEIR_BREAKER(.failures = many, .failure_count = 33));
     bad("NULL", WEIR_BREAKER(.failure_count = 3));
+    bad("other_errors is 9", WEIR_BREAKER(.other_errors = (weir_call_result)9));
+    bad("other_errors is -1", WEIR_BREAKER(.other_errors = (weir_call_result)-1));
     bad("limit_min is -1", WEIR_ADAPTIVE(.limit_min = -1));
     bad("limit_max is 5", WEIR_ADAPTIVE(.limit_min = 6, .limit_max = 5));
     bad("latency_ns is -1", WEIR_ADAPTIVE(.latency_ns = -1));
@@ -103,6 +112,7 @@ GUARD_TEST(test_bad_arguments_are_refused)
     weir_guard *b = guard_of("b", WEIR_BREAKER());
     weir_permit p = WEIR_PERMIT, foreign;
     weir_guard_stats small = { .size = 0 };
+    char name[WEIR_KEY_MAX + 2];
     weir_message why;
     struct {
         weir_guard_options opt;
@@ -112,7 +122,14 @@ GUARD_TEST(test_bad_arguments_are_refused)
     CHECK_EQ(weir_guard_new(NULL, store, "x", WEIR_BULKHEAD(), NULL), WEIR_EINVAL);
     CHECK_EQ(weir_guard_new(&out, store, NULL, WEIR_BULKHEAD(), NULL), WEIR_EINVAL);
     CHECK_EQ(weir_guard_new(&out, store, "", WEIR_BULKHEAD(), &why), WEIR_EINVAL);
+    CHECK(strstr(why.text, "the name has no bytes"));
+    memset(name, 'x', sizeof(name));
+    name[WEIR_KEY_MAX + 1] = '\0';
+    CHECK_EQ(weir_guard_new(&out, store, name, WEIR_BULKHEAD(), &why), WEIR_EINVAL);
+    CHECK(strstr(why.text, "the name has too many bytes"));
     CHECK_EQ(weir_guard_new(&out, store, "x", &newer.opt, &why), WEIR_EVERSION);
+    CHECK_EQ(weir_guard_new(&out, store, "x", NULL, &why), WEIR_ENOGUARD);
+    CHECK_SAYS(why, "x: unknown guard");
     CHECK_EQ(weir_guard_enter(NULL, g, 0), WEIR_EINVAL);
     CHECK_EQ(weir_guard_enter(&p, NULL, 0), WEIR_EINVAL);
     CHECK_EQ(weir_guard_enter_n(&p, g, 0, 0), WEIR_EINVAL);
@@ -126,6 +143,18 @@ GUARD_TEST(test_bad_arguments_are_refused)
     CHECK_EQ(weir_guard_drain(NULL), WEIR_EINVAL);
     CHECK_EQ(weir_guard_reset(g), WEIR_EINVAL);
     CHECK_EQ(weir_guard_set_state(g, WEIR_OPEN, 0, (weir_breaker_state)0, NULL), WEIR_EINVAL);
+    CHECK_EQ(weir_guard_set_state(g, WEIR_OPEN, 0, (weir_breaker_state)0, &why), WEIR_EINVAL);
+    CHECK_SAYS(why, "g is not a breaker: it is a bulkhead");
+    CHECK_EQ(weir_guard_set_state(NULL, WEIR_OPEN, 0, (weir_breaker_state)0, &why), WEIR_EINVAL);
+    CHECK_SAYS(why, "the guard is NULL");
+    CHECK_EQ(weir_guard_set_state(b, (weir_breaker_state)9, 0, (weir_breaker_state)0, &why),
+             WEIR_EINVAL);
+    CHECK_SAYS(why, "9 is not a state: use 1 to 6");
+    CHECK_EQ(weir_guard_set_state(b, (weir_breaker_state)-1, 0, (weir_breaker_state)0, NULL),
+             WEIR_EINVAL);
+    CHECK_EQ(weir_guard_set_state(b, WEIR_OPEN, 0, (weir_breaker_state)7, &why), WEIR_EINVAL);
+    CHECK_SAYS(why, "7 is not a state: use 1 to 6");
+    CHECK_EQ(figures(b).state, WEIR_CLOSED);
     CHECK_EQ(weir_guard_change(NULL, WEIR_BULKHEAD(), NULL, NULL), WEIR_EINVAL);
     CHECK_EQ(weir_guard_change(g, NULL, NULL, NULL), WEIR_EINVAL);
     CHECK_EQ(weir_guard_change(g, WEIR_BULKHEAD(.limit = -3), NULL, &why), WEIR_EINVAL);

@@ -117,6 +117,89 @@ GUARD_TEST(test_a_waiter_of_a_breaker_outlives_its_reset_and_the_last_reference)
     CHECK_EQ(c.in_ms, 100);
 }
 
+/* ---- and so do those that have entered by then, until they leave --------------------------------------- */
+
+/* So many guards come and go that all that can be forgotten are. */
+static void make_many(void)
+{
+    weir_guard *many[64];
+    char name[24];
+
+    for (int i = 0; i < 64; i++) {
+        snprintf(name, sizeof(name), "many-%d", i);
+        many[i] = guard_of(name, WEIR_BULKHEAD());
+    }
+    for (int i = 0; i < 64; i++)
+        weir_guard_unref(many[i]);
+}
+
+/* The last reference goes at 50 ms, the waiter enters at 100 ms and leaves at 1100 ms; at 1000 ms nothing else is left for
+ * which the guard had to be kept. A name is found only if it was. */
+static void keeps_it(const char *name, struct caller *c)
+{
+    int64_t thread = wait_in_a_thread(c);
+    weir_guard *found;
+
+    sleep_until(50);
+    weir_guard_unref(c->guard);
+    sleep_until(1000);
+    make_many();
+    CHECK_EQ(weir_guard_new(&found, store, name, NULL, NULL), 0);
+    CHECK(found == c->guard);
+    weir_sim_join(thread);
+    CHECK_EQ(c->rc, 0);
+    CHECK_EQ(c->in_ms, 100);
+    CHECK_EQ(c->out_ms, 1100);
+    weir_guard_unref(found);
+}
+
+GUARD_TEST(test_a_call_that_waited_for_a_rate_may_leave_though_nobody_has_a_reference)
+{
+    weir_guard *g = guard_of("rate", WEIR_RATE(.limit = 1, .period_ns = 100 * MS));
+
+    CHECK_EQ(call_once(g, 0), 0);
+    keeps_it("rate", &(struct caller){ .guard = g, .deadline = WEIR_FOREVER, .ms = 1000 });
+}
+
+GUARD_TEST(test_a_call_that_waited_for_a_window_may_leave_though_nobody_has_a_reference)
+{
+    weir_guard *g =
+        guard_of("exact", WEIR_FREQUENCY(.mode = WEIR_EXACT, .limit = 1, .period_ns = 100 * MS));
+
+    CHECK_EQ(call_once(g, 0), 0);
+    keeps_it("exact", &(struct caller){ .guard = g, .deadline = WEIR_FOREVER, .ms = 1000 });
+}
+
+struct reset {
+    const char *name;
+    int64_t at_ms;
+};
+
+static void reset_later(void *arg)
+{
+    const struct reset *reset = arg;
+    weir_guard *g;
+
+    sleep_until(reset->at_ms);
+    g = guard_of(reset->name, NULL);
+    CHECK_EQ(weir_guard_reset(g), 0);
+    weir_guard_unref(g);
+}
+
+/* An operator, who knows it by name only, closes it meanwhile. */
+GUARD_TEST(test_a_call_that_waited_for_a_breaker_may_leave_though_nobody_has_a_reference)
+{
+    weir_guard *g = guard_of("breaker", WEIR_BREAKER(.window = 2, .failure_percent = 50));
+    struct reset reset = { "breaker", 500 };
+    int64_t operator;
+
+    calls(g, "FF");
+    CHECK_EQ(weir_guard_set_state(g, WEIR_OPEN, at(100) - 1, WEIR_OPEN, NULL), 0);
+    operator= weir_sim_thread(reset_later, &reset, "operator");
+    keeps_it("breaker", &(struct caller){ .guard = g, .deadline = WEIR_FOREVER, .ms = 1000 });
+    weir_sim_join(operator);
+}
+
 struct both {
     weir_guard *guard[2];
     int rc;
@@ -391,6 +474,12 @@ int main(void)
         cmocka_unit_test(test_a_waiter_enters_in_the_moment_in_which_the_last_reference_goes),
         cmocka_unit_test(test_a_reservation_outlives_the_last_reference),
         cmocka_unit_test(test_a_waiter_of_a_breaker_outlives_its_reset_and_the_last_reference),
+        cmocka_unit_test(
+            test_a_call_that_waited_for_a_rate_may_leave_though_nobody_has_a_reference),
+        cmocka_unit_test(
+            test_a_call_that_waited_for_a_window_may_leave_though_nobody_has_a_reference),
+        cmocka_unit_test(
+            test_a_call_that_waited_for_a_breaker_may_leave_though_nobody_has_a_reference),
         cmocka_unit_test(test_a_caller_of_several_keeps_them_all),
         cmocka_unit_test(test_a_group_keeps_the_guard_it_waits_for),
         cmocka_unit_test(

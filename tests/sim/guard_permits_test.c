@@ -2,6 +2,9 @@
  * SPDX-License-Identifier: MIT */
 #include "support/guard_support.h"
 
+#include <stdatomic.h>
+#include <weir/sys/store.h>
+
 /* */
 GUARD_TEST(test_ten_of_fifteen_enter_and_all_if_they_wait)
 {
@@ -119,12 +122,21 @@ GUARD_TEST(test_a_waiter_is_refused_at_its_deadline_exactly)
     weir_guard_unref(g);
 }
 
+struct waiting {
+    weir_guard *guard;
+    int rc;
+    bool cancelled; /* what the task sees after that */
+};
+
 static int waits_in_a_task(void **value, void *arg)
 {
+    struct waiting *w = arg;
     weir_permit p = WEIR_PERMIT;
 
     (void)value;
-    return weir_guard_enter(&p, arg, WEIR_FOREVER);
+    w->rc = weir_guard_enter(&p, w->guard, WEIR_FOREVER);
+    w->cancelled = weir_cancelled();
+    return w->rc;
 }
 
 /* B-04, B-05 */
@@ -135,11 +147,12 @@ GUARD_TEST(test_a_cancelled_waiter_says_so_and_the_next_is_not_forgotten)
     weir_permit held = WEIR_PERMIT;
     weir_result result = WEIR_RESULT;
     weir_task *task;
+    struct waiting w = { .guard = g };
     struct caller c = { .guard = g, .deadline = WEIR_FOREVER };
     int64_t behind;
 
     CHECK(weir_guard_enter(&held, g, 0) == 0);
-    CHECK(weir_submit_key(&task, ex, "k", waits_in_a_task, g, NULL) == 0);
+    CHECK(weir_submit_key(&task, ex, "k", waits_in_a_task, &w, NULL) == 0);
     sleep_until(10);
     behind = weir_sim_thread(caller_body, &c, "behind");
     sleep_until(20);
@@ -148,6 +161,8 @@ GUARD_TEST(test_a_cancelled_waiter_says_so_and_the_next_is_not_forgotten)
     CHECK(weir_task_wait(&result, task, WEIR_FOREVER) == 0);
     CHECK_EQ(result.outcome, WEIR_CANCELLED);
     sleep_until(21); /* a cancelled task has settled before its body has returned */
+    CHECK_EQ(w.rc, WEIR_ECANCELED);
+    CHECK(w.cancelled);
     CHECK_EQ(figures(g).waiting, 1);
     CHECK_EQ(figures(g).cancelled, 1);
     CHECK(weir_guard_leave(&held, 0) == 0);
@@ -164,11 +179,16 @@ GUARD_TEST(test_no_calls_refuses_everything_and_defaults_are_as_noted)
 {
     weir_guard *none = guard_of("none", WEIR_BULKHEAD(.limit = WEIR_NO_CALLS));
     weir_guard *usual = guard_of("usual", WEIR_BULKHEAD());
+    weir_permit all = WEIR_PERMIT, p = WEIR_PERMIT;
 
     for (int i = 0; i < 5; i++)
         CHECK_EQ(call_once(none, 0), WEIR_EFULL);
     CHECK_EQ(figures(none).limit, 0);
     CHECK_EQ(figures(usual).limit, 50);
+    CHECK_EQ(weir_guard_enter_n(&all, usual, 50, 0), 0);
+    CHECK_EQ(weir_guard_enter(&p, usual, WEIR_GUARD_WAIT), WEIR_EFULL);
+    CHECK_EQ(weir_now(), at(0)); /* it did not wait */
+    CHECK_EQ(weir_guard_leave(&all, 0), 0);
     weir_guard_unref(none);
     weir_guard_unref(usual);
 }
@@ -192,6 +212,14 @@ GUARD_TEST(test_settings_change_if_they_are_the_expected_ones)
                             WEIR_BULKHEAD(.wait_ns = 5000 * MS), NULL) == 0);
     CHECK(weir_guard_change(g, WEIR_BULKHEAD(.wait_ns = WEIR_NO_WAIT),
                             WEIR_BULKHEAD(.limit = 2, .wait_ns = 3000 * MS), NULL) == 0);
+    CHECK_EQ(figures(g).limit, 2);
+    CHECK_EQ(weir_guard_change(g, WEIR_BULKHEAD(.limit = 4), WEIR_MUTEX(), NULL), WEIR_EALREADY);
+    CHECK_EQ(weir_guard_change(g, WEIR_BULKHEAD(.limit = 4),
+                               WEIR_BULKHEAD(.waiters_max = WEIR_NO_WAITERS), NULL),
+             WEIR_EALREADY);
+    CHECK(weir_guard_change(g, WEIR_BULKHEAD(.waiters_max = WEIR_NO_WAITERS), NULL, NULL) == 0);
+    CHECK(weir_guard_change(g, WEIR_BULKHEAD(.waiters_max = 7),
+                            WEIR_BULKHEAD(.waiters_max = WEIR_NO_WAITERS), NULL) == 0);
     CHECK_EQ(figures(g).limit, 2);
     weir_guard_unref(g);
 }
@@ -256,6 +284,22 @@ GUARD_TEST(test_of_two_changes_one_is_the_last)
     CHECK(weir_guard_change(g, WEIR_BULKHEAD(.limit = 4), NULL, NULL) == 0);
     weir_sim_join(other);
     CHECK(figures(g).limit == 4 || figures(g).limit == 7);
+    weir_guard_unref(g);
+}
+
+/* B-18 */
+GUARD_TEST(test_two_callers_of_one_permit)
+{
+    weir_guard *g = guard_of("one", WEIR_BULKHEAD(.limit = 1, .on_event = keep));
+    struct caller c[2] = { { .guard = g }, { .guard = g } };
+    int refused;
+
+    side_by_side(c, 2, 0);
+    refused = 2 - let_in(c, 2);
+    CHECK(refused == 0 || refused == 1);
+    CHECK_EQ(kept_of(WEIR_EVENT_REFUSED), refused);
+    CHECK_EQ(kept_of(WEIR_EVENT_LEFT), 2 - refused);
+    CHECK_EQ(figures(g).available, 1);
     weir_guard_unref(g);
 }
 
@@ -468,6 +512,37 @@ static void hammers(void *arg)
     }
 }
 
+/* The word counts calls beside permits. It has room for 2^30 of them before the next call moves them elsewhere; here it is
+ * told that it has seen nearly as many. */
+GUARD_TEST(test_the_count_of_calls_never_runs_into_the_permits)
+{
+    const uint64_t nearly = (UINT64_C(1) << 30) - 3;
+    weir_guard *g = guard_of("busy", WEIR_BULKHEAD(.limit = 3));
+    weir_permit held[4] = { WEIR_PERMIT, WEIR_PERMIT, WEIR_PERMIT, WEIR_PERMIT };
+    weir_cell *cell = weir_guard_cell(g);
+
+    for (int round = 1; round <= 5; round++) {
+        uint64_t before = figures(g).entered;
+
+        atomic_fetch_add((_Atomic uint64_t *)cell->ops->word(cell),
+                         (nearly - before % (UINT64_C(1) << 30)) * WEIR_WORD_ENTERED);
+        before = figures(g).entered;
+        for (int i = 0; i < 3; i++)
+            CHECK_EQ(weir_guard_enter(&held[i], g, 0), 0);
+        CHECK_EQ(weir_guard_enter(&held[3], g, 0), WEIR_EFULL);
+        CHECK_EQ(figures(g).used, 3);
+        for (int i = 0; i < 3; i++)
+            CHECK_EQ(weir_guard_leave(&held[i], 0), 0);
+        for (int i = 0; i < 10; i++)
+            CHECK_EQ(call_once(g, 0), 0);
+        CHECK_EQ(figures(g).used, 0);
+        CHECK_EQ(figures(g).entered, before + 13);
+        CHECK_EQ(figures(g).left, before + 13);
+    }
+    CHECK(figures(g).entered > UINT64_C(5) << 30);
+    weir_guard_unref(g);
+}
+
 static void hammer_scenario(UNUSED void *arg)
 {
     weir_runtime *rt = new_runtime(WEIR_RUNTIME(.workers = 2));
@@ -515,6 +590,7 @@ int main(void)
         cmocka_unit_test(test_a_lowered_limit_takes_effect_as_calls_leave),
         cmocka_unit_test(test_changes_reach_waiters_as_they_should),
         cmocka_unit_test(test_of_two_changes_one_is_the_last),
+        cmocka_unit_test(test_two_callers_of_one_permit),
         cmocka_unit_test(test_waiters_are_served_in_the_order_they_came),
         cmocka_unit_test(test_only_the_first_in_line_is_woken),
         cmocka_unit_test(test_a_large_caller_is_not_outrun_by_small_ones),
@@ -523,6 +599,7 @@ int main(void)
         cmocka_unit_test(test_guards_that_nobody_needs_are_forgotten_when_they_are_whole),
         cmocka_unit_test(test_return_cannot_leak_a_permit),
         cmocka_unit_test(test_a_permit_leaves_once),
+        cmocka_unit_test(test_the_count_of_calls_never_runs_into_the_permits),
         cmocka_unit_test(test_never_too_many_inside),
     };
 

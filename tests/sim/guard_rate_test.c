@@ -43,6 +43,9 @@ GUARD_TEST(test_one_per_cycle_then_two_after_a_change)
     CHECK_EQ(figures(g).available, 0);
     CHECK_EQ(estimated(g), P);
     CHECK_EQ(figures(g).cycle, 1);
+    CHECK_EQ(weir_guard_change(g, WEIR_RATE(.limit = 9), WEIR_RATE(.limit = 3), NULL),
+             WEIR_EALREADY); /* */
+    CHECK_EQ(figures(g).limit, 1);
     CHECK(weir_guard_change(g, WEIR_RATE(.limit = 2), WEIR_RATE(.limit = 1), NULL) == 0);
     sleep_to(2 * P);
     CHECK_EQ(try_n(g, 1), 0);
@@ -128,12 +131,21 @@ GUARD_TEST(test_a_caller_sleeps_for_what_it_reserved_and_is_refused_at_once_if_i
     weir_guard_unref(g);
 }
 
+struct sleeper {
+    weir_guard *guard;
+    int rc;
+    bool cancelled; /* what the task sees after that */
+};
+
 static int enters_late(void **value, void *arg)
 {
+    struct sleeper *s = arg;
     weir_permit p = WEIR_PERMIT;
 
     (void)value;
-    return weir_guard_enter(&p, arg, WEIR_FOREVER);
+    s->rc = weir_guard_enter(&p, s->guard, WEIR_FOREVER);
+    s->cancelled = weir_cancelled();
+    return s->rc;
 }
 
 /* L-11, L-22, T02 */
@@ -141,10 +153,11 @@ GUARD_TEST(test_a_cancelled_sleeper_gives_its_reservation_back)
 {
     weir_guard *g = rate(1, 0);
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2));
+    struct sleeper s = { .guard = g };
     weir_task *task;
 
     CHECK_EQ(try_n(g, 1), 0);
-    CHECK(weir_submit_key(&task, ex, "k", enters_late, g, NULL) == 0);
+    CHECK(weir_submit_key(&task, ex, "k", enters_late, &s, NULL) == 0);
     sleep_to(10 * MS);
     CHECK_EQ(figures(g).available, -1);
     weir_task_cancel(task);
@@ -152,6 +165,8 @@ GUARD_TEST(test_a_cancelled_sleeper_gives_its_reservation_back)
     CHECK_EQ(figures(g).available, 0);
     CHECK_EQ(figures(g).waiting, 0);
     CHECK_EQ(figures(g).cancelled, 1);
+    CHECK_EQ(s.rc, WEIR_ECANCELED);
+    CHECK(s.cancelled);
     weir_task_unref(task);
     weir_executor_free(ex);
     sleep_to(P);
@@ -162,7 +177,7 @@ GUARD_TEST(test_a_cancelled_sleeper_gives_its_reservation_back)
 /* L-12, L-14 */
 GUARD_TEST(test_another_limit_keeps_the_debt)
 {
-    weir_guard *g = rate(1, 0);
+    weir_guard *g = rate(1, 3 * MS);
     weir_permit p = WEIR_PERMIT;
 
     CHECK_EQ(try_n(g, 1), 0);
@@ -172,7 +187,11 @@ GUARD_TEST(test_another_limit_keeps_the_debt)
     CHECK_EQ(estimated(g), P);
     sleep_to(P);
     CHECK_EQ(figures(g).available, 1);
-    CHECK(weir_guard_change(g, WEIR_RATE(.wait_ns = 7 * MS), NULL, NULL) == 0);
+    /* Only that field has changed, and only this one does. */
+    CHECK(weir_guard_change(g, WEIR_RATE(.wait_ns = 7 * MS),
+                            WEIR_RATE(.limit = 2, .period_ns = P, .wait_ns = 3 * MS), NULL) == 0);
+    CHECK(weir_guard_change(g, WEIR_RATE(.wait_ns = 7 * MS),
+                            WEIR_RATE(.limit = 2, .period_ns = P, .wait_ns = 7 * MS), NULL) == 0);
     CHECK_EQ(figures(g).limit, 2);
     weir_guard_unref(g);
 }
@@ -208,7 +227,7 @@ GUARD_TEST(test_drain_takes_what_is_left_and_no_debt_away)
     weir_guard *g = rate(5, 0);
     weir_guard *on = guard_of("on", WEIR_RATE(.limit = 3, .period_ns = P, .drain_on = on_busy));
     weir_permit p = WEIR_PERMIT;
-    int seven = 7;
+    int seven = 7, eight = 8;
 
     kept.count = 0;
     CHECK_EQ(weir_guard_drain(g), 5);
@@ -216,6 +235,8 @@ GUARD_TEST(test_drain_takes_what_is_left_and_no_debt_away)
     CHECK_EQ(weir_guard_drain(g), 0);
     CHECK_EQ(kept_of(WEIR_EVENT_DRAINED), 2);
     CHECK_EQ(kept.event[0].permits, 5);
+    CHECK_EQ(kept.event[2].type, WEIR_EVENT_DRAINED);
+    CHECK_EQ(kept.event[2].permits, 0);
     CHECK_EQ(weir_guard_reserve(&p, g, 3, P), P);
     CHECK_EQ(weir_guard_drain(g), 0);
     CHECK_EQ(figures(g).available, -3);
@@ -226,6 +247,8 @@ GUARD_TEST(test_drain_takes_what_is_left_and_no_debt_away)
     CHECK_EQ(figures(on).available, 0);
     sleep_to(P);
     CHECK_EQ(figures(g).available, 2);
+    CHECK(weir_guard_enter(&p, on, 0) == 0 && weir_guard_leave_with(&p, 0, &eight) == 0);
+    CHECK_EQ(figures(on).available, 2);
     CHECK(weir_guard_enter(&p, on, 0) == 0 && weir_guard_leave_with(&p, 0, &seven) == 0);
     CHECK_EQ(figures(on).available, 0);
     weir_guard_unref(g);
@@ -236,15 +259,22 @@ GUARD_TEST(test_drain_takes_what_is_left_and_no_debt_away)
 GUARD_TEST(test_the_defaults_let_a_hundred_pass_per_half_second)
 {
     weir_guard *g = guard_of("d", WEIR_RATE());
+    weir_permit ahead = WEIR_PERMIT;
 
     for (int i = 0; i < 100; i++) {
         weir_permit p = WEIR_PERMIT;
         CHECK_EQ(weir_guard_enter(&p, g, WEIR_NOW_OR_NEVER), 0);
     }
     CHECK_EQ(call_once(g, 0), WEIR_ETOOFAST);
-    CHECK_EQ(try_n(g, 1), 0); /* its usual patience is 5 s */
+    CHECK_EQ(try_n(g, 1), 0);
     CHECK_EQ(weir_now(), at(500));
     CHECK_EQ(figures(g).limit, 100);
+    CHECK_EQ(weir_guard_reserve(&ahead, g, 99 + 999, 5000 * MS), 5000 * MS);
+    CHECK_EQ(try_n(g, 2),
+             WEIR_ETOOFAST); /* its usual patience is 5 s: to the tenth cycle from now */
+    CHECK_EQ(weir_now(), at(500));
+    CHECK_EQ(try_n(g, 1), 0);
+    CHECK_EQ(weir_now(), at(5500));
     weir_guard_unref(g);
 }
 

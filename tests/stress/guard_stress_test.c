@@ -134,6 +134,8 @@ static void play(struct crew *crew, weir_store *store)
         CHECK_EQUAL(stats.waiting, 0);
         CHECK_EQUAL(stats.entered, stats.left + stats.released);
     }
+    /* As it was made, so that nothing of it stays. */
+    CHECK_EQUAL(weir_guard_change(s.three, WEIR_BULKHEAD(.limit = 3), NULL, NULL), 0);
     weir_guard_unref(s.mutex);
     weir_guard_unref(s.three);
     weir_guard_unref(s.rate);
@@ -160,7 +162,7 @@ static void test_never_too_many_inside_on_the_host(struct crew *crew)
     assert_int_equal(weir_store_host(&store, WEIR_HOST(.directory = directory), NULL), 0);
     play(crew, store);
     weir_store_free(store);
-    rmdir(directory);
+    CHECK_EQUAL(rmdir(directory), 0);
 }
 
 static void makes_and_drops(void *arg)
@@ -243,6 +245,43 @@ static void test_a_breaker_counts_the_calls_of_all_threads(struct crew *crew)
     weir_store_free(s.store);
 }
 
+static void calls_very_fast(void *arg)
+{
+    struct scene *s = arg;
+    weir_time end = weir_now() + 20000000; /* some pulses; right however long it takes */
+
+    do
+        for (int i = 0; i < 1000; i++) {
+            weir_permit p = WEIR_PERMIT;
+            CHECK_EQUAL(weir_guard_enter(&p, s->breaker, WEIR_NOW_OR_NEVER), 0);
+            CHECK_EQUAL(weir_guard_leave(&p, 0), 0);
+            s->entered++;
+        }
+    while (weir_now() < end);
+}
+
+/* Timed by the pulse, if they are fast enough: each thread has one call under way when time goes on, so all that they are
+ * said to have taken is no more than the time that passed. */
+static void test_fast_calls_take_no_more_than_the_time_that_passes(struct crew *crew)
+{
+    weir_guard_stats stats = { .size = sizeof(stats) };
+    struct scene s = { .plain = 0 };
+    weir_time begin = weir_now();
+
+    CHECK_EQUAL(weir_store_local(&s.store), 0);
+    s.breaker = make(s.store, "b", WEIR_BREAKER(.mode = WEIR_BY_TIME, .window = 86400));
+    for (int i = 0; i < ACTORS; i++)
+        crew_go(crew, i ? calls_very_fast : looks, &s);
+    crew_join(crew);
+    CHECK_EQUAL(weir_guard_stats_get(&stats, s.breaker), 0);
+    CHECK_EQUAL(stats.stored, s.entered);
+    CHECK_EQUAL(stats.succeeded, s.entered);
+    CHECK_EQUAL(stats.slow, 0);
+    CHECK(stats.stored_ns <= 2 * ACTORS * (weir_now() - begin));
+    weir_guard_unref(s.breaker);
+    weir_store_free(s.store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +289,7 @@ int main(void)
         PLAY(test_never_too_many_inside_on_the_host),
         PLAY(test_guards_come_and_go_by_name),
         PLAY(test_a_breaker_counts_the_calls_of_all_threads),
+        PLAY(test_fast_calls_take_no_more_than_the_time_that_passes),
     };
 
     seed_init();

@@ -49,10 +49,11 @@ typedef struct weir_place {
 } weir_place;
 
 /* Stores of process memory keep permits in use in one word, which guards may change without the lock while SLOW is clear:
- *     entered << 32 | SLOW | used */
+ *     SLOW | entered << 32 | used
+ * SLOW is the sign, so that one subtraction gives permits back and tells whether it was set. */
 #define WEIR_WORD_USED    UINT64_C(0x7fffffff)
-#define WEIR_WORD_SLOW    UINT64_C(0x80000000)
 #define WEIR_WORD_ENTERED UINT64_C(0x100000000)
+#define WEIR_WORD_SLOW    UINT64_C(0x8000000000000000)
 
 /* Parts of a cell in shared memory that a guard may use without calls, as long as the cell is open. The lock is taken by a
  * compare-and-swap of 0 to `owner`, and given back by one of `owner` to 0. If either fails, the guard has taken nothing, and
@@ -198,6 +199,9 @@ typedef struct weir_store_ops {
 
     /* Of a store on a server; else NULL. */
     const weir_remote_ops *remote;
+
+    /* Under the lock: permits held by this process, which end if it closes the cell. NULL: `used` says it. */
+    int64_t (*held)(weir_cell *cell);
 } weir_store_ops;
 
 /* The first member of the struct of each store, and of each cell. */
