@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MS = 1000000, LEASE_S = 30 };
+enum { LEASE_S = 30, SOON_MIN_MS = 5, SOON_MAX_MS = 1000 };
 
 /* ---- options ------------------------------------------------------------------------------------- */
 
@@ -24,13 +24,13 @@ static int take_options(struct wr_fleet_cell *cell, const weir_guard_options *op
     wr_settings_name_nothing(&cell->made);
     wr_settings_name_nothing(&cell->set);
     cell->seen_limit = opt->limit == WEIR_NO_CALLS ? 0 : opt->limit;
-    cell->lease_ns = opt->lease_ns ? opt->lease_ns : (int64_t)LEASE_S * 1000 * MS;
+    cell->lease_ns = opt->lease_ns ? opt->lease_ns : LEASE_S * (1000 * WR_MS);
     cell->share = opt->share ? opt->share : 1;
     cell->when_away = opt->when_away ? opt->when_away : WEIR_AWAY_CLOSED;
     cell->keep_task = opt->keep_task;
     cell->on_lost = opt->on_lost;
     cell->lost_arg = opt->lost_arg;
-    if (cell->lease_ns < WR_LEASE_MIN_MS * MS || cell->lease_ns > INT64_C(86400000) * MS)
+    if (cell->lease_ns < WR_LEASE_MIN_MS * WR_MS || cell->lease_ns > INT64_C(86400000) * WR_MS)
         return wr_redis_fail(WEIR_EINVAL, message, "lease_ns is %" PRId64 ": use %d ms to a day",
                              cell->lease_ns, WR_LEASE_MIN_MS);
     if (opt->margin_ns < 0 || opt->margin_ns > cell->lease_ns / 2)
@@ -108,7 +108,7 @@ static int open_cell(struct wr_fleet_cell *cell, const char *name, const weir_gu
             rc = wr_redis_fail(WEIR_EEXIST, message,
                                "%.100s exists with a lease of %" PRId64 " ms, asked for: %" PRId64
                                " ms",
-                               name, cell->lease_ns / MS, opt->lease_ns / MS);
+                               name, cell->lease_ns / WR_MS, opt->lease_ns / WR_MS);
         if (!opt->margin_ns)
             cell->margin_ns = cell->lease_ns / 10;
     }
@@ -226,6 +226,15 @@ void wr_cell_say_refused(struct wr_fleet_cell *cell, weir_message *out)
     wr_unlock(&cell->lock);
 }
 
+weir_time wr_cell_soon(const struct wr_fleet_cell *cell, weir_time now)
+{
+    int64_t pause = cell->lease_ns / 10;
+
+    if (pause < SOON_MIN_MS * WR_MS)
+        pause = SOON_MIN_MS * WR_MS;
+    return now + (pause > SOON_MAX_MS * WR_MS ? SOON_MAX_MS * WR_MS : pause);
+}
+
 /* ---- calls --------------------------------------------------------------------------------------- */
 
 int wr_cell_call(struct wr_reply **out, struct wr_fleet_cell *cell, const struct wr_script *script,
@@ -241,6 +250,7 @@ int wr_cell_call(struct wr_reply **out, struct wr_fleet_cell *cell, const struct
         wr_reply_free(*out);
         rc = wr_redis_call(out, cell->fleet->redis, &command, deadline, NULL);
         rc = wr_cell_judge(cell, rc, *out, NULL);
+        WR_ASSERT(rc || *out);
         if (rc || (*out)->type == WR_REPLY_INTEGER || wr_reply_number(*out, 0) >= 0)
             break;
         rc = wr_cell_open(cell, true, deadline, NULL); /* the server has forgotten it */

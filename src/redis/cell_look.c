@@ -6,8 +6,6 @@
 
 static void fill_seen(struct wr_fleet_cell *cell, weir_guard_stats *out)
 {
-    struct wr_fleet *fleet = cell->fleet;
-
     wr_lock(&cell->lock);
     out->kind = cell->kind;
     out->mode = cell->mode;
@@ -19,10 +17,12 @@ static void fill_seen(struct wr_fleet_cell *cell, weir_guard_stats *out)
     out->lost = cell->lost;
     wr_unlock(&cell->lock);
     out->available = out->limit - out->used;
-    wr_lock(&fleet->lock);
-    out->away = fleet->away;
-    out->away_ns = fleet->away ? wr_os_now() - fleet->away_since : 0;
-    wr_unlock(&fleet->lock);
+}
+
+/* What the client knows now: the fleet is told of changes later. */
+static bool is_away(struct wr_fleet_cell *cell, int error)
+{
+    return wr_fleet_is_away(error) || wr_redis_state(cell->fleet->redis, NULL) != WR_REDIS_UP;
 }
 
 /* Of the local clock, from one of the server's. */
@@ -74,7 +74,9 @@ int wr_cell_look(weir_cell *base, weir_guard_stats *out)
     rc = wr_cell_call(&reply, cell, script, &words, keys, 0);
     wr_words_fini(&words);
     if (rc) {
-        out->away = out->away || wr_fleet_is_away(rc);
+        out->away = is_away(cell, rc);
+        if (out->away)
+            out->away_ns = wr_os_now() - wr_redis_away_since(cell->fleet->redis);
         return out->away ? 0 : rc;
     }
     fill_looked(cell, out, reply);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "redis/cell.h"
 
+#include "base/assert.h"
 #include "redis/config.h"
 
 #include <inttypes.h>
@@ -100,7 +101,7 @@ static int learn(struct wr_fleet_cell *cell, const struct wr_reply *reply, weir_
     const char *made = field(reply, "made");
     weir_guard_options *set = &cell->set;
     const char *wrong = !made || !read_settings(&cell->made, made)              ? "made"
-                        : lease < WR_LEASE_MIN_MS * 1000                        ? "lease"
+                        : lease < WR_LEASE_MIN_MS * INT64_C(1000)               ? "lease"
                         : kind < WEIR_GUARD_BULKHEAD || kind > WEIR_GUARD_MUTEX ? "kind"
                                                                                 : NULL;
 
@@ -152,6 +153,7 @@ int wr_cell_open(struct wr_fleet_cell *cell, bool make, weir_time deadline, weir
                       : wr_redis_call(&reply, cell->fleet->redis, &command, deadline, message);
     wr_words_fini(&words);
     rc = wr_cell_judge(cell, rc, reply, message);
+    WR_ASSERT(rc || reply);
     if (!rc && wr_reply_number(reply, 0) < 0)
         rc = WEIR_ENOGUARD;
     if (!rc) {

@@ -192,34 +192,68 @@ static enum wr_redis_state worse(enum wr_redis_state a, enum wr_redis_state b)
     return a == WR_REDIS_CONNECTING || b == WR_REDIS_CONNECTING ? WR_REDIS_CONNECTING : WR_REDIS_UP;
 }
 
+/* Looks at every connection that is wanted, under its lock. */
+static void each_link(struct wr_redis *redis, void (*look)(const struct wr_link *link, void *arg),
+                      void *arg)
+{
+    wr_lock(&redis->lock);
+    wr_list_each(node_link, &redis->nodes) {
+        struct wr_node *node = WR_CONTAINER(node_link, struct wr_node, link);
+        for (uint32_t i = 0; i < node->count && wr_load(&node->wanted, relaxed); i++) {
+            wr_lock(&node->links[i].lock);
+            look(&node->links[i], arg);
+            wr_unlock(&node->links[i].lock);
+        }
+    }
+    wr_unlock(&redis->lock);
+}
+
+struct worst {
+    enum wr_redis_state state;
+    weir_message *why; /* may be NULL */
+};
+
+static void look_at_state(const struct wr_link *link, void *arg)
+{
+    struct worst *worst = arg;
+    enum wr_redis_state was = worst->state;
+
+    worst->state = worse(was, link->broken ? WR_REDIS_CONNECTING : link->state);
+    if (worst->why && worst->state != was)
+        *worst->why = link->why;
+}
+
 enum wr_redis_state wr_redis_state(struct wr_redis *redis, weir_message *why)
 {
-    enum wr_redis_state state = WR_REDIS_UP, was;
+    struct worst worst = { WR_REDIS_UP, why };
 
     if (why)
         why->text[0] = '\0';
     if (redis->cluster.slots && !wr_load(&redis->cluster.known, acquire)) {
         wr_lock(&redis->cluster.lock);
-        state = redis->cluster.error ? WR_REDIS_DOWN : WR_REDIS_CONNECTING;
+        worst.state = redis->cluster.error ? WR_REDIS_DOWN : WR_REDIS_CONNECTING;
         if (why)
             *why = redis->cluster.why;
         wr_unlock(&redis->cluster.lock);
     }
-    wr_lock(&redis->lock);
-    wr_list_each(node_link, &redis->nodes) {
-        struct wr_node *node = WR_CONTAINER(node_link, struct wr_node, link);
-        for (uint32_t i = 0; i < node->count && wr_load(&node->wanted, relaxed); i++) {
-            struct wr_link *link = &node->links[i];
-            wr_lock(&link->lock);
-            was = state;
-            state = worse(state, link->broken ? WR_REDIS_CONNECTING : link->state);
-            if (why && state != was)
-                *why = link->why;
-            wr_unlock(&link->lock);
-        }
-    }
-    wr_unlock(&redis->lock);
-    return state;
+    each_link(redis, look_at_state, &worst);
+    return worst.state;
+}
+
+static void look_at_away(const struct wr_link *link, void *arg)
+{
+    weir_time *since = arg;
+
+    if ((link->broken || link->state != WR_REDIS_UP) && link->away_since < *since)
+        *since = link->away_since;
+}
+
+weir_time wr_redis_away_since(struct wr_redis *redis)
+{
+    weir_time since = wr_os_now();
+
+    each_link(redis, look_at_away, &since);
+    return since;
 }
 
 /* In the teller. Changes that came meanwhile are one. */
@@ -288,6 +322,7 @@ void wr_redis_stats_get(struct wr_redis_stats *out, struct wr_redis *redis)
             struct wr_link *link = &node->links[i];
             wr_lock(&link->lock);
             out->commands += link->stats.commands;
+            out->unsent += link->queued - link->written;
             out->replies += link->stats.replies;
             out->connects += link->stats.connects;
             out->losses += link->stats.losses;

@@ -88,8 +88,12 @@ void wr_redis_close(struct wr_redis *redis) WEIR_PARKS;
 /* How it stands; `why` (may be NULL) as for on_state. From any thread, at once. */
 enum wr_redis_state wr_redis_state(struct wr_redis *redis, weir_message *why);
 
+/* Since when a connection that is wanted has not been UP; now, if all are. */
+weir_time wr_redis_away_since(struct wr_redis *redis);
+
 struct wr_redis_stats {
     uint64_t commands;  /* sent by requests, retries included; not what sets up connections */
+    uint64_t unsent;    /* bytes of these that no socket has taken yet                       */
     uint64_t replies;   /* received                                                        */
     uint64_t connects;  /* connections made so far                                         */
     uint64_t losses;    /* connections lost so far                                         */

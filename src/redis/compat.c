@@ -10,7 +10,7 @@
 #include <string.h>
 #include <weir/wait.h>
 
-enum { LOOK_AGAIN_MS = 100, MS = 1000000 };
+enum { LOOK_AGAIN_MS = 100 };
 
 bool wr_compat_serves(const struct wr_fleet_cell *cell)
 {
@@ -56,7 +56,7 @@ static int call_script(struct wr_reply **out, struct wr_fleet_cell *cell, const 
 
 static int try_lock(struct wr_fleet_cell *cell, weir_remote_call *call, struct wr_hold *hold)
 {
-    int64_t lease_ms = cell->lease_ns / MS;
+    int64_t lease_ms = cell->lease_ns / WR_MS;
     weir_time sent = wr_os_now();
     struct wr_reply *reply;
     char owner[128];
@@ -87,7 +87,7 @@ static int enter_lock(struct wr_fleet_cell *cell, weir_remote_call *call)
         now = wr_os_now();
         if (rc != WEIR_EAGAIN || now >= call->deadline)
             break;
-        now += LOOK_AGAIN_MS * MS;
+        now += LOOK_AGAIN_MS * WR_MS;
         rc = weir_sleep(now < call->deadline ? now : call->deadline);
         if (rc)
             break;
@@ -110,7 +110,7 @@ static int enter_window(struct wr_fleet_cell *cell, weir_remote_call *call)
 
     wr_lock(&cell->lock);
     words[0] = cell->set.limit == WEIR_NO_CALLS ? 0 : cell->set.limit;
-    words[1] = cell->set.period_ns / MS > 0 ? cell->set.period_ns / MS : 1;
+    words[1] = cell->set.period_ns / WR_MS > 0 ? cell->set.period_ns / WR_MS : 1;
     wr_unlock(&cell->lock);
     words[2] = call->permits;
     words[3] = cell->mode == WEIR_WEIGHTED;
@@ -168,7 +168,7 @@ int wr_compat_leave(struct wr_fleet_cell *cell, weir_remote_call *call)
 
 int wr_compat_renew(struct wr_fleet_cell *cell, int64_t number)
 {
-    int64_t lease_ms = cell->lease_ns / MS;
+    int64_t lease_ms = cell->lease_ns / WR_MS;
     struct wr_reply *reply;
     char owner[128];
     int rc;

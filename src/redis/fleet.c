@@ -51,7 +51,8 @@ void wr_fleet_who(char *out, size_t size, const struct wr_fleet *fleet)
     snprintf(out + used, size - used, " %" PRId64 " ", (int64_t)getpid());
     add_word(out, size, task ? weir_task_key(task) : "-");
     if (task && *weir_task_id(task) && strlen(out) + 2 < size) {
-        strcat(out, "/");
+        used = strlen(out);
+        snprintf(out + used, size - used, "/");
         add_word(out, size, weir_task_id(task));
     }
 }
@@ -101,8 +102,6 @@ static void on_state(enum wr_redis_state state, const char *why, void *arg)
 
     (void)why;
     wr_lock(&fleet->lock);
-    if (!up && !fleet->away)
-        fleet->away_since = wr_os_now();
     fleet->away = !up;
     wr_unlock(&fleet->lock);
     if (up)
@@ -157,8 +156,10 @@ void wr_fleet_heard(enum wr_redis_event event, const char *message, size_t size,
         wr_waiter_serve(fleet, number, token, count, ends);
     else if (message[0] == 't')
         told_target(fleet, message);
-    else if (sscanf(message, "x %" SCNd64, &number) == 1)
+    else if (sscanf(message, "x %" SCNd64, &number) == 1) {
+        wr_add(&fleet->evictions, 1, relaxed); /* first: see entered, in hold.c */
         each_cell(fleet, look_after_evicted, number);
+    }
 }
 
 void wr_fleet_listen(struct wr_fleet *fleet)

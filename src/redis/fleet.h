@@ -17,6 +17,8 @@
 #include <weir/sys/park.h>
 #include <weir/sys/store.h>
 
+#define WR_MS INT64_C(1000000)
+
 enum {
     WR_FLEET_PROCESS = 17, /* 16 digits and a zero */
     WR_FLEET_WHO = 256,
@@ -47,14 +49,14 @@ struct wr_fleet {
     int64_t keep_ms;
     weir_store *shares; /* of this process: guards in place of those that are away */
 
-    _Atomic int64_t number; /* the next one */
-    struct wr_lock lock;    /* what follows; and cells that come and go */
+    _Atomic int64_t number;     /* the next one */
+    _Atomic uint64_t evictions; /* how many messages of operators were heard */
+    struct wr_lock lock;        /* what follows; and cells that come and go */
     struct wr_list cells;
     struct wr_list waiters[WR_FLEET_BUCKETS]; /* by number */
     struct wr_subscription *bell;
     bool bell_asked;
-    bool away; /* as on_state said */
-    weir_time away_since;
+    bool away; /* as on_state said: for gates, which cannot ask the client */
 };
 
 /* Permits that a caller of this process holds. The caller's permit points to it; in its cell's list while its lease is kept. */
@@ -158,6 +160,9 @@ void wr_cell_say(weir_cell *cell, weir_message *out) WEIR_PARKS;
 
 /* Puts the keys of a script's into `words`, and answers how many. */
 int wr_cell_keys(struct wr_words *words, const struct wr_fleet_cell *cell, int count);
+
+/* When to try again after a failure. */
+weir_time wr_cell_soon(const struct wr_fleet_cell *cell, weir_time now);
 
 /* Calls a script and waits for its reply, an array that begins with a number, which the caller frees. A guard that the server does not know
  * is opened again. A server that is down is waited for until the deadline, if the guard is closed meanwhile; the reply of one that is

@@ -7,7 +7,7 @@
 
 #include <weir/sys/gate.h>
 
-enum { MS = 1000000, SOON_MS = 100 };
+enum { SOON_MS = 100 };
 
 /* Under its lock, which comes after the group's. */
 struct timed_gate {
@@ -119,7 +119,7 @@ static void answered(int error, struct wr_reply *reply, void *arg)
         g->stock += uncounted(g);
         g->stock_end = taken;
     } else if (error || forgotten) {
-        g->again = now + (forgotten ? 0 : SOON_MS * MS);
+        g->again = now + (forgotten ? 0 : SOON_MS * WR_MS);
     } else if (wr_reply_number(reply, 0) == 1) {
         int64_t count = wr_reply_number(reply, rate ? 6 : 4);
         g->stock += count < 0          ? 0
@@ -129,7 +129,7 @@ static void answered(int error, struct wr_reply *reply, void *arg)
     } else {
         int64_t wait =
             wr_server_span(rate ? 0 : wr_reply_number(reply, 1), wr_reply_number(reply, 3));
-        g->again = now + (wait > 0 ? wait : (int64_t)SOON_MS * MS);
+        g->again = now + (wait > 0 ? wait : SOON_MS * WR_MS);
     }
     if (g->stock)
         g->asked = 0;

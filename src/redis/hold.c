@@ -228,6 +228,7 @@ struct entry {
     weir_time
         sent; /* of the latest request that was answered: our clock before it, and the server's when it answered */
     int64_t clock;
+    uint64_t evictions; /* that were heard before it asked */
     char who[WR_FLEET_WHO];
 };
 
@@ -276,12 +277,15 @@ static int ask(struct entry *e)
     return rc;
 }
 
-/* It entered: the hold is kept from now on, and named by the call. */
+/* It entered: the hold is kept from now on, and named by the call. If an operator took any permit away meanwhile, it may have
+ * been this one, before it was known here: the server is asked. */
 static int entered(struct entry *e)
 {
     e->call->token = e->hold->token;
     e->call->number = (int64_t)(uintptr_t)e->hold;
     wr_hold_keep(e->cell, e->hold);
+    if (wr_load(&e->cell->fleet->evictions, relaxed) != e->evictions)
+        wr_cell_renew_now(e->cell);
     return 0;
 }
 
@@ -329,6 +333,7 @@ int wr_hold_enter(weir_cell *base, weir_remote_call *call)
     if (!e.hold)
         return WEIR_ENOMEM;
     wr_fleet_who(e.who, sizeof(e.who), cell->fleet);
+    e.evictions = wr_load(&cell->fleet->evictions, relaxed);
     e.may_wait = call->deadline > wr_os_now();
     e.patient = e.may_wait && cell->when_away == WEIR_AWAY_CLOSED;
     if (e.may_wait) {

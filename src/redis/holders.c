@@ -253,18 +253,12 @@ void wr_cell_say(weir_cell *base, weir_message *out)
     static const char *const mode[] = { "", "no call enters", "all calls enter",
                                         "calls enter by the share of this process" };
     struct wr_fleet_cell *cell = wr_cell_of(base);
-    struct wr_fleet *fleet = cell->fleet;
+    struct wr_redis *redis = cell->fleet->redis;
     weir_message why = { "" };
-    weir_time since = 0;
 
-    wr_lock(&fleet->lock);
-    if (fleet->away)
-        since = fleet->away_since;
-    wr_unlock(&fleet->lock);
-    if (since) {
-        wr_redis_state(fleet->redis, &why);
+    if (wr_redis_state(redis, &why) != WR_REDIS_UP) {
         say(out, ", the server has been unreachable for %" PRId64 " ms (%.200s): %s",
-            (wr_os_now() - since) / 1000000, why.text, mode[cell->when_away]);
+            (wr_os_now() - wr_redis_away_since(redis)) / 1000000, why.text, mode[cell->when_away]);
         return;
     }
     wr_cell_say_refused(cell, out);

@@ -11,23 +11,12 @@
 
 #include <string.h>
 
-enum { MS = 1000000, SOON_MIN_MS = 5, SOON_MAX_MS = 1000 };
-
 void wr_leased_kick(struct wr_leased *pool, weir_time when)
 {
     if (when >= pool->timer_at || pool->closing)
         return;
     pool->timer_at = when;
     wr_redis_timer_set(pool->cell->fleet->redis, &pool->timer, when);
-}
-
-weir_time wr_leased_soon(const struct wr_leased *pool, weir_time now)
-{
-    int64_t pause = pool->cell->lease_ns / 10;
-
-    if (pause < SOON_MIN_MS * MS)
-        pause = SOON_MIN_MS * MS;
-    return now + (pause > (int64_t)SOON_MAX_MS * MS ? (int64_t)SOON_MAX_MS * MS : pause);
 }
 
 static int64_t most(int64_t a, int64_t b)
@@ -162,7 +151,7 @@ static void fire(struct wr_redis_timer *timer, void *arg)
     if (pool->units)
         wr_leased_kick(pool, pool->until - cell->margin_ns);
     if (wr_leased_has_to_renew(pool) && !pool->renewing && !pool->asking)
-        wr_leased_kick(pool, pool->renew_at > now ? pool->renew_at : now + MS);
+        wr_leased_kick(pool, pool->renew_at > now ? pool->renew_at : now + WR_MS);
     wr_unlock(&pool->lock);
     if (ask)
         wr_leased_ask(pool, wanted, have);

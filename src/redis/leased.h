@@ -58,7 +58,6 @@ void wr_leased_kick(struct wr_leased *pool, weir_time when);
 
 /* ---- between leased.c, leased_ask.c and leased_renew.c: under the lock --------------------------- */
 
-weir_time wr_leased_soon(const struct wr_leased *pool, weir_time now); /* after a failure */
 int64_t wr_leased_want(const struct wr_leased *pool); /* how many this process could use */
 bool wr_leased_has_to_renew(const struct wr_leased *pool);
 bool wr_leased_should_ask(const struct wr_leased *pool);

@@ -75,7 +75,7 @@ void wr_leased_ask(struct wr_leased *pool, int64_t wanted, int64_t have)
     wr_waiter_delist(waiter);
     wr_lock(&pool->lock);
     pool->asking = false;
-    wr_leased_kick(pool, wr_leased_soon(pool, wr_os_now()));
+    wr_leased_kick(pool, wr_cell_soon(pool->cell, wr_os_now()));
     wr_unlock(&pool->lock);
     wr_cell_unref(cell);
 }
@@ -146,7 +146,7 @@ static void answered(int error, struct wr_reply *reply, void *arg)
     }
     if (pool->units || pool->waiting)
         plan_renewal(pool, idle, now);
-    wr_leased_kick(pool, error ? wr_leased_soon(pool, now) : now);
+    wr_leased_kick(pool, error ? wr_cell_soon(pool->cell, now) : now);
     wr_unlock(&pool->lock);
     if (listed) {
         wr_lock(&cell->fleet->lock);

@@ -4,8 +4,6 @@
 #include "base/os.h"
 #include "redis/leased.h"
 
-enum { MS = 1000000 };
-
 static void renewed(int error, struct wr_reply *reply, void *arg);
 
 /* Under the lock, which it gives back while it sends. */
@@ -52,7 +50,7 @@ void wr_leased_renew(struct wr_leased *pool, weir_time now)
     wr_lock(&pool->lock);
     if (rc) {
         pool->renewing = false;
-        pool->renew_at = wr_leased_soon(pool, now);
+        pool->renew_at = wr_cell_soon(pool->cell, now);
         pool->known = true; /* it may be */
         wr_cell_unref(cell);
     }
@@ -89,7 +87,7 @@ static void renewed(int error, struct wr_reply *reply, void *arg)
     wr_lock(&pool->lock);
     pool->renewing = false;
     if (error || forgotten) {
-        pool->renew_at = forgotten ? now : wr_leased_soon(pool, now);
+        pool->renew_at = forgotten ? now : wr_cell_soon(pool->cell, now);
     } else {
         size_t at = 8 + wr_reply_count(reply, 7);
 
@@ -103,7 +101,7 @@ static void renewed(int error, struct wr_reply *reply, void *arg)
         ends = wr_reply_number(reply, at + 3);
         if (pool->waiting && token == 0) {
             int64_t next = wr_reply_number(reply, 2);
-            weir_time freed = now + wr_server_span(wr_reply_number(reply, 0), next) + MS;
+            weir_time freed = now + wr_server_span(wr_reply_number(reply, 0), next) + WR_MS;
             if (next && freed < pool->renew_at)
                 pool->renew_at = freed;
         }

@@ -52,7 +52,8 @@ struct wr_link {
     struct wr_lock lock;        /* all below, but for what a role owns. Before the teller's lock */
     weir_parker *body, *writer; /* the bodies, while they run */
     enum wr_redis_state state;
-    bool broken; /* UP, and to be given up            */
+    bool broken;          /* UP, and to be given up            */
+    weir_time away_since; /* unless it is UP and not broken    */
     bool closing;
     bool hurry;             /* connect at once, whatever pause is due */
     int error;              /* why it is DOWN or broken ...     */

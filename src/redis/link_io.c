@@ -12,6 +12,7 @@ void wr_link_give_up(struct wr_link *link, int error, const weir_message *why)
     if (link->state != WR_REDIS_UP || link->broken)
         return;
     link->broken = true;
+    link->away_since = wr_os_now();
     link->error = error;
     link->why = *why;
     wr_socket_shutdown(link->conn.fd); /* whoever waits for it wakes */

@@ -249,6 +249,7 @@ void wr_link_init(struct wr_link *link, struct wr_redis *redis, struct wr_node *
     link->redis = redis;
     link->node = node;
     link->state = WR_REDIS_CONNECTING;
+    link->away_since = wr_os_now();
     link->conn.fd = -1;
     link->watch.fire = look_after;
     link->watch.arg = link;

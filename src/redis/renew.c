@@ -11,8 +11,6 @@
 
 #include <string.h>
 
-enum { SOON_MIN_MS = 5, SOON_MAX_MS = 1000, MS = 1000000 };
-
 /* ---- the timer ----------------------------------------------------------------------------------- */
 
 void wr_cell_renew_by(struct wr_fleet_cell *cell, weir_time when)
@@ -204,15 +202,6 @@ static bool send_renewal(struct wr_fleet_cell *cell, weir_time now, bool *nothin
     return false;
 }
 
-static weir_time soon(const struct wr_fleet_cell *cell, weir_time now)
-{
-    int64_t pause = cell->lease_ns / 10;
-
-    if (pause < SOON_MIN_MS * MS)
-        pause = SOON_MIN_MS * MS;
-    return now + (pause > (int64_t)SOON_MAX_MS * MS ? (int64_t)SOON_MAX_MS * MS : pause);
-}
-
 /* The next moment at which a lease comes to its margin. */
 static weir_time next_margin(struct wr_fleet_cell *cell)
 {
@@ -277,7 +266,7 @@ static void renew_compat(struct wr_fleet_cell *cell, weir_time now)
             hold->until = now + cell->lease_ns;
     }
     wr_unlock(&cell->lock);
-    wr_cell_renew_by(cell, rc ? soon(cell, now) : now + cell->lease_ns / 3);
+    wr_cell_renew_by(cell, rc ? wr_cell_soon(cell, now) : now + cell->lease_ns / 3);
 }
 
 static void fire(struct wr_redis_timer *timer, void *arg)
@@ -298,7 +287,7 @@ static void fire(struct wr_redis_timer *timer, void *arg)
     else if (!under_way)
         sent = send_renewal(cell, now, &nothing);
     if ((!sent && !nothing) || !flushed)
-        wr_cell_renew_by(cell, soon(cell, now));
+        wr_cell_renew_by(cell, wr_cell_soon(cell, now));
     margin = next_margin(cell);
     if (margin != WEIR_FOREVER)
         wr_cell_renew_by(cell, margin > now ? margin : now);
@@ -350,7 +339,7 @@ static void take_reply(struct wr_fleet_cell *cell, weir_time sent, const struct 
     wr_lock(&cell->lock);
     some = !wr_list_empty(&cell->holds);
     wr_unlock(&cell->lock);
-    freed = now + wr_server_span(clock, next) + MS;
+    freed = now + wr_server_span(clock, next) + WR_MS;
     if (waits && next && freed < due)
         due = freed;
     if (some || waits)
@@ -390,7 +379,7 @@ static void renewed(int error, struct wr_reply *reply, void *arg)
     if (forgotten && !wr_cell_open(cell, true, wr_fleet_deadline(cell->fleet, 0), NULL))
         again = true;
     if (error || (forgotten && !again))
-        wr_cell_renew_by(cell, soon(cell, now));
+        wr_cell_renew_by(cell, wr_cell_soon(cell, now));
     else if (!forgotten)
         take_reply(cell, sent, reply);
     if (again)

@@ -57,14 +57,14 @@ static bool grow_digits(struct wr_words *words)
 {
     size_t room = 2 * (size_t)words->numbers_room;
     char(*digits)[24] = wr_os_alloc_raw(room * sizeof(*digits));
-    char *from = words->digits[0], *end = words->digits[words->numbers];
+    char *from = (char *)words->digits, *end = (char *)(words->digits + words->numbers);
 
     if (!digits)
         return false;
     memcpy(digits, words->digits, (size_t)words->numbers * sizeof(*digits));
     for (int i = 0; i < words->count; i++)
         if (words->word[i] >= from && words->word[i] < end)
-            words->word[i] = digits[0] + (words->word[i] - from);
+            words->word[i] = (char *)digits + (words->word[i] - from);
     if (words->digits != words->digits_inline)
         wr_os_free(words->digits);
     words->digits = digits;

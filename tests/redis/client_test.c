@@ -330,7 +330,7 @@ static int64_t processor_ns(void)
 
 static void test_an_idle_client_sends_nothing_and_uses_no_processor(void)
 {
-    struct wr_redis *redis = open_ready(WEIR_REDIS(.url = server.url, .reply_ms = 40));
+    struct wr_redis *redis = open_ready(WEIR_REDIS(.url = server.url, .reply_ms = 1000));
     struct wr_redis_stats stats;
     long long before, after;
     int64_t used_ns;

@@ -2,9 +2,6 @@
  * SPDX-License-Identifier: MIT */
 #include "redis/fleet_support.h"
 
-/* How long an answer may take where the server is busy, not away: tests of what is away do not depend on it. */
-enum { PATIENCE_MS = 60000 };
-
 static void await_away(weir_guard *guard, bool away)
 {
     weir_time end = patience();
@@ -16,7 +13,7 @@ static void await_away(weir_guard *guard, bool away)
 
 static void test_a_closed_guard_lets_nobody_in_and_recovers(void)
 {
-    weir_store *store = store_of(WEIR_FLEET(.look_ms = PATIENCE_MS));
+    weir_store *store = store_of(NULL);
     weir_guard *guard =
         guard_of(store, "closed", WEIR_CONCURRENCY(.limit = 2, .lease_ns = MS(200)));
     weir_permit p = WEIR_PERMIT;
@@ -39,9 +36,77 @@ static void test_a_closed_guard_lets_nobody_in_and_recovers(void)
     weir_store_free(store);
 }
 
+/* ---- what the client knows, and what callbacks are told ------------------------------------------- */
+
+static _Atomic bool linger, lingers;
+
+/* Keeps all other callbacks of its client waiting. */
+static void stay(const weir_lost *lost, void *arg)
+{
+    (void)lost, (void)arg;
+    lingers = true;
+    while (linger)
+        weir_sleep(weir_in_ms(1));
+    lingers = false;
+}
+
+static void test_a_guard_says_that_its_server_is_away_before_callbacks_are_told(void)
+{
+    weir_store *store = store_of(NULL);
+    weir_guard *guard = guard_of(
+        store, "untold", WEIR_CONCURRENCY(.limit = 2, .lease_ns = MS(3600000), .on_lost = stay));
+    weir_permit p = WEIR_PERMIT, q = WEIR_PERMIT;
+    weir_holder holder;
+    weir_message text;
+
+    assert_int_equal(weir_guard_enter(&p, guard, patience()), 0);
+    assert_int_equal(weir_guard_holders(&holder, 1, guard), 1);
+    linger = true;
+    assert_int_equal(weir_guard_evict(guard, holder.id, "operator", ""), 0);
+    AWAIT(lingers);
+    server_kill(&server);
+    assert_int_equal(weir_guard_enter(&q, guard, WEIR_NOW_OR_NEVER), WEIR_EAWAY);
+    assert_int_equal(guard_stats(guard).away, true);
+    assert_true(guard_stats(guard).away_ns > 0);
+    assert_int_equal(weir_guard_describe(&text, guard), 0);
+    assert_non_null(strstr(text.text, "the server has been unreachable for"));
+    linger = false;
+    server_again(&server);
+    weir_guard_leave(&p, 0);
+    weir_guard_unref(guard);
+    weir_store_free(store);
+}
+
+static void test_a_guard_says_that_its_server_is_back_before_callbacks_are_told(void)
+{
+    weir_store *store = store_of(NULL);
+    weir_guard *guard = guard_of(
+        store, "untold", WEIR_CONCURRENCY(.limit = 2, .lease_ns = MS(300), .on_lost = stay));
+    weir_permit p = WEIR_PERMIT, q = WEIR_PERMIT;
+    weir_message text;
+
+    assert_int_equal(weir_guard_enter(&p, guard, patience()), 0);
+    linger = true;
+    server_kill(&server);
+    AWAIT(lingers); /* its lease could not be renewed; that the server is away was told before */
+    server_again(&server); /* it answers, if only that nobody enters before old leases are over */
+    AWAIT(weir_guard_enter(&q, guard, WEIR_NOW_OR_NEVER) != WEIR_EAWAY);
+    assert_int_equal(guard_stats(guard).away, false);
+    assert_int_equal(guard_stats(guard).away_ns, 0);
+    assert_int_equal(weir_guard_describe(&text, guard), 0);
+    assert_null(strstr(text.text, "unreachable"));
+    linger = false;
+    weir_guard_leave(&p, 0);
+    weir_guard_leave(&q, 0);
+    weir_guard_unref(guard);
+    weir_store_free(store);
+}
+
+/* ---- what they do meanwhile ------------------------------------------------------------------------ */
+
 static void test_an_open_guard_lets_all_in_uncounted(void)
 {
-    weir_store *store = store_of(WEIR_FLEET(.look_ms = PATIENCE_MS));
+    weir_store *store = store_of(NULL);
     weir_guard *guard =
         guard_of(store, "open",
                  WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(200), .when_away = WEIR_AWAY_OPEN));
@@ -75,7 +140,7 @@ static void test_an_open_guard_lets_all_in_uncounted(void)
 
 static void test_a_share_is_a_limit_of_the_process_s_own(void)
 {
-    weir_store *store = store_of(WEIR_FLEET(.look_ms = PATIENCE_MS));
+    weir_store *store = store_of(NULL);
     weir_guard *guard = guard_of(
         store, "share", WEIR_CONCURRENCY(.limit = 10, .when_away = WEIR_AWAY_SHARE, .share = 2));
     weir_guard *often = guard_of(store, "share often",
@@ -111,7 +176,7 @@ static void test_guards_can_be_made_while_the_server_is_away(void)
     weir_message message;
 
     server_kill(&server);
-    store = store_of(WEIR_FLEET(.look_ms = PATIENCE_MS));
+    store = store_of(NULL);
     assert_int_equal(weir_guard_new(&none, store, "later", WEIR_MUTEX(), &message), WEIR_EAWAY);
     guard =
         guard_of(store, "later",
@@ -151,6 +216,127 @@ static void test_a_server_that_forgot_lets_nobody_in_before_old_leases_are_over(
     weir_store_free(b);
 }
 
+/* A process that finds the server by a name of its own, so that the test says when it does. */
+struct apart {
+    char path[96], url[128];
+    weir_store *store;
+    weir_guard *guard;
+    weir_permit permit;
+    pthread_t thread;
+    int answer;
+};
+
+static void show_server_to(struct apart *it)
+{
+    assert_int_equal(symlink(server.socket, it->path), 0);
+}
+
+static void join_from(struct apart *it, const char *name, const char *guard,
+                      const weir_guard_options *opt)
+{
+    snprintf(it->path, sizeof(it->path), "%s/%s", server.dir, name);
+    snprintf(it->url, sizeof(it->url), "unix://%s", it->path);
+    show_server_to(it);
+    it->store = store_at(WEIR_REDIS(.url = it->url, .backoff_ms = 5, .backoff_max_ms = 50), NULL);
+    it->guard = guard_of(it->store, guard, opt);
+    it->permit = WEIR_PERMIT;
+}
+
+static void part_from(struct apart *it)
+{
+    weir_guard_unref(it->guard);
+    weir_store_free(it->store);
+    unlink(it->path);
+}
+
+static void *enter_in_time(void *arg)
+{
+    struct apart *it = arg;
+
+    it->answer = weir_guard_enter(&it->permit, it->guard, patience());
+    return NULL;
+}
+
+static void test_a_forgotten_guard_is_closed_by_the_first_old_process_also_if_that_only_waits(void)
+{
+    const weir_guard_options *opt = WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(60000));
+    struct apart holder, waiter, newcomer;
+
+    join_from(&holder, "holder", "apart", opt);
+    join_from(&waiter, "waiter", "apart", opt);
+    assert_int_equal(weir_guard_enter(&holder.permit, holder.guard, WEIR_NOW_OR_NEVER), 0);
+    pthread_create(&waiter.thread, NULL, enter_in_time, &waiter);
+    await_number(1, "ZCARD weir:{apart}:line");
+    unlink(holder.path);
+    unlink(waiter.path);
+    server_kill(&server);
+    server_again(&server); /* knows nothing */
+    join_from(&newcomer, "newcomer", "apart", opt);
+    assert_int_equal(weir_guard_enter(&newcomer.permit, newcomer.guard, WEIR_NOW_OR_NEVER), 0);
+    weir_guard_leave(&newcomer.permit, 0); /* it could not know of the holder */
+    await_number(0, "ZCARD weir:{apart}:held");
+    show_server_to(&waiter);
+    AWAIT(server_do(&server, "ZCARD weir:{apart}:line") ||
+          server_do(&server, "ZCARD weir:{apart}:held"));
+    assert_int_equal(server_do(&server, "ZCARD weir:{apart}:held"), 0);
+    assert_int_equal(weir_guard_enter(&newcomer.permit, newcomer.guard, WEIR_NOW_OR_NEVER),
+                     WEIR_EFULL);
+    show_server_to(&holder);
+    await_number(1, "ZCARD weir:{apart}:held");
+    assert_int_equal(guard_stats(holder.guard).lost, 0);
+    server_do(&server, "HSET weir:{apart}:cfg grace 0"); /* as if the lease's time were over */
+    weir_guard_leave(&holder.permit, 0);
+    pthread_join(waiter.thread, NULL);
+    assert_int_equal(waiter.answer, 0);
+    weir_guard_leave(&waiter.permit, 0);
+    part_from(&holder);
+    part_from(&waiter);
+    part_from(&newcomer);
+}
+
+static int enter_for_ever(void **value, void *arg)
+{
+    struct apart *it = arg;
+
+    (void)value;
+    return weir_guard_enter(&it->permit, it->guard, WEIR_FOREVER);
+}
+
+/* It cannot say so: the server still has it in line, and hands the permit to it if its turn comes. */
+static void test_a_caller_that_is_gone_unheard_keeps_the_line_waiting_for_its_lease_only(void)
+{
+    const weir_guard_options *opt = WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(2000));
+    struct apart holder, gone, behind;
+    weir_executor *ex;
+    weir_task *task;
+
+    join_from(&holder, "holder", "unheard", opt);
+    join_from(&gone, "gone", "unheard", opt);
+    join_from(&behind, "behind", "unheard", opt);
+    assert_int_equal(weir_executor_new(&ex, WEIR_POLICY(.workers = 1), NULL), 0);
+    assert_int_equal(weir_guard_enter(&holder.permit, holder.guard, WEIR_NOW_OR_NEVER), 0);
+    assert_int_equal(weir_submit_key(&task, ex, "g", enter_for_ever, &gone, NULL), 0);
+    await_number(1, "ZCARD weir:{unheard}:line");
+    pthread_create(&behind.thread, NULL, enter_in_time, &behind);
+    await_number(2, "ZCARD weir:{unheard}:line");
+    unlink(gone.path);
+    server_do(&server, "CLIENT KILL TYPE normal");
+    server_do(&server, "CLIENT KILL TYPE pubsub");
+    await_away(gone.guard, true);
+    weir_task_cancel(task);
+    weir_task_unref(task);
+    weir_executor_free(ex);
+    part_from(&gone);
+    weir_guard_leave(&holder.permit, 0);
+    pthread_join(behind.thread, NULL);
+    assert_int_equal(behind.answer, 0);
+    assert_int_equal(server_do(&server, "ZCARD weir:{unheard}:line"), 0);
+    weir_guard_leave(&behind.permit, 0);
+    await_number(0, "HLEN weir:{unheard}:info");
+    part_from(&holder);
+    part_from(&behind);
+}
+
 /* Connections stand, and nothing comes. */
 static void test_a_server_that_does_not_answer_is_away(void)
 {
@@ -166,7 +352,7 @@ static void test_a_server_that_does_not_answer_is_away(void)
 
 static void test_a_full_server_and_a_read_only_one_are_clear_errors(void)
 {
-    weir_store *store = store_of(WEIR_FLEET(.look_ms = PATIENCE_MS));
+    weir_store *store = store_of(NULL);
     weir_guard *guard = guard_of(store, "memory", WEIR_MUTEX());
     weir_permit p = WEIR_PERMIT;
 
@@ -187,10 +373,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_a_closed_guard_lets_nobody_in_and_recovers),
+        TEST(test_a_guard_says_that_its_server_is_away_before_callbacks_are_told),
+        TEST(test_a_guard_says_that_its_server_is_back_before_callbacks_are_told),
         TEST(test_an_open_guard_lets_all_in_uncounted),
         TEST(test_a_share_is_a_limit_of_the_process_s_own),
         TEST(test_guards_can_be_made_while_the_server_is_away),
         TEST(test_a_server_that_forgot_lets_nobody_in_before_old_leases_are_over),
+        TEST(test_a_forgotten_guard_is_closed_by_the_first_old_process_also_if_that_only_waits),
+        TEST(test_a_caller_that_is_gone_unheard_keeps_the_line_waiting_for_its_lease_only),
         TEST(test_a_server_that_does_not_answer_is_away),
         TEST(test_a_full_server_and_a_read_only_one_are_clear_errors),
     };

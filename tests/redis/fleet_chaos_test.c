@@ -384,9 +384,13 @@ static void test_the_judge_sees_what_clients_do_wrong(void)
             fail_msg("history %zu", i);
 }
 
-#define ASKS(at, process, pid)                                     \
-    at " [0 u] \"EVALSHA\" \"x\" \"1\" \"k\" \"enter\" \"" process \
+#define ASKS(at, process, pid)                                                \
+    at " [0 u] \"EVALSHA\" \"x\" \"1\" \"weir:{g}:cfg\" \"enter\" \"" process \
        "\" \"1\" \"1\" \"1\" \"1\" \"h " pid " -\"\n"
+#define RENEWS(at, process)                                                                    \
+    at " [0 u] \"EVALSHA\" \"x\" \"1\" \"weir:{g}:cfg\" \"renew\" \"" process "\" \"-1\"\n" at \
+       " [0 lua] \"PEXPIRE\" \"weir:{g}:held\" \"1500\"\n"
+#define PINGS(at) at " [0 u] \"PING\"\n"
 #define GETS(at, id, end, token)                                         \
     at " [0 lua] \"ZADD\" \"weir:{g}:held\" \"" end "\" \"" id "\"\n" at \
        " [0 lua] \"HSET\" \"weir:{g}:info\" \"" id "\" \"h " token " 1 h 7 -\"\n"
@@ -442,10 +446,33 @@ static void test_the_judge_sees_permits_that_the_server_loses(void)
           BEGIN SEVEN_IN ASKS("0.001700", "p7", "7") GOES("0.001700", "p7:1")
               EIGHT_IN("1.200000", "1201000"),
           false },
+        { "the same, but its machine did not run it", SEVEN "L g 5 1600000 1900000 0\n",
+          EIGHT "Z g 0 2000000 700000000 0\nE g 9 1200000001 1201000000 0\n"
+                "L g 9 1200000002 1201000000 0\n",
+          BEGIN SEVEN_IN ASKS("0.001700", "p7", "7") GOES("0.001700", "p7:1")
+              EIGHT_IN("1.200000", "1201000"),
+          true },
+        { "the same, but for a moment only", SEVEN "L g 5 1600000 1900000 0\n",
+          EIGHT "Z g 0 2000000 90000000 0\nE g 9 1200000001 1201000000 0\n"
+                "L g 9 1200000002 1201000000 0\n",
+          BEGIN SEVEN_IN ASKS("0.001700", "p7", "7") GOES("0.001700", "p7:1")
+              EIGHT_IN("1.200000", "1201000"),
+          false },
+        { "too late after a kill, because the machine did not run the waiter",
+          SEVEN "K * 0 1600000 0 0\n",
+          EIGHT "Z g 0 2000000 700000000 0\nE g 9 1200000001 1201000000 0\n"
+                "L g 9 1200000002 1201000000 0\n",
+          BEGIN SEVEN_IN EIGHT_WAIT EIGHT_IN("1.200000", "1201000"), true },
         { "two, of which the first went with its key", SEVEN "L g 5 1600000 1900000 0\n",
           EIGHT "E g 9 2310000 3300000 0\nL g 9 2320000 3300000 0\n",
           BEGIN SEVEN_IN
           "0.001200 [0 lua] \"PEXPIRE\" \"weir:{g}:held\" \"1\"\n" EIGHT_IN("0.002300", "3300"),
+          true },
+        { "the same after the script was called, and before it ran",
+          SEVEN "L g 5 1600000 1900000 0\n",
+          EIGHT "E g 9 2310000 3300000 0\nL g 9 2320000 3300000 0\n",
+          BEGIN SEVEN_IN "0.001200 [0 lua] \"PEXPIRE\" \"weir:{g}:held\" \"1\"\n" ASKS(
+              "0.002100", "p8", "8") GETS("0.002300", "p8:1", "3300", "9") RENEWS("0.002400", "p8"),
           true },
         { "two, of which a fail-over lost one", SEVEN "L g 5 1800000 1900000 0\n",
           EIGHT "E g 9 1710000 2500000 0\nL g 9 1720000 2500000 0\n",
@@ -457,6 +484,59 @@ static void test_the_judge_sees_permits_that_the_server_loses(void)
           BEGIN SEVEN_IN
           "# end 1200\n# begin 1300 fail-over\n0.001300 \"known\" \"ZADD\" "
           "\"weir:{g}:held\" \"2000\" \"p7:1\"\n# begun 1300\n" EIGHT_IN("0.001700", "2700"),
+          false },
+        { "two, of which a fail-over lost a renewal of the first, which then went with its key",
+          "O * 0 0 0 0\nP * 7 0 0 0\nA g 0 500000 0 0\nE g 5 1100000 2900000 0\nL g 5 2800000 "
+          "2900000 0\n",
+          EIGHT "E g 9 2450000 3300000 0\nL g 9 2460000 3300000 0\n",
+          BEGIN SEVEN_IN "# end 1200\n# begin 1300 fail-over\n0.001300 \"known\" \"ZADD\" "
+                         "\"weir:{g}:held\" \"1600\" \"p7:1\"\n0.001300 \"known\" \"PEXPIRE\" "
+                         "\"weir:{g}:held\" \"1\"\n# begun 1300\n" ASKS("0.002400", "p8", "8")
+                             GETS("0.002400", "p8:1", "3400", "9"),
+          true },
+        { "a token that the server did not give", SEVEN "L g 5 1600000 1900000 0\n", "",
+          BEGIN ASKS("0.000800", "p7", "7"), false },
+        { "two, of which the first was given by a server in the moment of its death",
+          SEVEN "L g 5 1800000 1900000 0\n",
+          EIGHT "E g 9 1710000 2500000 0\nL g 9 1720000 2500000 0\n",
+          BEGIN PINGS("0.000900") "# end 1200\n# begin 1300 fail-over\n# begun 1300\n" EIGHT_IN(
+              "0.001700", "2700"),
+          true },
+        { "the same, but the server lived on for a while", SEVEN "L g 5 1800000 1900000 0\n",
+          EIGHT "E g 9 2710000 3500000 0\nL g 9 2720000 3500000 0\n",
+          BEGIN PINGS("0.002150") "# end 2200\n# begin 2300 fail-over\n# begun 2300\n" EIGHT_IN(
+              "0.002700", "3700"),
+          false },
+        { "the same, but asked for after that death",
+          "O * 0 0 0 0\nP * 7 0 0 0\nA g 0 1400000 0 0\nE g 5 1500000 1900000 0\nL g 5 1600000 "
+          "1900000 0\n",
+          EIGHT "E g 9 1710000 2500000 0\nL g 9 1720000 2500000 0\n",
+          BEGIN PINGS("0.000900") "# end 1200\n# begin 1300 fail-over\n# begun 1300\n" EIGHT_IN(
+              "0.001700", "2700"),
+          false },
+        { "the same, but with a lease of more than the server could give",
+          "O * 0 0 0 0\nP * 7 0 0 0\nA g 0 500000 0 0\nE g 5 1100000 2300000 0\nL g 5 1120000 "
+          "2300000 0\n",
+          EIGHT "E g 9 1710000 2500000 0\nL g 9 1720000 2500000 0\n",
+          BEGIN PINGS("0.000900") "# end 1200\n# begin 1300 fail-over\n# begun 1300\n" EIGHT_IN(
+              "0.001700", "2700"),
+          false },
+        { "two, and the second never knew the guard that the server forgot",
+          SEVEN "L g 5 1800000 1900000 0\n",
+          EIGHT "E g 9 1710000 2500000 0\nL g 9 1720000 2500000 0\n",
+          BEGIN SEVEN_IN
+          "# end 1200\n# begin 1300 emptied\n# begun 1300\n" EIGHT_IN("0.001700", "2700"),
+          true },
+        { "the same after one that knew it was there", SEVEN "L g 5 1800000 1900000 0\n",
+          EIGHT "E g 9 1710000 2500000 0\nL g 9 1720000 2500000 0\n",
+          BEGIN SEVEN_IN "# end 1200\n# begin 1300 emptied\n# begun 1300\n" RENEWS("0.001500", "p7")
+              EIGHT_IN("0.001700", "2700"),
+          false },
+        { "three, of which two never knew it", SEVEN "L g 5 1800000 1900000 0\n",
+          EIGHT "E g 9 1710000 2500000 0\nA g 0 1700000 0 1\nE g 10 1720000 2500000 1\n"
+                "L g 9 1730000 2500000 0\nL g 10 1740000 2500000 1\n",
+          BEGIN SEVEN_IN "# end 1200\n# begin 1300 emptied\n# begun 1300\n" EIGHT_IN(
+              "0.001700", "2700") GOES("0.001710", "p8:1") GETS("0.001710", "p8:2", "2700", "10"),
           false },
     };
 

@@ -60,10 +60,7 @@ static void test_an_idle_fleet_sends_nothing_and_a_holder_only_renewals(void)
     weir_guard_leave(&p, 0);
     weir_guard_leave(&q, 0);
     await_number(0, "ZCARD weir:{idle}:held");
-    weir_sleep(weir_in_ms(LEASE_MS / 2)); /* a renewal may be under way */
-    before = scripts_run();
-    weir_sleep(weir_in_ms(3 * LEASE_MS));
-    assert_int_equal(scripts_run() - before, 0);
+    await_silence(3 * LEASE_MS);
     weir_guard_unref(guard);
     weir_store_free(store);
 }
@@ -134,7 +131,7 @@ static void test_an_idle_fleet_of_processes_sends_nothing_but_renewals_of_what_i
     weir_permit p = WEIR_PERMIT;
     weir_executor *ex[STORES];
     int renewals, others;
-    weir_time begin;
+    weir_time begin, end;
     int64_t thirds;
 
     for (int i = 0; i < STORES; i++) {
@@ -159,11 +156,13 @@ static void test_an_idle_fleet_of_processes_sends_nothing_but_renewals_of_what_i
     assert_int_equal(weir_guard_enter(&p, held, WEIR_NOW_OR_NEVER), 0);
     AWAIT(server_do(&server, "HLEN %s", "weir:{idle permits}:wants") == 0 &&
           server_do(&server, "HLEN %s", "weir:{idle mutex}:wants") == 0);
-    weir_sleep(weir_in_ms(LEASE_MS)); /* answers that are on their way */
-    begin = weir_now();
-    count_commands(&renewals, &others, LOOK_MS);
-    thirds = (weir_now() - begin) / MS(QUIET_LEASE_MS / 3);
-    printf("%d renewals, %d other commands\n", renewals, others);
+    end = patience();
+    do { /* what was sent before may still be on its way */
+        begin = weir_now();
+        count_commands(&renewals, &others, LOOK_MS);
+        thirds = (weir_now() - begin) / MS(QUIET_LEASE_MS / 3);
+        printf("%d renewals, %d other commands\n", renewals, others);
+    } while (others && weir_now() < end);
     assert_int_equal(others, 0);
     /* Each of three processes once per third of a lease. */
     assert_in_range(renewals, 3, 3 * (thirds + 2));
@@ -187,17 +186,19 @@ static void test_a_holder_that_cannot_renew_is_told_a_margin_before_its_lease_en
                  WEIR_MUTEX(.lease_ns = MS(1000), .margin_ns = MS(400), .on_lost = note_loss));
     weir_permit p = WEIR_PERMIT;
     weir_time until, end = patience();
+    struct ruler ruler;
 
     losses = 0;
     assert_int_equal(weir_guard_enter(&p, guard, WEIR_NOW_OR_NEVER), 0);
     server_freeze(&server);
+    ruler_start(&ruler);
     until = weir_permit_until(&p);
     while (!atomic_load(&losses) && weir_now() < end)
         weir_sleep(weir_in_ms(1));
     assert_int_equal(losses, 1);
     assert_true(last_loss.token == p.token && last_loss.permits == 1 && !last_loss.task);
     assert_true(last_loss.until >= until && told_at >= last_loss.until - MS(400));
-    assert_true(told_at < last_loss.until); /* unless this machine is slower than the margin */
+    assert_true(told_at < last_loss.until + ruler_end(&ruler));
     assert_int_equal(weir_permit_until(&p), 0);
     server_thaw(&server);
     assert_int_equal(weir_guard_leave(&p, 0), 0);
@@ -224,7 +225,7 @@ static void test_the_task_of_a_lost_permit_is_cancelled(void)
 {
     weir_store *store = store_of(WEIR_FLEET(.host = "here"));
     weir_guard *guard =
-        guard_of(store, "task", WEIR_CONCURRENCY(.limit = 2, .lease_ns = MS(LEASE_MS)));
+        guard_of(store, "task", WEIR_CONCURRENCY(.limit = 2, .lease_ns = MS(3600000)));
     weir_holder holder[2];
     weir_eviction eviction[2];
     weir_executor *ex;
@@ -244,7 +245,7 @@ static void test_the_task_of_a_lost_permit_is_cancelled(void)
     assert_string_equal(holder[0].host, "here");
     assert_string_equal(holder[0].task, "customer/7");
     assert_int_equal(holder[0].pid, getpid());
-    assert_true(holder[0].since <= weir_now() && holder[0].until > weir_now() - MS(LEASE_MS));
+    assert_true(holder[0].since <= weir_now() && holder[0].until > weir_now());
     assert_string_equal(holder[1].id, "");
     assert_int_equal(weir_guard_describe(&text, guard), 0);
     assert_non_null(strstr(text.text, "1 of 2 permits in use, held by here process"));

@@ -24,11 +24,18 @@ static inline weir_store *store_at(const weir_redis_options *where, const weir_f
     return store;
 }
 
+/* How long an answer may take where the server is busy, not away: a test of what is away does not depend on it. */
+enum { ANSWER_MS = 60000 };
+
 static inline weir_store *store_of(const weir_fleet_options *opt)
 {
+    weir_fleet_options fleet = opt ? *opt : *WEIR_FLEET(.look_ms = ANSWER_MS);
+
+    if (!fleet.look_ms) /* the caller says other things */
+        fleet.look_ms = ANSWER_MS;
     return store_at(
-        WEIR_REDIS(.url = server.url, .backoff_ms = 5, .backoff_max_ms = 50, .reply_ms = 1000),
-        opt);
+        WEIR_REDIS(.url = server.url, .backoff_ms = 5, .backoff_max_ms = 50, .reply_ms = ANSWER_MS),
+        &fleet);
 }
 
 static inline weir_guard *guard_of(weir_store *store, const char *name,
@@ -36,8 +43,10 @@ static inline weir_guard *guard_of(weir_store *store, const char *name,
 {
     weir_message message;
     weir_guard *guard = NULL;
-    int rc = weir_guard_new(&guard, store, name, opt, &message);
+    int rc = WEIR_EAWAY;
 
+    for (int i = 0; rc == WEIR_EAWAY && i < 10; i++) /* a slow machine takes its time to connect */
+        rc = weir_guard_new(&guard, store, name, opt, &message);
     if (rc)
         fail_msg("weir_guard_new(%s): %d %s", name, rc, message.text);
     return guard;
@@ -110,6 +119,19 @@ static inline long long scripts_run(void)
     }
     free(text);
     return sum;
+}
+
+/* Waits until no script runs for so long: what was sent before may still be on its way. */
+static inline void await_silence(int ms)
+{
+    weir_time end = patience();
+    long long before;
+
+    do {
+        before = scripts_run();
+        weir_sleep(weir_in_ms(ms));
+    } while (scripts_run() != before && weir_now() < end);
+    assert_true(weir_now() < end);
 }
 
 #endif

@@ -10,6 +10,7 @@ Knows nothing of weir but its keys (docs/redis.md) and the lines that its client
     L guard token time until  goes; until 0: it has lost its lease before
     X guard token time until  was told that its lease is lost
     T guard error time 0      gave up waiting
+    Z guard 0 time until      was not run by its machine meanwhile, though nobody had stopped it
     K * 0 time 0              this process was killed       S, C: stopped, continued
     D * 0 time 0              the server went away          U: it is back
     O * 0 time wall           both clocks at one moment: wall is what the server's clock says
@@ -19,12 +20,15 @@ the test got to run. A hold counts from E to its L; if there is none (killed, st
 lease as its holder last knew it. A permit's owner ends when it leaves, is told that it has lost it, is killed, or stopped. So it must be:
     1. never more holds of a guard at a time than its limit, and no token twice. A permit that a fail-over lost, because the replica
        did not have it yet, counts up to the fail-over; one of which it lost a renewal, to the end of the lease as the replica has it.
-       Later holds have higher tokens, by which a resource refuses it
+       Later holds have higher tokens, by which a resource refuses it. What a server gave in the moment of its death, so that only the
+       holder heard of it, went with it; no other token may be one that the server's log does not have. If a process that never knew
+       a guard makes it anew after the server lost all, permits may be given beside those from before until one that knew it renews
     2. no W later than the lease it names; no token of a guard below one that was given before it was asked for
     3. never more permits in the server than the limit; no free one beside a waiter that lives; none whose owner has ended more
-       than lease + 1 s ago while one waits, time without the server aside, or in which this machine ran nothing of the test
+       than lease + 1 s ago while one waits, time without the server aside
     4. no waiter gives up, none that lives waits at the end, and none stands outside of the line for more than lease + 1 s while there
        is a free permit
+    Time in which this machine did not run the server, or the process that waits, does not count: nothing was done in it.
 SPDX-License-Identifier: MIT
 """
 import bisect
@@ -32,9 +36,27 @@ import re
 import sys
 
 SECOND = 10 ** 9
+PULSE = 10 ** 7  # how often a process, and the server's witness, look whether this machine runs them
+MOMENT = 10 ** 6  # as exactly as the clocks of the processes and the server can be compared
 FAR = 1 << 62
 WORD = re.compile(r'"((?:[^"\\]|\\.)*)"')
 KEY = re.compile(r"weir:\{(.*)\}:(held|line|info|cfg)$")
+
+
+def shared(begin, end, *lists):
+    """How much of a time is in spans of these lists, each of which is in order."""
+    spans, sum, at = [], 0, begin
+    for one in lists:
+        i = max(bisect.bisect_left(one, (begin, 0)) - 1, 0)
+        while i < len(one) and one[i][0] < end:
+            spans.append(one[i])
+            i += 1
+    for low, high in sorted(spans):
+        low, high = max(low, at), min(high, end)
+        if low < high:
+            sum += high - low
+            at = high
+    return sum
 
 
 def read(path):
@@ -50,7 +72,7 @@ class Process:
 
     def __init__(self, path, problems, outages, clocks):
         self.path, self.pid, self.gone, self.stops = path, None, FAR, []
-        self.holds, self.waits, self.ends = [], [], {}
+        self.holds, self.waits, self.ends, self.pauses = [], [], {}, []
         inside, asked = {}, {}
         for what, guard, token, at, until, thread in read(path):
             if what in "DU":
@@ -63,7 +85,7 @@ class Process:
                 asked[guard, thread] = at
             elif what == "E":
                 since = asked.pop((guard, thread), at)
-                hold = {"guard": guard, "token": token, "asked": since, "from": at, "to": until}
+                hold = {"guard": guard, "token": token, "asked": since, "from": at, "to": until, "lease": until}
                 inside[guard, token] = hold
                 self.ends[guard, token] = FAR
                 self.holds.append(hold)
@@ -86,6 +108,8 @@ class Process:
                 self.gone = at
                 for hold in inside.values():
                     hold["to"] = min(hold["to"], at)
+            elif what == "Z":
+                self.pauses.append((at, until))
             elif what == "S":
                 self.stops.append((at, FAR))
             elif what == "C" and self.stops:
@@ -133,10 +157,22 @@ class Guard:
 
     def __init__(self, limit):
         self.limit, self.grace, self.idle, self.worst, self.expired = limit, -FAR, [], 0, {}
+        self.token, self.granted, self.given, self.restored, self.users, self.before = {}, {}, set(), {}, set(), set()
+        self.emptied = None  # when the server lost it, as long as nobody who knew it has renewed a permit or a place in line
+        self.gaps = []  # (from, tokens): when it was lost, and what was given then by order of those that did not know it
         self.forget()
 
     def forget(self):
-        self.held, self.line, self.token, self.granted, self.dies = {}, {}, {}, {}, {"held": FAR, "line": FAR}
+        self.held, self.line, self.dies = {}, {}, {"held": FAR, "line": FAR}
+
+    def end_keys(self, now):
+        """Keys whose time is over are gone, with all that is in them."""
+        if self.dies["held"] <= now:
+            for id, end in self.held.items():
+                self.expired[self.token.get(id)] = end
+            self.held.clear()
+        if self.dies["line"] <= now:
+            self.line.clear()
 
 
 class Server:
@@ -147,7 +183,8 @@ class Server:
         self.guards = {name: Guard(limit) for name, limit in limits.items()}
         self.by_pid = {p.pid: p for p in processes if p.pid}
         self.fresh, self.owner, self.since, self.lost, self.fail_overs, self.scripts = -FAR, {}, 0, [], [], 0
-        self.outages, down = [], None
+        self.deaths, self.last, self.running, self.called = [], -FAR, None, False
+        self.outages, self.stalls, down = [], [], None
         for what, at in sorted(outages, key=lambda o: o[1]):
             if what == "D":
                 down = at
@@ -156,7 +193,7 @@ class Server:
                 down = None
 
     def find_stalls(self, path):
-        """When the server did not see its witness' pings, which come every 10 ms, neither it nor any process of the test was run."""
+        """When the server did not see its witness' pings, which come every 10 ms, it was not run, or the witness was not."""
         last = None
         with open(path, errors="replace") as file:
             for line in file:
@@ -164,43 +201,43 @@ class Server:
                     last = None
                 elif line.rstrip().endswith('"PING"'):
                     at = self.time_of(line)
-                    if last is not None and at - last > SECOND // 10:
-                        self.outages.append((last, at))
+                    if last is not None and at - last > PULSE * 3:
+                        self.stalls.append((last + PULSE, at))
                     last = at
-        merged = []
-        for begin, end in sorted(self.outages):
-            if merged and begin <= merged[-1][1]:
-                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-            else:
-                merged.append((begin, end))
-        self.outages = merged
 
     def time_of(self, line):
         seconds, part = line.split(" ", 1)[0].split(".")
         return self.of_wall(int(seconds) * 1000000 + int(part))
 
     def without_server(self, begin, end):
-        return sum(max(0, min(end, up) - max(begin, down)) for down, up in self.outages)
+        return shared(begin, end, self.outages, self.stalls)
 
-    def waits(self, guard, begin, end):
-        """Whether one that can run stands in line at some time of these."""
-        return any(begin < end and (self.owner.get(id.split(":")[0]) is None or
-                                    any(True for _ in self.owner[id.split(":")[0]].running(begin, end))) for id in guard.line)
+    def not_run(self, process, begin, end):
+        """How much of a time this machine did not run the server or that process."""
+        return shared(begin, end, self.stalls, process.pauses)
+
+    def waits(self, guard, since, until, begin=-FAR, span=0):
+        """Whether one that can run stands in line at some time from `since` on, so long after `begin`: time in which it could be run."""
+        for id in guard.line:
+            owner = self.owner.get(id.split(":")[0])
+            lost = shared(begin, until, self.outages, self.stalls, owner.pauses if owner else [])
+            at = max(since, begin + span + lost)
+            if at < until and (owner is None or any(True for _ in owner.running(at, until))):
+                return True
+        return False
 
     def quiet(self, until):
         """Nothing has changed since the last script, and now another one begins, or the log ends."""
         since, self.since = self.since, until
         for name, guard in self.guards.items():
-            for kind in "held", "line":
-                if guard.dies[kind] <= since:
-                    getattr(guard, kind).clear()
+            guard.end_keys(since)
             if len(guard.held) > guard.limit:
                 self.problems.append(f"{name}: the server had {len(guard.held)} permits out at {since}")
             free = since if len(guard.held) < guard.limit else min(guard.held.values())
             free = max(free, since, guard.grace)
-            begin = max(since, guard.grace + SECOND, self.fresh + SECOND)
-            if len(guard.held) < guard.limit and guard.line and self.waits(guard, begin, until):
-                self.problems.append(f"{name}: a free permit beside a waiter from {begin} to {until}")
+            shut = max(guard.grace, self.fresh)  # one of the line must come then
+            if len(guard.held) < guard.limit and self.waits(guard, since, until, shut, SECOND):
+                self.problems.append(f"{name}: a free permit beside a waiter from {since} to {until}")
             if free < until and not guard.line:
                 for down, up in self.outages:
                     if free < down < until:
@@ -213,14 +250,11 @@ class Server:
                 end = owner.end_of(name, guard.token.get(id, 0), guard.granted[id], until) if owner else FAR
                 if end == FAR:
                     continue
-                allowed = end + self.lease + SECOND + self.without_server(end, until)
                 if self.waits(guard, max(end, since), until):
                     guard.worst = max(guard.worst, until - end - self.without_server(end, until))
-                if allowed < until and self.waits(guard, max(allowed, since), until):
+                if self.waits(guard, since, until, end, self.lease + SECOND):
                     self.problems.append(f"{name}: permit {id} was out at {until}, its owner's end was {(until - end) // 10 ** 6} ms before")
-            for kind in "held", "line":  # a key whose time is over is gone before the script that begins now
-                if guard.dies[kind] <= until:
-                    getattr(guard, kind).clear()
+            guard.end_keys(until)  # before the script that begins now
 
     def change(self, at, word):
         match = KEY.match(word[1]) if len(word) > 2 else None
@@ -242,14 +276,28 @@ class Server:
                     guard.expired[guard.token.get(id)] = end
         elif verb == "PEXPIRE" and kind in ("held", "line"):
             guard.dies[kind] = at + int(word[2]) * 10 ** 6
+            if self.running == (guard, "renew"):  # it was done, by one that knew the guard
+                guard.emptied = None
         elif verb == "HSET" and kind == "info" and word[3].startswith("h "):
-            guard.token[word[2]] = int(word[3].split(" ")[1]) or guard.token.get(word[2], 0)  # 0: restored after a loss
+            self.give(guard, at, word[2], int(word[3].split(" ")[1]))
         elif verb == "HSET" and kind == "cfg":
             for field, value in zip(word[2::2], word[3::2]):
                 if field == "grace":
                     guard.grace = self.of_wall(float(value))
+                    guard.emptied = None
         elif verb in ("DEL", "UNLINK"):
             self.problems.append(f"{word[1]} was deleted")
+
+    def give(self, guard, at, id, token):
+        if not token:  # it is its old one, which the server forgot
+            guard.restored[guard.token.get(id)] = at
+            return
+        guard.token[id] = token
+        guard.given.add(token)
+        if guard.emptied is not None:
+            if not guard.gaps or guard.gaps[-1][0] != guard.emptied:
+                guard.gaps.append((guard.emptied, set()))
+            guard.gaps[-1][1].add(token)
 
     def of_wall(self, us):
         return int(us) * 1000 - self.offset
@@ -261,7 +309,27 @@ class Server:
         self.since = at
         self.fresh = at if why == "fail-over" else -FAR  # its line is an old one until the guard is used
         for guard in self.guards.values():
-            guard.held, guard.line, guard.dies = {}, {}, {"held": FAR, "line": FAR}
+            guard.forget()
+            if why == "emptied":
+                guard.emptied, guard.before = at, set(guard.users)
+
+    def end(self, at):
+        """The server is gone. It may have answered what its log did not come to show: nothing before the last line of that."""
+        self.quiet(at)
+        self.deaths.append((self.last, at))
+
+    def script(self, word):
+        self.scripts += 1
+        self.called = True
+        key, said = KEY.match(word[3]), word[3 + int(word[2]):]
+        guard = self.guards.get(key.group(1)) if key else None
+        self.running = None
+        if said and said[0] == "enter" and len(said) > 6 and said[1] not in self.owner:
+            self.owner[said[1]] = self.by_pid.get(int(said[6].split(" ")[1]))
+        if guard and said and said[0] in ("enter", "renew"):
+            if said[0] == "renew" and said[1] in guard.before:
+                self.running = guard, "renew"
+            guard.users.add(said[1])
 
     def begun(self, at):
         for name, had in self.before.items():
@@ -280,20 +348,21 @@ class Server:
                     elif word[1] == "begun":
                         self.begun(at)
                     elif word[1] == "end":
-                        self.quiet(at)
+                        self.end(at)
                     continue
                 if not line[0].isdigit():
                     continue
-                at = self.time_of(line)
+                at = self.last = self.time_of(line)
                 word = WORD.findall(line)
                 if " lua]" in line[:60] or (word and word[0] == "known"):
+                    if self.called:  # it runs only now: to read it may have taken the server a while
+                        for guard in self.guards.values():
+                            guard.end_keys(at)
+                    self.called = False
                     self.change(at, word[1:] if word[0] == "known" else word)
                 elif word and word[0].upper() in ("EVAL", "EVALSHA"):
                     self.quiet(at)
-                    self.scripts += 1
-                    said = word[3 + int(word[2]):]
-                    if said and said[0] == "enter" and len(said) > 6 and said[1] not in self.owner:
-                        self.owner[said[1]] = self.by_pid.get(int(said[6].split(" ")[1]))
+                    self.script(word)
 
     def forgotten(self):
         for process in self.processes:
@@ -302,7 +371,8 @@ class Server:
                 for a, z in process.running(since, until):
                     at = max(bisect.bisect_left(idle, (a, 0)) - 1, 0)
                     while at < len(idle) and idle[at][0] < z:
-                        if min(z, idle[at][1]) - max(a, idle[at][0]) > self.lease + SECOND:
+                        begin, end, most = max(a, idle[at][0]), min(z, idle[at][1]), self.lease + SECOND
+                        if end - begin > most and end - begin - self.not_run(process, begin, end) > most:
                             self.problems.append(f"{process.path}: waited for {name} outside of the line from {a} to {z}")
                         at += 1
 
@@ -332,6 +402,45 @@ def judge_tokens(guard, holds, problems):
             problems.append(f"{guard}: token {h['token']} was given after {highest}")
 
 
+def end_with_their_servers(guard, holds, server, problems):
+    """Holds of which only the holder knows: see rule 1."""
+    lost = {token: at for name, token, at in server.lost if name == guard}
+    for h in holds:
+        h["to"] = min(h["to"], lost.get(h["token"], FAR))
+        if any(h["from"] < at < h["to"] for at in server.fail_overs):
+            h["to"] = min(h["to"], server.guards[guard].expired.get(h["token"], FAR))
+        if h["token"] in server.guards[guard].given:
+            continue
+        deaths = [end for last, end in server.deaths
+                  if h["asked"] < end and last - MOMENT < h["from"] and h["lease"] <= end + server.lease]
+        if not deaths:
+            problems.append(f"{guard}: token {h['token']} at {h['from']} is none that the server gave")
+            continue
+        after = [at for at in server.fail_overs if at >= deaths[0]]
+        if after and not any(deaths[0] < end < after[0] for _, end in server.deaths):
+            h["to"] = min(h["to"], after[0])
+
+
+def judge_limit(guard, holds, limit, server, problems):
+    gaps = server.guards[guard].gaps if server else []
+    restored = server.guards[guard].restored if server else {}
+    beside = set().union(*(tokens for _, tokens in gaps))
+    since = [dict(h) for h in holds]  # what was there before a gap does not count until it is restored
+    for begin, tokens in gaps:
+        for h in [h for h in since if h["from"] < begin < h["to"] and h["token"] not in tokens]:
+            at = restored.get(h["token"], FAR)
+            if begin <= at < h["to"]:
+                since.append(dict(h, **{"from": at}))
+            h["to"] = begin
+    most = 0
+    for some in ([h for h in holds if h["token"] not in beside], since):
+        now, when = most_at_once(some)
+        if now > limit:
+            problems.append(f"{guard}: {now} inside at {when}, but the limit is {limit}")
+        most = max(most, now)
+    return most
+
+
 def main():
     lease = int(sys.argv[1]) * 10 ** 6
     limits = dict((g, int(n)) for g, n in (pair.split("=") for pair in sys.argv[2].split(",")))
@@ -350,14 +459,9 @@ def main():
     for guard, limit in limits.items():
         mine = [h for h in holds if h["guard"] == guard]
         judge_tokens(guard, mine, problems)
-        lost = {token: at for name, token, at in server.lost if name == guard} if server else {}
-        for h in mine:
-            h["to"] = min(h["to"], lost.get(h["token"], FAR))
-            if server and any(h["from"] < at < h["to"] for at in server.fail_overs):
-                h["to"] = min(h["to"], server.guards[guard].expired.get(h["token"], FAR))
-        most, when = most_at_once(mine)
-        if most > limit:
-            problems.append(f"{guard}: {most} inside at {when}, but the limit is {limit}")
+        if server:
+            end_with_their_servers(guard, mine, server, problems)
+        most = judge_limit(guard, mine, limit, server, problems)
         if not mine:
             problems.append(f"{guard}: nobody ever entered")
         print(f"{guard}: {len(mine)} holds, at most {most} of {limit} inside"

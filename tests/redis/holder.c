@@ -7,6 +7,7 @@
  * What it does it writes into its log, one line per event, for tests/redis/history.py to judge:
  *     <what> <guard> <token> <time> <until> <thread>     times in ns of CLOCK_MONOTONIC, which all processes share
  *     P its pid   A asks   E entered   W is about to change something   L leaves   X was told that its lease is lost   T gave up waiting
+ *     Z was not run by its machine, from <time> to <until>
  *
  * Its wall clock jumps by hours, to and fro, with each look at it: nothing that a fleet relies on may depend on that.
  * SPDX-License-Identifier: MIT */
@@ -29,7 +30,7 @@
 static int log_fd;
 static const char *name;
 static weir_guard *guard;
-static _Atomic bool over;
+static _Atomic bool over, gone;
 static _Atomic long count;
 static _Thread_local int thread_number;
 
@@ -127,6 +128,22 @@ static void work_once(uint64_t *seed)
     atomic_fetch_add(&count, 1);
 }
 
+/* Looks every 10 ms whether the machine runs this process in time. */
+static void *feel_pulse(void *arg)
+{
+    enum { PULSE_NS = 10000000 };
+
+    while (!atomic_load(&gone)) {
+        int64_t due = monotonic() + PULSE_NS, now;
+
+        usleep(PULSE_NS / 1000);
+        now = monotonic();
+        if (now - due > PULSE_NS)
+            note('Z', 0, due, now);
+    }
+    return arg;
+}
+
 static void *work(void *arg)
 {
     uint64_t seed = (uint64_t)(uintptr_t)arg;
@@ -192,7 +209,7 @@ int main(int argc, char **argv)
 {
     weir_message message;
     weir_store *store;
-    pthread_t thread[2];
+    pthread_t thread[2], pulse;
     weir_permit p = WEIR_PERMIT;
     int64_t limit, lease_ms;
     uint64_t seed;
@@ -235,6 +252,7 @@ int main(int argc, char **argv)
         task_us = (int64_t)seed;
         run_group(argc > 8 ? atol(argv[8]) : 64);
     } else {
+        pthread_create(&pulse, NULL, feel_pulse, NULL);
         for (int i = 0; i < 2; i++)
             pthread_create(&thread[i], NULL, work, (void *)(uintptr_t)(seed * 2 + (uint64_t)i));
         while (!input_is_over(1000))
@@ -242,6 +260,8 @@ int main(int argc, char **argv)
         atomic_store(&over, true);
         for (int i = 0; i < 2; i++)
             pthread_join(thread[i], NULL);
+        atomic_store(&gone, true);
+        pthread_join(pulse, NULL);
     }
     weir_guard_unref(guard);
     weir_store_free(store);

@@ -116,7 +116,7 @@ static void test_a_master_that_has_become_a_replica_is_left(void)
     /* Not by the sentinels, who would cut the connection: both servers still answer. */
     server_do(other, "REPLICAOF NO ONE");
     server_do(master, "REPLICAOF 127.0.0.1 %d", other->port);
-    rc = call_fails(redis, WR_COMMAND("SET", "a", "1"), weir_in_ms(300), &message);
+    rc = call_fails(redis, WR_COMMAND("SET", "a", "1"), weir_in_ms(2000), &message);
     assert_true(rc == WEIR_EREPLY || rc == WEIR_EAWAY || rc == WEIR_ELOST);
     assert_true(strstr(message.text, "READONLY") || strstr(message.text, "not one") ||
                 strstr(message.text, "no master any more"));

@@ -35,18 +35,26 @@ static void pause_briefly(void)
     nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
 }
 
+/* By chance, and below those that the kernel gives to connections: one of these might take it while a server is restarted. */
 int free_port(void)
 {
+    enum { FIRST = 10240, COUNT = 20000, ATTEMPTS = 1000 };
     struct sockaddr_in address = { .sin_family = AF_INET };
-    socklen_t length = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) ||
-        getsockname(fd, (struct sockaddr *)&address, &length))
-        give_up("no free port", NULL);
-    close(fd);
-    return ntohs(address.sin_port);
+    for (int i = 0; i < ATTEMPTS; i++) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), rc;
+        uint16_t chance = 0;
+
+        if (fd < 0 || getentropy(&chance, sizeof(chance)))
+            give_up("no free port", NULL);
+        address.sin_port = htons((uint16_t)(FIRST + chance % COUNT));
+        rc = bind(fd, (struct sockaddr *)&address, sizeof(address));
+        close(fd);
+        if (rc == 0)
+            return ntohs(address.sin_port);
+    }
+    give_up("no free port", NULL);
 }
 
 static pid_t start(char *const *argv, const char *log)

@@ -215,7 +215,7 @@ if verb == 'renew' then
   local forgotten = ARGV[6] ~= '0' and tonumber(ARGV[6]) ~= born
 
   expire()
-  if forgotten and count > 0 and now >= grace and born + lease > now then
+  if forgotten and now >= grace and born + lease > now then -- also if this one only waits: others may hold
     grace = born + lease
     redis.call('HSET', cfg, 'grace', text(grace))
   end
