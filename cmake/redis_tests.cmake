@@ -17,6 +17,7 @@ target_link_libraries(redis-holder PRIVATE weir-redis-static)
 
 weir_tests(unit weir-redis-static src/redis/*_test.c)
 weir_tests(redis "weir-redis-static;redis-support" tests/redis/*_test.c)
+weir_tests(chaos "weir-redis-static;redis-support" tests/redis/*_chaos_test.c)
 
 get_property(redis_programs DIRECTORY PROPERTY BUILDSYSTEM_TARGETS)
 list(FILTER redis_programs INCLUDE REGEX "^fleet_.*_test$")

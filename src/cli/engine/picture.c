@@ -228,7 +228,7 @@ static void take(struct tally *tally, void *arg)
 /* More groups than rows: those that run go first, since reasons and other lines may take more rows yet. */
 static void put_running_first(struct picture *p)
 {
-    struct view_group sorted[PICTURE_ROWS_MAX];
+    struct view_group sorted[PICTURE_ROWS_MAX] = { 0 };
     size_t count = 0;
 
     for (int running = 1; running >= 0; running--)

@@ -165,8 +165,10 @@ void strays_note(struct strays *strays, uint64_t seq)
     if (strays->count == strays->size) {
         size_t size = strays->size ? 2 * strays->size : 16;
         uint64_t *larger = realloc(strays->seq, size * sizeof(*larger));
-        strays->size = larger ? size : strays->size;
-        strays->seq = larger ? larger : strays->seq;
+        if (larger) {
+            strays->size = size;
+            strays->seq = larger;
+        }
     }
     if (strays->count < strays->size)
         strays->seq[strays->count++] = seq;

@@ -81,10 +81,18 @@ static void insert(struct compiler *c, uint32_t from, struct step step)
     program[from] = step;
 }
 
+/* An array of `count` items with room for one more: it doubles, so that many take time by their number. NULL: no memory. */
+static void *with_room(void *array, size_t count, size_t size)
+{
+    bool full = (count & (count - 1)) == 0; /* 0, or a power of two */
+
+    return full ? realloc(array, (count ? 2 * count : 1) * size) : array;
+}
+
 static struct set *add_set(struct compiler *c)
 {
     struct regex *r = c->regex;
-    struct set *larger = realloc(r->sets, (r->set_count + 1) * sizeof(*larger));
+    struct set *larger = with_room(r->sets, r->set_count, sizeof(*larger));
 
     if (!larger) {
         c->error = WEIR_ENOMEM;
@@ -97,7 +105,7 @@ static struct set *add_set(struct compiler *c)
 
 static void add_range(struct compiler *c, struct set *set, wint_t from, wint_t to)
 {
-    struct range *larger = realloc(set->range, (set->ranges + 1) * sizeof(*larger));
+    struct range *larger = with_room(set->range, set->ranges, sizeof(*larger));
 
     if (!larger) {
         c->error = WEIR_ENOMEM;
@@ -109,8 +117,7 @@ static void add_range(struct compiler *c, struct set *set, wint_t from, wint_t t
 
 static void add_class(struct compiler *c, struct set *set, const char *name)
 {
-    wctype_t class = wctype(name),
-             *larger = realloc(set->class, (set->classes + 1) * sizeof(class));
+    wctype_t class = wctype(name), *larger = with_room(set->class, set->classes, sizeof(class));
 
     if (larger)
         set->class = larger;

@@ -200,8 +200,7 @@ int template_add_reference(struct template *template, size_t placeholder)
 static int add_record(struct template *template)
 {
     size_t index;
-    int rc =
-        template_add_placeholder(&index, template, &(struct held){ .kind = HOLDS_RECORD }, NULL);
+    int rc = template_add_placeholder(&index, template, &(struct held){ .kind = HOLDS_RECORD }, "");
 
     if (rc == 0)
         rc = template_open_word(template);
