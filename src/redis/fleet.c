@@ -89,6 +89,12 @@ static void look_after(struct wr_fleet_cell *cell, int64_t unused)
     wr_gates_renew(cell);
 }
 
+static void look_after_gates(struct wr_fleet_cell *cell, int64_t unused)
+{
+    (void)unused;
+    wr_gates_renew(cell);
+}
+
 static void look_after_evicted(struct wr_fleet_cell *cell, int64_t number)
 {
     wr_cell_evicted(cell, number);
@@ -104,8 +110,8 @@ static void on_state(enum wr_redis_state state, const char *why, void *arg)
     wr_lock(&fleet->lock);
     fleet->away = !up;
     wr_unlock(&fleet->lock);
-    if (up)
-        each_cell(fleet, look_after, 0);
+    /* Without the server some guards let groups start that stood in line. */
+    each_cell(fleet, up ? look_after : look_after_gates, 0);
 }
 
 /* The cell of a settings key, with a reference; NULL: there is none. */

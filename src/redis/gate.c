@@ -10,26 +10,6 @@
 
 /* ---- permits -------------------------------------------------------------------------------------- */
 
-/* How many of this process may run now. Under the pool's lock. */
-static int64_t capacity(const struct wr_leased *pool, weir_time now)
-{
-    struct wr_fleet_cell *cell = pool->cell;
-    struct wr_fleet *fleet = cell->fleet;
-    int64_t leased = now < pool->until - cell->margin_ns ? pool->units : 0;
-    bool away;
-
-    if (cell->when_away == WEIR_AWAY_CLOSED)
-        return leased;
-    wr_lock(&fleet->lock);
-    away = fleet->away;
-    wr_unlock(&fleet->lock);
-    if (!away)
-        return leased;
-    if (cell->when_away == WEIR_AWAY_OPEN)
-        return INT64_MAX;
-    return leased > cell->share ? leased : cell->share;
-}
-
 /* Whether a group of the pool's is short of permits. Under the pool's lock. */
 static bool is_any_hungry(const struct wr_leased *pool)
 {
@@ -47,13 +27,13 @@ static uint32_t lease_ask(void *arg, uint32_t count, weir_time now, weir_time *a
     int64_t some;
 
     wr_lock(&pool->lock);
-    some = capacity(pool, now) - pool->in_use;
+    some = wr_leased_capacity(pool, now) - pool->in_use;
     if (some < 0)
         some = 0;
     if (some > count)
         some = count;
     if (count == 0)
-        some = capacity(pool, now) > pool->in_use;
+        some = wr_leased_capacity(pool, now) > pool->in_use;
     if (count)
         pool->fresh = 0; /* they have been offered */
     pool->in_use += count ? some : 0;

@@ -37,6 +37,25 @@ bool wr_leased_has_to_renew(const struct wr_leased *pool)
     return pool->units || pool->waiting || pool->known;
 }
 
+int64_t wr_leased_capacity(const struct wr_leased *pool, weir_time now)
+{
+    struct wr_fleet_cell *cell = pool->cell;
+    struct wr_fleet *fleet = cell->fleet;
+    int64_t leased = now < pool->until - cell->margin_ns ? pool->units : 0;
+    bool away;
+
+    if (cell->when_away == WEIR_AWAY_CLOSED)
+        return leased;
+    wr_lock(&fleet->lock);
+    away = fleet->away;
+    wr_unlock(&fleet->lock);
+    if (!away)
+        return leased;
+    if (cell->when_away == WEIR_AWAY_OPEN)
+        return INT64_MAX;
+    return leased > cell->share ? leased : cell->share;
+}
+
 /* As soon as can be; if an answer is on its way, once more after it. Under the lock. */
 static void renew_now(struct wr_leased *pool)
 {
@@ -45,9 +64,11 @@ static void renew_now(struct wr_leased *pool)
     wr_leased_kick(pool, pool->renew_at);
 }
 
-/* Groups that were refused are to ask again. Under the lock. */
-void wr_leased_open_gates(struct wr_leased *pool)
+/* Groups that were refused are to ask again, if there is something for them. Under the lock. */
+static void open_gates(struct wr_leased *pool, weir_time now)
 {
+    if (!pool->asked || wr_leased_capacity(pool, now) <= pool->in_use)
+        return;
     pool->asked = 0;
     wr_list_each(at, &pool->gates) {
         struct wr_fleet_gate *gate = WR_CONTAINER(at, struct wr_fleet_gate, link);
@@ -59,15 +80,15 @@ void wr_leased_open_gates(struct wr_leased *pool)
 }
 
 /* Under the lock. */
-bool wr_leased_add(struct wr_leased *pool, int64_t number, int64_t count, weir_time until)
+void wr_leased_add(struct wr_leased *pool, int64_t number, int64_t count, weir_time until)
 {
     if (count < 0 || count > pool->requested) /* not what was asked for: it is not kept, and ends */
-        return false;
+        return;
     if (pool->units + count > pool->room) {
         int64_t room = most(2 * pool->room, pool->units + count);
         int64_t *unit = wr_os_alloc((size_t)room * sizeof(*unit));
         if (!unit)
-            return false;
+            return;
         if (pool->units)
             memcpy(unit, pool->unit, (size_t)pool->units * sizeof(*unit));
         wr_os_free(pool->unit);
@@ -79,7 +100,6 @@ bool wr_leased_add(struct wr_leased *pool, int64_t number, int64_t count, weir_t
     for (int64_t i = 0; i < count; i++)
         pool->unit[pool->units++] = number + i;
     pool->fresh += count;
-    return true;
 }
 
 /* ---- giving back --------------------------------------------------------------------------------- */
@@ -140,6 +160,7 @@ static void fire(struct wr_redis_timer *timer, void *arg)
     if (wr_list_empty(&pool->gates)) /* the last group is gone: also what was handed to it since */
         wr_leased_give_back(pool, pool->units);
     wr_leased_give_back(pool, surplus(pool));
+    open_gates(pool, now);
     if (wr_leased_has_to_renew(pool) && now >= pool->renew_at && !pool->renewing && !pool->asking)
         wr_leased_renew(pool, now);
     ask = wr_leased_should_ask(pool);

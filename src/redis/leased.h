@@ -58,14 +58,14 @@ void wr_leased_kick(struct wr_leased *pool, weir_time when);
 
 /* ---- between leased.c, leased_ask.c and leased_renew.c: under the lock --------------------------- */
 
+int64_t wr_leased_capacity(const struct wr_leased *pool, weir_time now); /* how many may run now */
 int64_t wr_leased_want(const struct wr_leased *pool); /* how many this process could use */
 bool wr_leased_has_to_renew(const struct wr_leased *pool);
 bool wr_leased_should_ask(const struct wr_leased *pool);
 
-/* Units that the server gave. False: they are not kept. */
-bool wr_leased_add(struct wr_leased *pool, int64_t number, int64_t count, weir_time until);
+/* Units that the server gave; not kept if they are more than asked for, or there is no memory. */
+void wr_leased_add(struct wr_leased *pool, int64_t number, int64_t count, weir_time until);
 void wr_leased_give_back(struct wr_leased *pool, int64_t count);
-void wr_leased_open_gates(struct wr_leased *pool); /* groups that were refused are to ask again */
 
 /* Sends `enter`. Without the lock; `asking` is set. */
 void wr_leased_ask(struct wr_leased *pool, int64_t wanted, int64_t have);

@@ -17,9 +17,8 @@ static void served(struct wr_waiter *waiter)
     }
     if (waiter->served && !pool->asking) {
         pool->waiting = false;
-        if (wr_leased_add(pool, waiter->number, waiter->count,
-                          wr_cell_until(pool->cell, pool->sent, pool->clock, waiter->ends)))
-            wr_leased_open_gates(pool);
+        wr_leased_add(pool, waiter->number, waiter->count,
+                      wr_cell_until(pool->cell, pool->sent, pool->clock, waiter->ends));
     } else if (waiter->again) {
         pool->waiting = false;
     }
@@ -94,15 +93,12 @@ static bool take_answer(struct wr_leased *pool, const struct wr_reply *reply)
         pool->waiting = true;
         return true;
     }
-    if (state == 2) { /* the message was faster */
+    if (state == 2) /* the message was faster */
         wr_leased_add(pool, waiter->number, waiter->count,
                       wr_cell_until(pool->cell, pool->sent, pool->clock, waiter->ends));
-        wr_leased_open_gates(pool);
-    } else if (state == 1) {
+    else if (state == 1)
         wr_leased_add(pool, waiter->number, wr_reply_number(reply, 2),
                       wr_cell_until(pool->cell, pool->sent, pool->clock, ends));
-        wr_leased_open_gates(pool);
-    }
     return false;
 }
 

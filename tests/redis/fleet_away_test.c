@@ -168,6 +168,57 @@ static void test_a_share_is_a_limit_of_the_process_s_own(void)
     weir_store_free(store);
 }
 
+static int note_start(void **value, void *arg)
+{
+    (void)value;
+    atomic_fetch_add((_Atomic int *)arg, 1);
+    return 0;
+}
+
+static void check_waiting_group_starts_without_the_server(const char *name,
+                                                          const weir_guard_options *opt)
+{
+    weir_store *store = store_of(NULL), *other = store_of(NULL);
+    weir_guard *guard = guard_of(store, name, opt), *theirs = guard_of(other, name, opt);
+    weir_permit p = WEIR_PERMIT;
+    _Atomic int starts = 0;
+    weir_executor *ex;
+    weir_group *group;
+    char line[64];
+
+    assert_int_equal(weir_guard_enter(&p, theirs, patience()), 0);
+    assert_int_equal(weir_executor_new(&ex, WEIR_POLICY(.workers = 1), NULL), 0);
+    assert_int_equal(weir_group_get(&group, ex, "waits"), 0);
+    assert_int_equal(weir_group_guard_add(NULL, group, guard, 0), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(weir_submit(NULL, group, note_start, &starts, NULL), 0);
+    snprintf(line, sizeof(line), "ZCARD weir:{%s}:line", name);
+    await_number(1, line);
+    assert_int_equal(starts, 0);
+    server_kill(&server);
+    assert_int_equal(weir_executor_drain(ex, patience()), 0);
+    assert_int_equal(starts, 3);
+    server_again(&server);
+    weir_executor_free(ex);
+    weir_guard_leave(&p, 0);
+    weir_guard_unref(guard);
+    weir_guard_unref(theirs);
+    weir_store_free(store);
+    weir_store_free(other);
+}
+
+/* The next renewal is twenty minutes away. */
+static void test_groups_that_stand_in_line_start_when_the_server_goes_away_if_their_guard_says_so(
+    void)
+{
+    check_waiting_group_starts_without_the_server(
+        "open_group",
+        WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(3600000), .when_away = WEIR_AWAY_OPEN));
+    check_waiting_group_starts_without_the_server(
+        "share_group", WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(3600000),
+                                        .when_away = WEIR_AWAY_SHARE, .share = 1));
+}
+
 static void test_guards_can_be_made_while_the_server_is_away(void)
 {
     weir_store *store;
@@ -377,6 +428,7 @@ int main(void)
         TEST(test_a_guard_says_that_its_server_is_back_before_callbacks_are_told),
         TEST(test_an_open_guard_lets_all_in_uncounted),
         TEST(test_a_share_is_a_limit_of_the_process_s_own),
+        TEST(test_groups_that_stand_in_line_start_when_the_server_goes_away_if_their_guard_says_so),
         TEST(test_guards_can_be_made_while_the_server_is_away),
         TEST(test_a_server_that_forgot_lets_nobody_in_before_old_leases_are_over),
         TEST(test_a_forgotten_guard_is_closed_by_the_first_old_process_also_if_that_only_waits),

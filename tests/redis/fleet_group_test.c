@@ -339,6 +339,75 @@ static void test_a_caller_whose_permit_is_taken_away_before_its_grant_is_heard_i
     weir_store_free(other);
 }
 
+static _Atomic bool linger, lingers, go;
+
+/* Keeps all other callbacks of its client waiting. */
+static void stay(const weir_lost *lost, void *arg)
+{
+    (void)lost, (void)arg;
+    lingers = true;
+    AWAIT(!linger);
+    lingers = false;
+}
+
+static int until_go(void **value, void *arg)
+{
+    (void)value, (void)arg;
+    running++;
+    AWAIT(go);
+    return 0;
+}
+
+/* The client is kept from hearing that its lease was renewed until that was nearly over; the group asks in between. */
+static void test_a_group_that_was_refused_because_a_renewal_was_heard_late_goes_on(void)
+{
+    enum { LATE_LEASE_MS = 3000 };
+    const weir_guard_options *one = WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(3600000));
+    weir_store *other = store_of(NULL);
+    weir_guard *theirs = guard_of(other, "pastime", one), *pastime;
+    weir_result result = WEIR_RESULT;
+    weir_permit p = WEIR_PERMIT;
+    struct relay relay;
+    weir_holder holder;
+    struct fixture f;
+    weir_task *first;
+    long long before;
+    weir_time late;
+
+    go = false;
+    relay_start(&relay, &server);
+    f = fixture_with(store_at(WEIR_REDIS(.url = relay.url, .reply_ms = 600000), NULL), "late",
+                     WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(LATE_LEASE_MS)));
+    pastime = guard_of(f.store, "pastime",
+                       WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(3600000), .on_lost = stay));
+    assert_int_equal(weir_guard_enter(&p, pastime, WEIR_NOW_OR_NEVER), 0);
+    assert_int_equal(weir_submit(&first, f.group, until_go, NULL, NULL), 0);
+    assert_int_equal(weir_submit(NULL, f.group, busy, NULL, NULL), 0);
+    AWAIT(running == 1);
+    late = weir_in_ms(LATE_LEASE_MS);
+    before = scripts_run();
+    relay.hold = true;
+    AWAIT(scripts_run() > before); /* the lease was renewed; the client does not know */
+    linger = true;
+    assert_int_equal(weir_guard_holders(&holder, 1, theirs), 1);
+    assert_int_equal(weir_guard_evict(theirs, holder.id, "operator", "stuck"), 0);
+    AWAIT(lingers);
+    relay.hold = false;
+    weir_sleep(late);
+    go = true;
+    assert_int_equal(weir_task_wait(&result, first, patience()), 0);
+    linger = false;
+    assert_int_equal(weir_executor_drain(f.ex, patience()), 0);
+    assert_int_equal(done, 1);
+    weir_task_unref(first);
+    weir_guard_leave(&p, 0);
+    weir_guard_unref(pastime);
+    fixture_free(&f);
+    relay_stop(&relay);
+    weir_guard_unref(theirs);
+    weir_store_free(other);
+}
+
 static void test_a_permit_that_is_handed_to_a_group_that_is_gone_comes_back_at_once(void)
 {
     weir_store *other = store_of(NULL);
@@ -509,6 +578,7 @@ int main(void)
         TEST(test_a_task_whose_permit_an_operator_takes_away_is_cancelled),
         TEST(test_a_permit_that_is_taken_away_before_its_grant_is_heard_is_noticed),
         TEST(test_a_caller_whose_permit_is_taken_away_before_its_grant_is_heard_is_told),
+        TEST(test_a_group_that_was_refused_because_a_renewal_was_heard_late_goes_on),
         TEST(test_a_permit_that_is_handed_to_a_group_that_is_gone_comes_back_at_once),
         TEST(test_processes_that_share_a_limit_get_equal_shares),
         TEST(test_what_one_process_does_not_use_others_may),
