@@ -101,7 +101,7 @@ void bench_groups(weir_group **out, size_t count, weir_executor *ex);
 /* Where a program lies: `name`, in the directory of this one, or `up` directories above that. False: not known. */
 bool bench_program_path(char *path, size_t size, int up, const char *name);
 
-/* Bytes of memory this process has in use, and had at most. */
+/* Bytes of memory this process has in use, but for files that are mapped; and had at most. */
 double bench_rss(void);
 double bench_peak(void);
 

@@ -101,13 +101,16 @@ double bench_peak(void)
 
 double bench_rss(void)
 {
-    FILE *file = fopen("/proc/self/statm", "r");
-    unsigned long total, resident;
+    FILE *file = fopen("/proc/self/smaps_rollup", "r");
+    char line[256];
+    long kb = -1;
 
-    if (!file || fscanf(file, "%lu %lu", &total, &resident) != 2)
-        bench_die("/proc/self/statm cannot be read");
+    while (file && kb < 0 && fgets(line, sizeof(line), file))
+        sscanf(line, "Anonymous: %ld", &kb);
+    if (kb < 0)
+        bench_die("/proc/self/smaps_rollup cannot be read");
     fclose(file);
-    return (double)resident * (double)sysconf(_SC_PAGESIZE);
+    return (double)kb * 1024;
 }
 
 static int compare(const void *a, const void *b)

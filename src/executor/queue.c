@@ -32,8 +32,8 @@ static size_t cells_of(unsigned class)
 static struct wr_chunk *chunk_new(struct weir_group *group, unsigned class)
 {
     struct wr_cells *cells = &group->executor->cells;
-    struct wr_chunk *chunk =
-        class ? wr_os_alloc_raw(cells_of(class) * WR_CELL) : wr_cell_take(cells, group->hash);
+    struct wr_chunk *chunk = class ? wr_os_alloc_raw(cells_of(class) * WR_CELL - sizeof(uint64_t))
+                                   : wr_cell_take(cells, group->hash);
 
     if (!chunk)
         return NULL;

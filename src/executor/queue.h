@@ -70,10 +70,11 @@ static inline void *wr_entry_arg(const uint64_t *word)
     return (void *)(uintptr_t)word[2];
 }
 
-/* How many words a chunk has. */
+/* How many words a chunk has: whole entries only. With its first word, and the one that malloc keeps, or that says of a cell
+ * that it is no record, it takes 64, 256, 1024 or 4096 bytes. */
 static inline unsigned wr_chunk_room(const struct wr_chunk *chunk)
 {
-    static const uint16_t room[] = { 6, 31, 127, 511 }; /* 64, 256, 1024, 4096 bytes */
+    static const uint16_t room[] = { 6, 30, 126, 510 };
 
     return room[chunk->next & 3];
 }
