@@ -10,6 +10,7 @@ enum { SUBMITTERS = 2, TASKS = SANITIZED ? 4000 : 20000, KEYS = 5 };
 static const char *const key_of[KEYS] = { "a", "b", "c", "d", "e" };
 static weir_executor *ex;
 static atomic_int submitters;
+static _Atomic uint64_t listed;
 
 static int nap_now_and_then(void **value, void *arg)
 {
@@ -21,7 +22,8 @@ static void *submit_and_evict(void *arg)
 {
     uint32_t luck = (uint32_t)(uintptr_t)arg;
 
-    for (int i = 0; i < TASKS; i++) {
+    /* And until the lister, who may be without a CPU, has seen some. */
+    for (int i = 0; i < TASKS || !atomic_load(&listed); i++) {
         weir_task *task = NULL;
         luck = luck * 1664525 + 1013904223;
         const char *key = key_of[luck / 65536 % KEYS];
@@ -42,7 +44,6 @@ static void *submit_and_evict(void *arg)
 static void test_lists_are_sound_under_traffic(void)
 {
     pthread_t thread[SUBMITTERS];
-    uint64_t listed = 0;
 
     assert_int_equal(weir_executor_new(&ex, WEIR_POLICY(.workers = 2, .group_limit = 4), NULL), 0);
     atomic_store(&submitters, SUBMITTERS);
@@ -62,7 +63,6 @@ static void test_lists_are_sound_under_traffic(void)
         pthread_join(thread[i], NULL);
     CHECK_EQUAL(weir_executor_drain(ex, patience()), 0);
     weir_executor_free(ex);
-    CHECK(listed > 0);
 }
 
 int main(void)
