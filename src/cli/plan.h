@@ -21,22 +21,22 @@ struct plan_hole {
 /* All of it is in allocations of their own, which become the task's. */
 struct plan {
     char **argv; /* NULL: there is no command, as was said; the task counts as failed           */
-    char **
-        known_as; /* argv for the journal: with {seq} and {%} as they are written; NULL: as argv  */
-    struct plan_hole
-        *hole; /* of {%}, in order; NULL: none                                          */
+    /* argv for the journal: with {seq} and {%} as they are written; NULL: as argv */
+    char **known_as;
+    /* Of {%}, in order; NULL: none */
+    struct plan_hole *hole;
     size_t holes;
     char *key; /* of its group; NULL: ""                                                      */
-    char *
-        directory; /* NULL: ours                                                                  */
-    char *tag;     /* NULL: none                                                                  */
-    char *input;   /* for its standard input; NULL: none                                          */
+    /* NULL: ours */
+    char *directory;
+    char *tag;   /* NULL: none                                                                  */
+    char *input; /* for its standard input; NULL: none                                          */
     size_t input_length;
     bool input_is_cut; /* --pipe: it lacks the end of its record, as the input did */
-    struct span
-        *record; /* what stood in the input, in one allocation with its text; NULL: not kept */
-    size_t
-        record_count; /* several with -n                                                          */
+    /* What stood in the input, in one allocation with its text; NULL: not kept */
+    struct span *record;
+    /* Several with -n */
+    size_t record_count;
     size_t weight; /* bytes it counts for in what may be under way                                */
 };
 

@@ -27,8 +27,8 @@ struct wr_root {
 struct wr_sums {
     uint32_t limit, inflight_max, queue_max;
     uint32_t running, inflight;
-    uint32_t
-        carried; /* permits that tasks of an evicted generation still hold: charged here, counted there */
+    /* Permits that tasks of an evicted generation still hold: charged here, counted there */
+    uint32_t carried;
     uint32_t queued;
     uint16_t closed; /* reasons why it starts nothing for now, bits of enum wr_closed */
     bool counted;

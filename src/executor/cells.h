@@ -33,8 +33,8 @@ struct wr_cells {
     char *fresh; /* part of the newest block that was never used: its memory is not touched */
     size_t fresh_left;
     struct wr_block *blocks;
-    _Atomic uint32_t
-        lent; /* cells in use or on shelves, and as many as what queues have besides amounts to */
+    /* Cells in use or on shelves, and as many as what queues have besides amounts to */
+    _Atomic uint32_t lent;
 };
 
 /* NULL without memory. What it contains is anybody's guess, but for its last eight bytes: see wr_cell_give. */

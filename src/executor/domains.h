@@ -32,19 +32,19 @@ static inline uint64_t wr_slots(uint32_t ceded, uint32_t used)
 struct wr_domain {
     struct wr_line ring;
     _Atomic uint64_t slots;
-    _Atomic uint32_t
-        in_hands; /* groups that workers have in their hands, uncounted, with a slot each */
+    /* Groups that workers have in their hands, uncounted, with a slot each */
+    _Atomic uint32_t in_hands;
     _Atomic uint32_t peak; /* of what was used of ceded units                                 */
-    bool
-        asks; /* the ledger counts one task for those that wait, since a worker found no slot; under the lock.
-                  Never in an executor that counts */
+    /* The ledger counts one task for those that wait, since a worker found no slot; under the
+     * lock. Never in an executor that counts. */
+    bool asks;
     struct wr_crew *crew;
     struct wr_crew own; /* if it has workers of its own */
-    uint32_t
-        with_thread; /* groups that wait with a thread reserved for them; under the domains' lock         */
+    /* Groups that wait with a thread reserved for them; under the domains' lock */
+    uint32_t with_thread;
     _Atomic uint64_t timed_out, overdue;
-    _Atomic bool
-        released; /* a copy of the ledger's, written under the domains' lock               */
+    /* A copy of the ledger's, written under the domains' lock */
+    _Atomic bool released;
     _Atomic uint32_t waits;   /* of its bodies for tasks; see deadlock.h                          */
     struct wr_node node;      /* the slots that these keep; likewise                              */
     _Atomic uint32_t cancels; /* how often its bodies were asked to end; likewise                 */
@@ -57,24 +57,25 @@ struct wr_domain {
 struct wr_domains {
     struct wr_lock lock;
     struct wr_ledger ledger;
-    struct wr_ledger
-        supposed;   /* room for a copy, to try out what would be; see wr_domain_may_get_slot */
+    /* Room for a copy, to try out what would be; see wr_domain_may_get_slot */
+    struct wr_ledger supposed;
     uint64_t ceded; /* a set: whose own units are; see wr_domain.slots                            */
-    uint64_t
-        locked; /* a set: whose units this hold of the lock has taken back                    */
-    struct wr_list
-        refused; /* crews that lack permits of the executor's, in the order of refusals  */
+    /* A set: whose units this hold of the lock has taken back */
+    uint64_t locked;
+    /* Crews that lack permits of the executor's, in the order of refusals */
+    struct wr_list refused;
     _Atomic uint64_t ready; /* a set: the domains with a group in their ring                     */
-    _Atomic uint64_t
-        barred; /* a set: there is no slot for their tasks now. Written under the lock */
-    _Atomic bool
-        counts; /* the ledger must know of each task that waits, since places or permits of the executor's are
-                   limited, slots lent, or threads used: extras->counted of all groups, and nothing is ceded */
-    _Atomic bool
-        counting; /* that is being brought about: nothing is taken meanwhile              */
-    _Atomic bool
-        contested; /* another domain may have a claim to a slot that is in use: whoever ends gives
-                               it back, and the ledger decides                                      */
+    /* A set: there is no slot for their tasks now. Written under the lock. */
+    _Atomic uint64_t barred;
+    /* The ledger must know of each task that waits, since places or permits of the executor's
+     * are limited, slots lent, or threads used: extras->counted of all groups, and nothing is
+     * ceded */
+    _Atomic bool counts;
+    /* That is being brought about: nothing is taken meanwhile */
+    _Atomic bool counting;
+    /* Another domain may have a claim to a slot that is in use: whoever ends gives it back, and
+     * the ledger decides */
+    _Atomic bool contested;
     struct wr_alarm sampling;
     weir_time sample_at;
     struct wr_domain *domain;

@@ -64,13 +64,13 @@ struct weir_group {
     struct wr_extras *extras; /* NULL until needed                                              */
     struct wr_list link;      /* in the line of its place; once evicted, in its shard's retired */
     _Atomic uint16_t weight;  /* written under the lock, also read under the ring's              */
-    uint16_t
-        turn_left; /* slices that are left of its turn; see slice.h. While it stands in its ring > 0 */
+    /* Slices that are left of its turn; see slice.h. While it stands in its ring > 0. */
+    uint16_t turn_left;
     uint8_t resolution;      /* enum wr_resolution; only resolved ones are of use               */
     bool has_handle;         /* given to a user: stays until the executor goes                  */
     _Atomic bool cancel_all; /* its running bodies are asked to end                             */
-    _Atomic uint32_t
-        first_needs; /* the cost of its first task, as its ring knows it, and WR_TIMED, WR_HAS_BEAT */
+    /* The cost of its first task, as its ring knows it, and WR_TIMED, WR_HAS_BEAT */
+    _Atomic uint32_t first_needs;
     uint32_t records;
     uint32_t bodies;     /* tasks that execute                                                  */
     uint32_t idle_since; /* when its last task left, in ms; 0: it has some                      */
@@ -79,10 +79,10 @@ struct weir_group {
     uint32_t pins;
     uint64_t submitted, started, succeeded;
     int64_t waited_ns, ran_ns;
-    struct weir_task
-        *pending_first; /* tasks that are PENDING or ASIDE, newest first. If one of its lowest bits
-                           is set there are none, and it is the hand, or the beat, that is out    */
-    uint32_t pending;   /* tasks that are settled later                                         */
+    /* Tasks that are PENDING or ASIDE, newest first. If one of its lowest bits is set there are
+     * none, and it is the hand, or the beat, that is out. */
+    struct weir_task *pending_first;
+    uint32_t pending; /* tasks that are settled later                                         */
     uint32_t peak;
 
     /* Seldom written, and read by whoever looks for a key: apart from what workers write in each turn. */

@@ -42,11 +42,11 @@ struct wr_line {
     _Atomic uint32_t count;  /* groups in line, or in hands; also read without the lock         */
     _Atomic uint32_t listed; /* groups in line; also read without the lock, by who would take one */
     _Atomic uint32_t needed; /* permits of the executor's that the first one waits for            */
-    _Atomic(struct weir_group *)
-        deciding; /* in hands, of weight > 1: its turn may last, so it goes before others    */
+    /* In hands, of weight > 1: its turn may last, so it goes before others */
+    _Atomic(struct weir_group *) deciding;
     _Atomic uint32_t looks; /* for another, since then; written under the lock               */
-    _Atomic(struct wr_beats *)
-        beats; /* of groups that come here when it is time; NULL: there never were any        */
+    /* Of groups that come here when it is time; NULL: there never were any */
+    _Atomic(struct wr_beats *) beats;
 };
 
 void wr_line_init(struct wr_line *line, enum wr_place place, _Atomic uint64_t *set, uint64_t bit);

@@ -16,8 +16,8 @@ static struct wr_crew *crew_of(struct wr_source *source)
 
 /* What a worker that has a group in its hands has asked for, and got. */
 struct ask {
-    const uint64_t
-        *first;         /* its first task; NULL: none is to start                                */
+    /* Its first task; NULL: none is to start */
+    const uint64_t *first;
     uint32_t *reserved; /* permits of the executor's                                             */
     bool turn_over;     /* other workers may have ended it after this one had taken the group    */
     bool refuses;       /* what waits there is being refused                                     */

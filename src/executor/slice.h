@@ -26,9 +26,8 @@ struct wr_slice {
     bool closed : 1; /* when its latest task had begun, its group would have started no other */
     bool tells : 1;  /* what was pulled is a task to be told of, not to be run; see watch.h */
     uint16_t step;
-    uint32_t
-        cancels; /* wr_cancels before it was found that the task may start: a release in between
-                       means it, too */
+    /* wr_cancels before it was found that the task may start: a release in between means it, too */
+    uint32_t cancels;
 };
 
 /* What a worker's scratch words are. */

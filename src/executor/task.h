@@ -101,8 +101,8 @@ struct weir_task {
     weir_time queued_at;
     _Atomic(struct wr_watcher *) watchers;
     _Atomic uint32_t word;
-    _Atomic int32_t
-        error; /* settled: what the body returned; RUNNING: wr_cancels() at its start   */
+    /* Settled: what the body returned; RUNNING: wr_cancels() at its start */
+    _Atomic int32_t error;
 };
 
 static_assert(sizeof(void *) != 8 || sizeof(struct weir_task) == 64, "a task is one cache line");

@@ -20,8 +20,8 @@ struct weir_group;
  *     to_call  <=>  the line is not empty and in_use < max: it counts among the executor's chores      */
 struct wr_threads {
     struct wr_line line;
-    uint32_t
-        max; /* threads_max, and one more for each body that is lost                             */
+    /* threads_max, and one more for each body that is lost */
+    uint32_t max;
     uint32_t in_use;
     bool to_call;
 };

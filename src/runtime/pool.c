@@ -14,8 +14,8 @@ struct wr_pool_thread {
     struct wr_carrier carrier; /* first: the thread-local slot points here         */
     struct wr_thread_parker parker;
     struct wr_pool *pool;
-    _Atomic(struct wr_job *)
-        job;    /* handed over, under the pool's lock: then it is not in `idle` any more */
+    /* Handed over, under the pool's lock: then it is not in `idle` any more */
+    _Atomic(struct wr_job *) job;
     bool rests; /* idle already, or has its next job, though its last one has not returned */
     bool stays; /* else, if it has no job now, it ends; as found when it came to rest */
     struct wr_list link; /* in pool->idle or pool->gone                      */

@@ -23,8 +23,8 @@ struct wr_pool {
     struct wr_lock lock;
     struct wr_list jobs; /* waiting for a thread, first come first                             */
     struct wr_list idle; /* threads waiting for a job; the last to come is the first to go     */
-    struct wr_list
-        everyone;        /* all threads that live                                              */
+    /* All threads that live */
+    struct wr_list everyone;
     struct wr_list gone; /* threads that have ended, to be joined                              */
     uint32_t threads;
     uint32_t number; /* of the next thread                                                 */

@@ -8,11 +8,11 @@
 #include <sys/types.h>
 
 struct child_plan {
-    const char
-        *file; /* what to execute; looked for in PATH if it has no slash                      */
+    /* What to execute; looked for in PATH if it has no slash */
+    const char *file;
     char **argv, **envp;
-    const char
-        *directory; /* NULL: ours                                                             */
+    /* NULL: ours */
+    const char *directory;
     int input, output,
         error;            /* become its descriptors 0, 1 and 2                                    */
     int extra;            /* becomes its descriptor 3; -1: none                                  */

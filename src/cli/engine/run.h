@@ -89,10 +89,10 @@ struct task {
     bool handed_over;   /* its body has passed it on to be told */
     int64_t journal_id; /* its row; 0: none */
     void (*tell)(struct task *task); /* called when that is committed */
-    _Atomic int
-        holders; /* the executor, and the part that tells of it                            */
-    char
-        *failed_attempts; /* a JSON array, for results; NULL: none                                */
+    /* The executor, and the part that tells of it */
+    _Atomic int holders;
+    /* A JSON array, for results; NULL: none */
+    char *failed_attempts;
     struct spooled stream[2];
     size_t earlier[2]; /* bytes in them of attempts before, with --show-retries */
     bool amid_line[2]; /* --line-buffer: what was printed last has no newline */
