@@ -36,8 +36,8 @@ static weir_reason shut_out(struct weir_group *group, uint32_t cost)
 
     if (wr_load(&ex->closed, seq_cst)) /* since we looked */
         return WEIR_REASON_SHUT_DOWN;
-    if (group
-            ->evicted) /* likewise, or while it waited for room; its record is of this generation */
+    /* Likewise, or while it waited for room; its record is of this generation. */
+    if (group->evicted)
         return WEIR_REASON_EVICTED;
     if (!wr_can_ever(&group->sums, &ex->root, cost))
         return WEIR_REASON_GROUP_QUEUE_FULL; /* a limit was lowered since we looked */
@@ -70,10 +70,9 @@ int wr_submission_enter(struct weir_group *group, struct weir_task *task, struct
     uint32_t cost = wr_task_cost(task);
     struct wr_queue *queue;
 
+    /* Cancelled while the listener heard of it, or while it waited for room? */
     *reason =
-        wr_task_outcome(task) != WEIR_UNSETTLED
-            ? WEIR_REASON_CANCELLED /* while the listener heard of it, or it waited for room */
-            : shut_out(group, cost);
+        wr_task_outcome(task) != WEIR_UNSETTLED ? WEIR_REASON_CANCELLED : shut_out(group, cost);
     if (*reason)
         return 0;
     queue = queue_of(group, side ? side->level : WR_LEVEL_NORMAL, WR_RECORD_WORDS);

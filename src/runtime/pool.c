@@ -126,8 +126,8 @@ static void thread_main(void *thread_arg)
     *wr_os_local() = &self->carrier;
     for (; job; job = next_job(self->pool, self))
         job->run(job);
-    if (self->parker
-            .polls) /* no thread rings it any more: no body waits, and it is not in `everyone` */
+    /* No thread rings it any more: no body waits, and it is not in `everyone`. */
+    if (self->parker.polls)
         wr_os_poller_close(&self->parker.poller);
     *wr_os_local() = NULL;
 }
