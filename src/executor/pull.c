@@ -133,6 +133,7 @@ static struct weir_task *take_slice(struct weir_group *group, struct wr_slice *s
     /* Last: a group that waits for its next turn is never nowhere. */
     wr_line_decided(wr_group_ring(group), group);
     WR_ASSERT_SLOW(wr_group_is_valid(group));
+    wr_slice_give_hand(group, task, slice);
     wr_unlock(&group->lock);
     wr_room_made(ex);
     return task;
@@ -193,6 +194,7 @@ static void *pull(struct wr_source *source)
     uint32_t reserved = 0;
     bool stop = false, took = false;
 
+    wr_hand_finish(&wr_worker_slice()->hand);
     if (WR_UNLIKELY(wr_load(&ex->chores, relaxed)) && (task = do_chores(ex, slice)))
         return task;
     while (!task && !stop && (group = take_group(crew, &reserved, slice))) {

@@ -13,6 +13,7 @@
 enum {
     SLICE_NS = 8000,   /* how long a slice may go on if its tasks are short                  */
     SLICE_TASKS = 128, /* and how many tasks it may run then, before the worker looks around */
+    HAND_FIRST = 4,    /* tasks of a slice's first hand: whether they are short is not known yet */
 };
 
 /* ---- a task begins -------------------------------------------------------------------------------- */
@@ -331,6 +332,18 @@ static uint32_t may_follow(struct weir_group *group, const struct weir_task *tas
     if (extras->gates && wr_gates_follow(group) < most)
         return wr_gates_follow(group);
     return most;
+}
+
+void wr_slice_give_hand(struct weir_group *group, struct weir_task *task,
+                        const struct wr_slice *slice)
+{
+    const weir_listener *listener = &group->executor->policy.given.listener;
+    uint32_t most;
+
+    if (listener->started || listener->completed || slice->to_thread)
+        return;
+    most = may_follow(group, task, slice);
+    wr_hand_give(&wr_worker_slice()->hand, group, task, most < HAND_FIRST ? most : HAND_FIRST);
 }
 
 /* A hand for the rest of the slice, or (false) none. */

@@ -59,6 +59,10 @@ bool wr_slice_has_record(struct weir_group *group, const uint64_t *first, struct
 struct weir_task *wr_slice_begin(struct weir_group *group, const uint64_t *first,
                                  struct wr_slice *slice);
 
+/* A hand for the tasks that follow the first one of a slice, which has begun. This worker has none that is out. */
+void wr_slice_give_hand(struct weir_group *group, struct weir_task *task,
+                        const struct wr_slice *slice);
+
 /* ---- without it ------------------------------------------------------------------------------------ */
 
 /* Runs a task (but not if it was settled on its way here) and those that follow it in its turn. */
