@@ -12,7 +12,10 @@
 #include <string.h>
 #include <weir/error.h>
 
-enum { GRANT_MAX = 32 }; /* starts of one turn, or a few more than most turns have */
+enum {
+    GRANT_MAX = 32,  /* starts of one turn, or a few more than most turns have           */
+    GRANT_NS = 8000, /* how long a grant is good: as long as a slice of short tasks lasts */
+};
 
 static void gates_fired(struct wr_alarm *alarm, weir_time now);
 
@@ -125,18 +128,29 @@ void wr_gates_look(struct weir_group *group, weir_time now)
     close_or_open(gates);
 }
 
+static void return_grants(struct wr_gates *gates, weir_time now)
+{
+    take_back(gates->first, NULL, gates->granted, now);
+    gates->granted = 0;
+    gates->share = 0;
+}
+
 bool wr_gates_grant(struct weir_group *group, weir_time now)
 {
     struct wr_gates *gates = group->extras->gates;
     uint32_t count;
 
-    if (gates->granted)
+    if (gates->granted && now - gates->granted_at < GRANT_NS)
         return true;
+    /* A long body kept them from being used. A pace has earned a burst since, and they must not come on top of it. */
+    if (gates->granted)
+        return_grants(gates, now);
     gates->share = !gates->share ? 1 : gates->share < GRANT_MAX ? 2 * gates->share : GRANT_MAX;
     count = group->sums.queued < gates->share ? group->sums.queued : gates->share;
     if (gates->by_turn)
         count = 1;
     gates->granted = ask_all(gates, count, now);
+    gates->granted_at = now;
     if (!gates->granted)
         close_or_open(gates);
     return gates->granted > 0;
@@ -147,9 +161,7 @@ void wr_gates_turn_over(struct weir_group *group, weir_time now)
     struct wr_gates *gates = group->extras->gates;
     uint32_t unspent = gates->granted;
 
-    gates->granted = 0;
-    gates->share = 0;
-    take_back(gates->first, NULL, unspent, now);
+    return_grants(gates, now);
     if (unspent)
         wr_gates_look(group, now);
 }

@@ -2,7 +2,7 @@
  * (pace.c). A paused group needs no memory for that: WR_PAUSED in its sums is all there is to it.
  *
  * Gates are asked per turn, at first for one start, and for twice as many each time: a long body keeps nothing from others.
- * What they grant and is not spent when the turn is over goes back. A group that a gate refuses
+ * What they grant and is not spent when the turn is over, or after a long body, goes back. A group that a gate refuses
  * leaves the ring (WR_GATED in its sums); the gate's time, or weir_gate_open, has the clock's thread look again.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_GATE_H
@@ -39,6 +39,7 @@ struct wr_gates {
     struct weir_group *group;
     struct weir_gate *first;
     uint32_t granted;
+    weir_time granted_at;
     uint32_t share; /* how many are asked for next: more, the longer the turn lasts            */
     bool accepts;   /* one of them is asked when a task is submitted                            */
     bool by_turn;   /* one of them serves a turn with one start (went_on)                       */

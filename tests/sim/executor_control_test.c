@@ -333,6 +333,40 @@ SIM_TEST(test_a_burst_is_allowed_before_the_pace_holds, 200)
     weir_executor_free(ex);
 }
 
+struct spell {
+    int64_t ms; /* it keeps its worker so long */
+    weir_time began;
+};
+
+static int keep_worker(void **value, void *spell_arg)
+{
+    struct spell *spell = spell_arg;
+
+    (void)value;
+    spell->began = weir_now();
+    weir_sim_busy(spell->ms * MS);
+    return 0;
+}
+
+/* What a pace has granted to a turn, and a long body keeps from being used, is not there beside a new burst. */
+SIM_TEST(test_a_long_body_adds_nothing_to_the_burst_after_it, 50)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1, .stall_after_ms = 1000));
+    weir_group *group = group_of(ex, "g");
+    struct spell spell[12] = { [1].ms = 200 };
+
+    CHECK(weir_group_pace(group, 1, 10 * MS, 4) == 0);
+    weir_group_pause(group);
+    for (int i = 0; i < 12; i++)
+        CHECK(weir_submit(NULL, group, keep_worker, &spell[i], NULL) == 0);
+    weir_group_resume(group);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK_EQ(spell[1].began, at(0));
+    for (int i = 2; i < 12; i++)
+        CHECK_EQ(spell[i].began, at(i < 6 ? 200 : 200 + (i - 5) * 10));
+    weir_executor_free(ex);
+}
+
 /* ---- resizing ------------------------------------------------------------------------------------------ */
 
 SIM_TEST(test_a_raised_limit_starts_what_waits_at_once, 200)
@@ -457,6 +491,7 @@ int main(void)
         cmocka_unit_test(test_a_group_that_is_paused_and_cooling_needs_both_to_end),
         cmocka_unit_test(test_a_paced_group_starts_evenly),
         cmocka_unit_test(test_a_burst_is_allowed_before_the_pace_holds),
+        cmocka_unit_test(test_a_long_body_adds_nothing_to_the_burst_after_it),
         cmocka_unit_test(test_a_raised_limit_starts_what_waits_at_once),
         cmocka_unit_test(test_a_lowered_limit_holds_as_tasks_end),
         cmocka_unit_test(test_a_limit_is_not_lowered_below_the_cost_of_what_waits),
