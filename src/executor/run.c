@@ -367,14 +367,15 @@ static const uint64_t *go_on(struct wr_hand *hand, struct weir_group *group, str
                              struct wr_slice *slice)
 {
     const struct wr_domains *domains = group->executor->domains;
-    const uint64_t *entry;
+    const uint64_t *entry = NULL;
 
     slice->clock = wr_os_now();
     if (slice->tasks >= SLICE_TASKS || slice->closed || slice->clock - slice->began >= SLICE_NS ||
         slice->cancels != wr_cancels(group) ||
         (domains && !wr_domains_is_calm(domains, group->domain)))
         return NULL;
-    entry = wr_hand_step(hand, slice->clock);
+    if (hand->task == task) /* else it is out for a body that has parked here */
+        entry = wr_hand_step(hand, slice->clock);
     if (!entry && take_hand(hand, group, task, slice))
         entry = wr_hand_step(hand, slice->clock);
     slice->tasks += entry != NULL;

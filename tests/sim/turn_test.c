@@ -115,6 +115,30 @@ SIM_TEST(test_a_body_that_stays_strands_no_task_behind_it, 100)
     CHECK_EQ(weir_now(), at(50));
 }
 
+static int do_nothing(void **value, void *arg)
+{
+    (void)value, (void)arg;
+    return 0;
+}
+
+/* The worker that left the body goes on with a task of another group, and with none of this one. */
+SIM_TEST(test_a_body_that_parks_in_a_turn_is_not_followed_until_it_ends, 50)
+{
+    struct turn turn = { .acts_at = 3, .stays_ms = 50 };
+    struct step step[TASKS];
+
+    begin(&turn, 1, 1);
+    submit_steps(&turn, step, note);
+    sleep_until(10);
+    CHECK(weir_submit_key(NULL, turn.ex, "other", do_nothing, NULL, NULL) == 0);
+    sleep_until(20);
+    CHECK_EQ(stats_of(turn.ex, "other").succeeded, 1);
+    CHECK_EQ(turn.begun, 4);
+    CHECK_EQ(stats_of(turn.ex, "g").started, 4);
+    end(&turn);
+    CHECK_EQ(turn.begun, TASKS);
+}
+
 static int pause_own(void **value, void *step_arg)
 {
     struct step *step = step_arg;
@@ -207,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_each_body_of_a_turn_finds_the_figures_of_its_own_moment),
         cmocka_unit_test(test_another_thread_finds_the_figures_of_a_turn_whose_body_stays),
         cmocka_unit_test(test_a_body_that_stays_strands_no_task_behind_it),
+        cmocka_unit_test(test_a_body_that_parks_in_a_turn_is_not_followed_until_it_ends),
         cmocka_unit_test(test_a_pause_in_the_middle_of_a_turn_stops_the_next_task),
         cmocka_unit_test(test_a_body_in_a_turn_is_a_task_that_can_be_kept),
         cmocka_unit_test(test_a_task_that_fails_in_the_middle_of_a_turn_is_counted_as_such),
