@@ -117,7 +117,9 @@ static bool stays(const struct wr_slice *slice, const struct weir_group *group, 
 {
     if (slice->group != group || chain >= SLICE_TASKS)
         return false;
-    return slice->on_thread || !(wr_body_has_parked() || group->carrier == WEIR_THREADS);
+    if (slice->on_thread) /* unless weir_group_run_on said meanwhile where its next task runs */
+        return group->carrier == WEIR_THREADS;
+    return !wr_body_has_parked() && group->carrier == WEIR_WORKERS;
 }
 
 /* Whether the next task belongs to the same slice. */

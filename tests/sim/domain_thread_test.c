@@ -72,6 +72,29 @@ SIM_TEST(test_a_thread_task_that_is_cancelled_before_its_thread_is_free_never_ru
     CHECK_EQ(gauge.ran, 1);
 }
 
+/* The thread that runs its present task does not go on with the next, and is there for another group. */
+SIM_TEST(test_a_group_that_is_to_run_on_workers_leaves_its_thread, 60)
+{
+    weir_group_policy groups[] = { { .key = "t", .run_on = WEIR_THREADS },
+                                   { .key = "u", .run_on = WEIR_THREADS } };
+    weir_executor *ex = new_executor(
+        WEIR_POLICY(.workers = 1, .threads_max = 1, .groups = groups, .group_count = 2));
+    weir_group *group = group_of(ex, "t");
+    struct body body = { .ms = 10 }, quick = { 0 };
+    weir_task *other;
+
+    for (int i = 0; i < 3; i++)
+        CHECK(weir_submit(NULL, group, work, &body, NULL) == 0);
+    sleep_until(5);
+    CHECK(weir_group_run_on(group, WEIR_WORKERS) == 0);
+    sleep_until(12);
+    other = submit(ex, "u", &quick);
+    check_done_at(other, 12, 12);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK_EQ(weir_now(), at(30));
+    check_all_and_free(ex);
+}
+
 /* Without memory or threads for it, a body runs on the worker after all. */
 static void on_threads_without(void *arg)
 {
@@ -286,6 +309,7 @@ int main(void)
         cmocka_unit_test(test_bodies_on_threads_keep_to_the_same_limits),
         cmocka_unit_test(test_a_body_on_a_thread_knows_its_task_and_can_be_cancelled),
         cmocka_unit_test(test_a_thread_task_that_is_cancelled_before_its_thread_is_free_never_runs),
+        cmocka_unit_test(test_a_group_that_is_to_run_on_workers_leaves_its_thread),
         cmocka_unit_test(test_bodies_run_somewhere_when_there_are_no_threads),
         cmocka_unit_test(test_a_domain_can_run_all_its_groups_on_threads),
         cmocka_unit_test(test_a_domain_with_its_own_workers_does_not_notice_others_that_block),
