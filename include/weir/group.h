@@ -48,7 +48,8 @@ int weir_task_cool_down(weir_task *task, weir_time until);
 
 /* Starts at most `starts` tasks per `period_ns`, evenly spread, after at most `burst` at once (default 1). 0 starts: no
  * pace. Waiting tasks stay in the queue. If the group has a pace already, what is left of its burst stays, as far as
- * it fits into the new one, and the rest is earned at the new pace: a call never refills a burst.
+ * it fits into the new one, and the rest is earned at the new pace: a call never refills a burst. (A group that has
+ * started no task at its pace yet may have a whole burst of the new one.)
  * Programs with an unbounded set of keys set paces in the policy instead: weir_group_policy.
  * WEIR_EINVAL: NULL, negative values, no period, or a burst that would take longer than 292 years. Others as
  * weir_group_cool_down. */
@@ -56,8 +57,9 @@ int weir_group_pace(weir_group *group, int64_t starts, int64_t period_ns, int64_
 
 /* Forgets the group at once: its waiting tasks become REJECTED (WEIR_REASON_EVICTED), running ones go on
  * and give their permits back to the generation they came from; the next submit makes a new one and
- * resolves its limits anew. With WEIR_CARRY_OVER the new generation starts with the old one's running
- * tasks charged, so that the limit holds over both. With WEIR_CANCEL_RUNNING running tasks are asked to end, and
+ * resolves its limits anew. With WEIR_CARRY_OVER the new generation starts with the old one's tasks in flight
+ * charged, so that limit and inflight_max hold over both; to both of them, so a pending one counts there as if it
+ * ran. With WEIR_CANCEL_RUNNING running tasks are asked to end, and
  * pending ones become CANCELLED (WEIR_REASON_EVICTED). Unknown keys are fine. WEIR_EINVAL: NULL. Only with
  * WEIR_CARRY_OVER, and nothing was done: WEIR_ENOMEM; WEIR_ENODOMAIN: the policy has an unknown domain for the new
  * generation. */
