@@ -8,7 +8,7 @@
 
 void wr_hand_finish(struct wr_hand *hand)
 {
-    if (wr_load(&hand->next, acquire) == WR_HAND_FOLDED)
+    if (!wr_hand_is_out(hand))
         return;
     wr_group_lock(hand->group); /* which is there as long as its body is */
     wr_unlock(&hand->group->lock);

@@ -42,7 +42,12 @@ static inline void wr_hand_init(struct wr_hand *hand)
     hand->end = 0;
 }
 
-/* Makes sure that it is not out: the body that used it last may be parked. Without any lock. */
+static inline bool wr_hand_is_out(const struct wr_hand *hand)
+{
+    return wr_load(&hand->next, acquire) != WR_HAND_FOLDED;
+}
+
+/* Makes sure that it is not out. By its worker; without any lock. */
 void wr_hand_finish(struct wr_hand *hand);
 
 /* Gives the worker that runs `task`, which nothing else knows of, a hand of at most `most` tasks. False: that is

@@ -194,7 +194,7 @@ static void *pull(struct wr_source *source)
     uint32_t reserved = 0;
     bool stop = false, took = false;
 
-    wr_hand_finish(&wr_worker_slice()->hand);
+    wr_hand_finish(&wr_worker_slice()->hand); /* a body that has parked may have left it out */
     if (WR_UNLIKELY(wr_load(&ex->chores, relaxed)) && (task = do_chores(ex, slice)))
         return task;
     while (!task && !stop && (group = take_group(crew, &reserved, slice))) {

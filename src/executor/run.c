@@ -356,9 +356,7 @@ static bool take_hand(struct wr_hand *hand, struct weir_group *group, struct wei
 
     if (!is_plain(task))
         return false;
-    if (hand->group != group) /* else the lock folds it */
-        wr_hand_finish(hand);
-    wr_group_lock(group);
+    wr_group_lock(group); /* which folds the one before, if that is out */
     given = wr_hand_give(hand, group, task, may_follow(group, task, slice));
     wr_unlock(&group->lock);
     return given;
@@ -369,15 +367,15 @@ static const uint64_t *go_on(struct wr_hand *hand, struct weir_group *group, str
                              struct wr_slice *slice)
 {
     const struct wr_domains *domains = group->executor->domains;
-    const uint64_t *entry = NULL;
+    const uint64_t *entry;
 
     slice->clock = wr_os_now();
     if (slice->tasks >= SLICE_TASKS || slice->closed || slice->clock - slice->began >= SLICE_NS ||
         slice->cancels != wr_cancels(group) ||
         (domains && !wr_domains_is_calm(domains, group->domain)))
         return NULL;
-    if (hand->task == task) /* else it is out for a body that has parked here */
-        entry = wr_hand_step(hand, slice->clock);
+    WR_ASSERT(hand->task == task || !wr_hand_is_out(hand)); /* see pull */
+    entry = wr_hand_step(hand, slice->clock);
     if (!entry && take_hand(hand, group, task, slice))
         entry = wr_hand_step(hand, slice->clock);
     slice->tasks += entry != NULL;
