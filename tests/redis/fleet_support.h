@@ -43,10 +43,12 @@ static inline weir_guard *guard_of(weir_store *store, const char *name,
 {
     weir_message message;
     weir_guard *guard = NULL;
-    int rc = WEIR_EAWAY;
+    weir_time end = patience();
+    int rc;
 
-    for (int i = 0; rc == WEIR_EAWAY && i < 10; i++) /* a slow machine takes its time to connect */
+    do /* a slow machine takes its time to connect, and to answer */
         rc = weir_guard_new(&guard, store, name, opt, &message);
+    while (rc == WEIR_EAWAY && weir_now() < end);
     if (rc)
         fail_msg("weir_guard_new(%s): %d %s", name, rc, message.text);
     return guard;
