@@ -143,6 +143,12 @@ static inline bool wr_group_is_in_turn(const struct weir_group *group)
     return group->turn_left > 0 && group->turn_left < wr_load(&group->weight, relaxed);
 }
 
+/* Whether a beat is out, and was not folded. Under the lock. */
+static inline bool wr_group_has_beat(const struct weir_group *group)
+{
+    return ((uintptr_t)group->pending_first & 3) == 2;
+}
+
 /* Every lock of a group but one goes by this: a hand that is out is folded first; see hand.h for the one. */
 static inline void wr_group_locked(struct weir_group *group)
 {

@@ -334,7 +334,8 @@ static inline size_t submit_freely(struct weir_executor *ex, struct weir_group *
     wr_admit_many(&group->sums, (uint32_t)i);
     if (first)
         wr_group_entered(group);
-    if (first || leaves_others_behind(group))
+    /* A beat that is out has tasks before it, and a place in the ring that is not ours to change. */
+    if (first || (leaves_others_behind(group) && !wr_group_has_beat(group)))
         wake = wr_group_refresh(group);
     wr_unlock(&group->lock);
     if (wake)

@@ -52,6 +52,16 @@ static int play(void **value, void *arg)
     return note->pends ? settle_at_once(weir_task_self()) : note->error;
 }
 
+/* Is none of the band. */
+static int keep(void **value, void *arg)
+{
+    const struct note *note = arg;
+
+    (void)value;
+    weir_sim_busy(note->busy * MS);
+    return 0;
+}
+
 static void band_init(struct band *band, const weir_policy *policy, int64_t burst)
 {
     *band = (struct band){ .ex = new_executor(policy) };
@@ -308,6 +318,26 @@ SIM_TEST(test_an_urgent_task_and_one_with_a_handle_take_their_place, 100)
     end(&band);
 }
 
+/* Its time has come, but the worker is busy: it waits for that, and another task joins it. */
+SIM_TEST(test_a_task_that_goes_before_others_keeps_no_group_from_its_time, 50)
+{
+    struct band band;
+    struct note other = { .band = &band, .busy = 10 };
+    weir_task *low;
+
+    band_init(&band, WEIR_POLICY(.workers = 1, .group_limit = 4, .stall_after_ms = 1000), 1);
+    submit_notes(&band, 0, 3);
+    CHECK(weir_submit(&low, band.group, play, &band.note[4], WEIR_TASK(.priority = WEIR_LOW)) == 0);
+    sleep_until(5);
+    CHECK(weir_submit_key(NULL, band.ex, "other", keep, &other, NULL) == 0);
+    sleep_until(12);
+    submit_notes(&band, 3, 4);
+    check_done(low);
+    CHECK_EQ(band.note[0].began, at(0));
+    check_steps(&band, 1, 5, 15);
+    end(&band);
+}
+
 SIM_TEST(test_an_evicted_group_starts_no_more, 100)
 {
     struct band band;
@@ -352,6 +382,7 @@ int main(void)
         cmocka_unit_test(test_a_pause_a_cool_down_and_another_pace_hold_at_once),
         cmocka_unit_test(test_more_tasks_come_while_the_last_ones_start),
         cmocka_unit_test(test_an_urgent_task_and_one_with_a_handle_take_their_place),
+        cmocka_unit_test(test_a_task_that_goes_before_others_keeps_no_group_from_its_time),
         cmocka_unit_test(test_an_evicted_group_starts_no_more),
         cmocka_unit_test(test_an_executor_that_is_freed_waits_for_the_body_alone),
     };
