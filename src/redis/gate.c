@@ -53,6 +53,17 @@ static uint32_t lease_ask(void *arg, uint32_t count, weir_time now, weir_time *a
     return (uint32_t)some;
 }
 
+/* Whether another task of this process may start: what is above the share goes back first. Under the pool's lock. */
+static bool is_any_free(const struct wr_leased *pool, weir_time now)
+{
+    int64_t capacity = wr_leased_capacity(pool, now);
+
+    if (capacity <= pool->in_use)
+        return false;
+    return pool->target < 0 || pool->in_use < pool->target ||
+           capacity > pool->units; /* without the server: uncounted */
+}
+
 /* Under the pool's lock: others may start in its place, here or elsewhere. */
 static void put_back(struct wr_leased *pool, struct wr_fleet_gate *gate, int64_t count,
                      weir_time now)
@@ -63,8 +74,7 @@ static void put_back(struct wr_leased *pool, struct wr_fleet_gate *gate, int64_t
         wr_leased_kick(pool, now);
     wr_list_each(at, &pool->gates) {
         struct wr_fleet_gate *other = WR_CONTAINER(at, struct wr_fleet_gate, link);
-        if (other->hungry && other->gate && pool->units > pool->in_use &&
-            (pool->target < 0 || pool->in_use < pool->target)) {
+        if (other->hungry && other->gate && is_any_free(pool, now)) {
             other->hungry = false;
             weir_gate_open(other->gate);
         }
