@@ -97,6 +97,8 @@ void wr_leased_add(struct wr_leased *pool, int64_t number, int64_t count, weir_t
     }
     if (!pool->units || until < pool->until)
         pool->until = until;
+    if (until < pool->added_until)
+        pool->added_until = until;
     for (int64_t i = 0; i < count; i++)
         pool->unit[pool->units++] = number + i;
     pool->fresh += count;

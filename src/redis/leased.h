@@ -10,7 +10,8 @@
 /* One per cell that stands before groups; lives with the cell. Under its lock, which comes after those of groups.
  *
  *     0 <= in_use;  free permits = units - in_use, if that is not negative (an operator took some, or the server was away)
- *     all units have numbers of this process and one lease, renewed together: `until` is the least of theirs
+ *     all units have numbers of this process and one lease, renewed together: `until` is the least of theirs. A renewal is
+ *     for the units it names: those that come while it is under way keep their own (`added_until`)
  *     hungry: a gate was refused when it was last asked; asked == 0 if none is. At most one of asking, waiting is so */
 struct wr_leased {
     struct wr_fleet_cell *cell;
@@ -25,7 +26,8 @@ struct wr_leased {
     int64_t target; /* how many the server would have us use; -1: not known yet     */
     bool known;     /* the server has a want of ours written down                   */
     weir_time until, renew_at;
-    uint64_t epoch; /* of the lease: grows when it is lost                          */
+    weir_time added_until; /* of units that came since the latest renewal was sent  */
+    uint64_t epoch;        /* of the lease: grows when it is lost                          */
     bool asking, waiting, renewing, again, closing;
     int64_t requested; /* units of the latest `enter`, from the waiter's number on        */
     weir_time sent;    /* of the latest `enter` that was answered; the server's clock then */

@@ -40,6 +40,7 @@ void wr_leased_renew(struct wr_leased *pool, weir_time now)
     pool->renewing = true;
     pool->again = false;
     pool->renewed_at = now;
+    pool->added_until = WEIR_FOREVER;
     command = wr_words_command(&words, &cell->fleet->permits, keys);
     wr_unlock(&pool->lock);
     wr_cell_ref(cell);
@@ -94,6 +95,8 @@ static void renewed(int error, struct wr_reply *reply, void *arg)
         dropped = drop_lost(pool, reply);
         pool->target = wr_reply_number(reply, 3);
         pool->until = pool->renewed_at + cell->lease_ns;
+        if (pool->added_until < pool->until) /* it was not asked for those */
+            pool->until = pool->added_until;
         pool->renew_at = pool->again ? now : pool->renewed_at + cell->lease_ns / 3;
         number = wr_reply_number(reply, at);
         token = wr_reply_number(reply, at + 1);
