@@ -134,13 +134,15 @@ static void answered(int error, struct wr_reply *reply, void *arg)
     if (!error && !forgotten)
         listed = take_answer(pool, reply);
     pool->asking = false;
-    if (error) /* what the server may have given is not renewed */
+    if (error) { /* what the server may have given is not renewed; what is wanted it may have heard */
         wr_cell_send_leave(cell, pool->waiter.number, pool->requested);
+        pool->known = true;
+    }
     if (pool->closing) {
         wr_leased_give_back(pool, pool->units);
         listed = false;
     }
-    if (pool->units || pool->waiting)
+    if (wr_leased_has_to_renew(pool))
         plan_renewal(pool, idle, now);
     wr_leased_kick(pool, error ? wr_cell_soon(pool->cell, now) : now);
     wr_unlock(&pool->lock);

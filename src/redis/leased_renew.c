@@ -88,6 +88,7 @@ static void renewed(int error, struct wr_reply *reply, void *arg)
     wr_lock(&pool->lock);
     pool->renewing = false;
     if (error || forgotten) {
+        pool->known = true; /* it may be, as what was said last is not known to have been heard */
         pool->renew_at = forgotten ? now : wr_cell_soon(pool->cell, now);
     } else {
         size_t at = 8 + wr_reply_count(reply, 7);
