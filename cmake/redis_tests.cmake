@@ -19,6 +19,19 @@ weir_tests(unit weir-redis-static src/redis/*_test.c)
 weir_tests(redis "weir-redis-static;redis-support" tests/redis/*_test.c)
 weir_tests(chaos "weir-redis-static;redis-support" tests/redis/*_chaos_test.c)
 
+# The half of the library that keeps limits, in the simulator: a model stands for the server, and for the client's connections.
+if(NOT WEIR_SANITIZE MATCHES thread)
+    set(fleet_sources ${redis_sources})
+    list(FILTER fleet_sources EXCLUDE REGEX
+        "/(client|cluster|conn|ear|job|link|link_io|link_life|sentinel|socket|tls)\\.c$")
+    add_library(weir-redis-sim STATIC ${fleet_sources} tests/redis/sim/model_client.c
+        tests/redis/sim/model_server.c)
+    target_include_directories(weir-redis-sim PRIVATE include src tests ${HIREDIS_INCLUDE_DIR})
+    target_link_libraries(weir-redis-sim PUBLIC weir-sim
+        PRIVATE ${HIREDIS_LIBRARY} OpenSSL::SSL)
+    weir_tests(sim weir-redis-sim tests/redis/sim/*_test.c)
+endif()
+
 get_property(redis_programs DIRECTORY PROPERTY BUILDSYSTEM_TARGETS)
 list(FILTER redis_programs INCLUDE REGEX "^fleet_.*_test$")
 foreach(target ${redis_programs})
