@@ -30,6 +30,7 @@ bool wr_cell_make_keys(struct wr_fleet_cell *cell, const char *name)
     const char *application = cell->fleet->application;
     size_t most = 3 * (strlen(name) + (application ? strlen(application) + 1 : 0)) + 32;
     char *tag = wr_os_alloc(most);
+    bool made = true;
     size_t used;
 
     if (!tag)
@@ -42,13 +43,15 @@ bool wr_cell_make_keys(struct wr_fleet_cell *cell, const char *name)
     for (int i = 0; i < WR_KEYS; i++) {
         wr_os_free(cell->key[i]);
         cell->key[i] = wr_os_alloc(strlen(tag) + 32);
-        if (!cell->key[i])
+        if (!cell->key[i]) {
+            made = false;
             break;
+        }
         cell->key_size[i] =
             (size_t)sprintf(cell->key[i], "weir:{%s}:%s", tag, (is_timed ? timed : permits)[i]);
     }
     wr_os_free(tag);
-    return cell->key[WR_KEYS - 1] != NULL;
+    return made;
 }
 
 int wr_cell_keys(struct wr_words *words, const struct wr_fleet_cell *cell, int count)
