@@ -166,6 +166,10 @@ static void fire(struct wr_redis_timer *timer, void *arg)
     if (wr_leased_has_to_renew(pool) && now >= pool->renew_at && !pool->renewing && !pool->asking)
         wr_leased_renew(pool, now);
     ask = wr_leased_should_ask(pool);
+    if (ask && now < pool->ask_at) {
+        wr_leased_kick(pool, pool->ask_at);
+        ask = false;
+    }
     if (ask) {
         pool->asking = true;
         wanted = pool->told = wr_leased_want(pool);
@@ -204,6 +208,8 @@ void wr_leased_close(struct wr_leased *pool)
     listed = pool->waiting;
     given = pool->waiting || pool->asking; /* whatever the server has given, or will give, for it */
     pool->waiting = false;
+    if (pool->known || pool->asking || pool->renewing)
+        wr_leased_want_nothing(pool);
     wr_unlock(&pool->lock);
     if (listed)
         wr_waiter_delist(&pool->waiter);

@@ -33,6 +33,7 @@ struct wr_leased {
     weir_time sent;    /* of the latest `enter` that was answered; the server's clock then */
     int64_t clock;
     weir_time asked_at, renewed_at;
+    weir_time ask_at; /* not before: the server gave nothing and no place in line */
     weir_time timer_at;
     struct wr_waiter waiter;
     struct wr_redis_timer timer;
@@ -71,6 +72,8 @@ void wr_leased_give_back(struct wr_leased *pool, int64_t count);
 
 /* Sends `enter`. Without the lock; `asking` is set. */
 void wr_leased_ask(struct wr_leased *pool, int64_t wanted, int64_t have);
+
+void wr_leased_want_nothing(struct wr_leased *pool); /* tells the server so */
 
 /* These two give the lock back meanwhile. */
 void wr_leased_renew(struct wr_leased *pool, weir_time now);

@@ -134,6 +134,8 @@ static void answered(int error, struct wr_reply *reply, void *arg)
     if (!error && !forgotten)
         listed = take_answer(pool, reply);
     pool->asking = false;
+    if (!error && wr_reply_number(reply, 0) == 0 && wr_leased_should_ask(pool))
+        pool->ask_at = wr_cell_soon(cell, now); /* no storm on a server that says no */
     if (error) { /* what the server may have given is not renewed; what is wanted it may have heard */
         wr_cell_send_leave(cell, pool->waiter.number, pool->requested);
         pool->known = true;

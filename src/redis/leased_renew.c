@@ -57,6 +57,27 @@ void wr_leased_renew(struct wr_leased *pool, weir_time now)
     }
 }
 
+/* Nothing is wanted any more: others may have this one's share at once. Under the lock. */
+void wr_leased_want_nothing(struct wr_leased *pool)
+{
+    struct wr_fleet_cell *cell = pool->cell;
+    struct wr_command command;
+    struct wr_words words;
+    int keys;
+
+    wr_words_init(&words);
+    keys = wr_cell_keys(&words, cell, 5);
+    wr_words_add(&words, "renew");
+    wr_words_add(&words, cell->fleet->process);
+    for (int i = 0; i < 4; i++) /* want, have, units, born: not known */
+        wr_words_add(&words, "0");
+    command = wr_words_command(&words, &cell->fleet->permits, keys);
+    /* If it cannot be sent, it is over with the lease. */
+    if (!words.failed)
+        wr_redis_send(cell->fleet->redis, &command);
+    wr_words_fini(&words);
+}
+
 /* Units that the server does not know any more are gone; the others last on. Under the lock. */
 static int64_t drop_lost(struct wr_leased *pool, const struct wr_reply *reply)
 {

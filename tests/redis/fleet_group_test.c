@@ -276,6 +276,7 @@ static void test_a_permit_that_is_taken_away_before_its_grant_is_heard_is_notice
     assert_int_equal(pthread_create(&waiter, NULL, enter_and_leave, awaited), 0);
     await_number(1, "ZCARD weir:{behind}:line");
     assert_int_equal(weir_guard_holders(&holder, 1, awaited), 1); /* its answer was before this */
+    await_listeners(1);
     relay.hold = true;
     assert_int_equal(weir_submit(&task, f.group, until_cancelled, NULL, NULL), 0);
     await_number(1, "ZCARD weir:{early}:held");
@@ -320,6 +321,7 @@ static void test_a_caller_whose_permit_is_taken_away_before_its_grant_is_heard_i
     assert_int_equal(pthread_create(&waiter, NULL, enter_and_leave, awaited), 0);
     await_number(1, "ZCARD weir:{after}:line");
     assert_int_equal(weir_guard_holders(&holder, 1, awaited), 1); /* its answer was before this */
+    await_listeners(1);
     relay.hold = true;
     assert_int_equal(pthread_create(&caller, NULL, enter_and_stay, mine), 0);
     await_number(1, "ZCARD weir:{alone}:held");
@@ -386,6 +388,7 @@ static void test_a_group_that_was_refused_because_a_renewal_was_heard_late_goes_
     AWAIT(running == 1);
     late = weir_in_ms(LATE_LEASE_MS);
     before = scripts_run();
+    await_listeners(1);
     relay.hold = true;
     AWAIT(scripts_run() > before); /* the lease was renewed; the client does not know */
     linger = true;
@@ -406,6 +409,45 @@ static void test_a_group_that_was_refused_because_a_renewal_was_heard_late_goes_
     relay_stop(&relay);
     weir_guard_unref(theirs);
     weir_store_free(other);
+}
+
+/* Its tasks wait in their queue: one place in line is the process', however many they are. It must not ask again and again. */
+static void test_a_group_stands_in_line_also_where_callers_may_not_wait(void)
+{
+    const weir_guard_options *one =
+        WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(3600000), .waiters_max = WEIR_NO_WAITERS);
+    weir_store *other = store_of(NULL);
+    weir_guard *theirs = guard_of(other, "unwaited", one);
+    weir_permit p = WEIR_PERMIT;
+    struct fixture f;
+    long long before;
+
+    assert_int_equal(weir_guard_enter(&p, theirs, WEIR_NOW_OR_NEVER), 0);
+    f = fixture_of("unwaited", one);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(weir_submit(NULL, f.group, busy, NULL, NULL), 0);
+    await_number(1, "ZCARD weir:{unwaited}:line");
+    await_silence(200);
+    before = scripts_run();
+    weir_guard_leave(&p, 0);
+    assert_int_equal(weir_executor_drain(f.ex, patience()), 0);
+    assert_int_equal(done, 3);
+    assert_true(scripts_run() - before < 20);
+    fixture_free(&f);
+    weir_guard_unref(theirs);
+    weir_store_free(other);
+}
+
+static void test_a_process_that_ends_leaves_its_share_to_others_at_once(void)
+{
+    struct fixture f = fixture_of("heir", WEIR_CONCURRENCY(.limit = 4, .lease_ns = MS(3600000)));
+
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(weir_submit(NULL, f.group, busy, NULL, NULL), 0);
+    assert_int_equal(weir_executor_drain(f.ex, patience()), 0);
+    fixture_free(&f);
+    await_number(0, "HLEN weir:{heir}:wants");
+    await_number(0, "ZCARD weir:{heir}:held");
 }
 
 static void test_a_permit_that_is_handed_to_a_group_that_is_gone_comes_back_at_once(void)
@@ -579,6 +621,8 @@ int main(void)
         TEST(test_a_permit_that_is_taken_away_before_its_grant_is_heard_is_noticed),
         TEST(test_a_caller_whose_permit_is_taken_away_before_its_grant_is_heard_is_told),
         TEST(test_a_group_that_was_refused_because_a_renewal_was_heard_late_goes_on),
+        TEST(test_a_group_stands_in_line_also_where_callers_may_not_wait),
+        TEST(test_a_process_that_ends_leaves_its_share_to_others_at_once),
         TEST(test_a_permit_that_is_handed_to_a_group_that_is_gone_comes_back_at_once),
         TEST(test_processes_that_share_a_limit_get_equal_shares),
         TEST(test_what_one_process_does_not_use_others_may),

@@ -109,6 +109,12 @@ static inline void await_number(long long wanted, const char *command)
     assert_int_equal(got, wanted);
 }
 
+/* Waits until so many stores hear messages. What is said before is asked for by renewals, whose answers a test may hold back. */
+static inline void await_listeners(int count)
+{
+    await_number(count, "PUBSUB CHANNELS weir:bell:*");
+}
+
 /* How many commands the server has seen, without those of this look and of connections. */
 static inline long long scripts_run(void)
 {

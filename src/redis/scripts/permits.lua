@@ -149,6 +149,7 @@ local function demand(process, want, have, recall)
 end
 
 -- enter: process, number, how many, how few would do, wait (1: in line if need be), who [, want, have: a group's lease]
+-- `waiters` bounds the callers in line. A process that asks for its groups may always stand there, once: its tasks wait in their queues.
 -- Answers { 1 entered / 0 refused / 2 in line, token, how many, end of the lease, now, version, next end, target, limit, held }.
 if verb == 'enter' then
   local process, number, n, few, wait, who = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7]
@@ -175,7 +176,7 @@ if verb == 'enter' then
       state, count = 1, math.min(n, free)
       mine = admit(process, number, count, who)
       redis.call('ZREM', line, id)
-    elseif n > 0 and wait == '1' and (few == 1 or few <= limit) and redis.call('ZCARD', line) < set[6] then
+    elseif n > 0 and wait == '1' and (few == 1 or few <= limit) and (ARGV[8] or redis.call('ZCARD', line) < set[6]) then
       state = 2
       if not redis.call('ZSCORE', line, id) then redis.call('ZADD', line, next_token(), id) end
       redis.call('HSET', info, id, 'w ' .. n .. ' ' .. few .. ' ' .. text(now + lease) .. ' ' .. who)

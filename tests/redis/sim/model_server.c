@@ -5,6 +5,7 @@
 #include "base/os.h"
 #include "redis/scripts.h"
 #include "redis/words.h"
+#include "sim/sim.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -497,7 +498,7 @@ static struct wr_reply *enter(void)
             mine = admit(&id, count);
             drop_line(&id);
         } else if (n > 0 && !strcmp(argv[5], "1") && (few == 1 || few <= limit) &&
-                   g->line_count < waiters_max) {
+                   (argc > 7 || g->line_count < waiters_max)) {
             struct info *info;
 
             state = 2;
@@ -727,6 +728,14 @@ static struct wr_reply *open_guard(const char *name)
     return reply;
 }
 
+static void tell_command(void)
+{
+    fprintf(stderr, "%10.3f ms      ", (double)(wr_sim.now - WEIR_SIM_START) / 1e6);
+    for (int i = 0; i < argc && i < 12; i++)
+        fprintf(stderr, " %.16s", argv[i]);
+    fputc('\n', stderr);
+}
+
 struct wr_reply *model_run(const struct wr_command *command)
 {
     const char *script = command->script ? command->script->text : NULL;
@@ -736,6 +745,8 @@ struct wr_reply *model_run(const struct wr_command *command)
     now = model_clock();
     argv = command->words + command->keys;
     argc = command->count - command->keys;
+    if (getenv("WEIR_TELL"))
+        tell_command();
     if (script == wr_lua_open)
         return open_guard(command->words[0]);
     if (script != wr_lua_permits && script != wr_lua_rate)
