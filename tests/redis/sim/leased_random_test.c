@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "redis/leased.h"
 #include "redis/sim/model.h"
+#include "sim/sim.h"
 #include "support/sim_support.h"
 
 #include <inttypes.h>
@@ -25,7 +26,10 @@ struct process {
     weir_guard *guard;
     weir_group *group[GROUPS];
     weir_gate *gate[GROUPS];
-    int groups;
+    weir_group *callers; /* without a gate: its tasks enter the guard themselves */
+    weir_guard *rate;
+    weir_gate *rate_gate[GROUPS];
+    int groups, calls;
     weir_when_away when_away;
 };
 
@@ -42,6 +46,8 @@ enum fault {
     STRANGERS,
     GATES_CHANGE,
     CANCELS,
+    PROCESSES_END,
+    NO_MEMORY,
     FAULTS,
 };
 
@@ -54,8 +60,14 @@ static struct {
     bool may[FAULTS];
     weir_task *task[TASKS];
     int submitted, started, ended;
-    bool cut; /* some commands may not have reached the server */
+    int inside; /* callers that have a permit */
+    int64_t waiters_max;
+    bool callers;
+    bool rates,
+        rate_first; /* groups have a rate, too, that is asked before the permits or after them */
+    bool cut;       /* some commands may not have reached the server */
     bool tells;
+    bool slips;      /* threads are slow: no moment is known to be one at which nothing moves */
     weir_time moved; /* a task started or ended last then */
 } w;
 
@@ -72,7 +84,7 @@ static bool chance(int percent)
 #define TELL(...)                                                                        \
     do {                                                                                 \
         if (w.tells) {                                                                   \
-            fprintf(stderr, "%10.3f ms  ", (double)(weir_now() - WEIR_SIM_START) / 1e6); \
+            fprintf(stderr, "%10.3f ms  ", (double)(wr_sim.now - WEIR_SIM_START) / 1e6); \
             fprintf(stderr, __VA_ARGS__);                                                \
             fputc('\n', stderr);                                                         \
         }                                                                                \
@@ -82,9 +94,9 @@ static bool chance(int percent)
 
 static struct wr_leased *pool_of(const struct process *process)
 {
-    struct wr_fleet *fleet = wr_fleet_of(process->store);
+    struct wr_fleet *fleet = process->store ? wr_fleet_of(process->store) : NULL;
 
-    if (wr_list_empty(&fleet->cells))
+    if (!fleet || wr_list_empty(&fleet->cells))
         return NULL;
     return WR_CONTAINER(fleet->cells.next, struct wr_fleet_cell, link)->pool;
 }
@@ -93,8 +105,10 @@ static void tell_pool(int at)
 {
     const struct wr_leased *pool = pool_of(&w.process[at]);
 
-    if (!pool)
+    if (!pool) {
+        fprintf(stderr, "process %d: gone\n", at);
         return;
+    }
     fprintf(stderr,
             "process %d: units %" PRId64 " in use %" PRId64 " fresh %" PRId64 " asked %" PRId64
             " told %" PRId64 " target %" PRId64
@@ -187,7 +201,7 @@ static void look(void)
 {
     int64_t in_use = 0, uncounted = 0;
 
-    if (!model_at_rest())
+    if (w.slips || !model_at_rest())
         return;
     for (int i = 0; i < w.processes; i++) {
         const struct wr_leased *pool = pool_of(&w.process[i]);
@@ -200,7 +214,7 @@ static void look(void)
         uncounted += w.process[i].when_away != WEIR_AWAY_CLOSED;
     }
     if (is_faithful() && !uncounted)
-        MUST(in_use <= w.limit);
+        MUST(in_use + w.inside <= w.limit);
     MUST(w.may[LIMIT_CHANGES] || w.may[SERVER_GOES_BACK] || model_held() <= w.limit);
 }
 
@@ -213,6 +227,11 @@ static void wait_us(int64_t us)
     weir_sleep(until + LOOK_NS);
     look();
     weir_sleep(until + US + ACT_NS);
+}
+
+static int64_t a_while(void)
+{
+    return chance(50) ? up_to(w.lease_us / 5) : up_to(2 * w.lease_us);
 }
 
 /* ---- what tasks do ----------------------------------------------------------------------------- */
@@ -230,6 +249,45 @@ static int body(void **value, void *arg)
     return rc;
 }
 
+/* Enters the guard itself. */
+static int call(void **value, void *arg)
+{
+    struct process *process = arg;
+    int64_t us = up_to(w.lease_us);
+    weir_permit permit = WEIR_PERMIT;
+    weir_guard *guard = process->guard ? weir_guard_ref(process->guard) : NULL;
+    int rc;
+
+    (void)value;
+    if (!guard)
+        return 0;
+    w.started++;
+    process->calls++;
+    rc = weir_guard_enter(&permit, guard, chance(50) ? WEIR_FOREVER : weir_in_us(a_while()));
+    w.moved = weir_now();
+    if (!rc) {
+        w.inside++;
+        rc = weir_sleep(weir_in_us(us));
+        w.inside--;
+        weir_guard_leave(&permit, rc);
+    }
+    w.ended++;
+    w.moved = weir_now();
+    weir_guard_unref(guard);
+    process->calls--;
+    return rc;
+}
+
+static void submit_call(void)
+{
+    struct process *process = &w.process[up_to(w.processes - 1)];
+
+    if (w.submitted >= TASKS)
+        return;
+    TELL("process %d: a caller", (int)(process - w.process));
+    w.submitted += !weir_submit(&w.task[w.submitted], process->callers, call, process, NULL);
+}
+
 static void submit(void)
 {
     int at = (int)up_to(w.processes - 1), group = (int)up_to(w.process[at].groups - 1);
@@ -238,42 +296,114 @@ static void submit(void)
 
     for (int i = 0; i < count && w.submitted < TASKS; i++) {
         TELL("submits to process %d group %d, for %" PRId64 " us", at, group, us);
-        CHECK(!weir_submit(&w.task[w.submitted], w.process[at].group[group], body,
-                           (void *)(intptr_t)us, NULL));
-        w.submitted++;
+        if (weir_submit(&w.task[w.submitted], w.process[at].group[group], body,
+                        (void *)(intptr_t)us, NULL))
+            CHECK(w.may[NO_MEMORY]);
+        else
+            w.submitted++;
     }
 }
 
 /* ---- what befalls them ------------------------------------------------------------------------- */
 
-static int64_t a_while(void)
+static void add_gate(weir_gate **out, weir_group *group, weir_guard *guard)
 {
-    return chance(50) ? up_to(w.lease_us / 5) : up_to(2 * w.lease_us);
+    if (!weir_group_guard_add(out, group, guard, 0))
+        return;
+    CHECK(w.may[NO_MEMORY]);
+    *out = NULL;
 }
 
-static void change_gate(struct process *process)
+/* Its gate comes, or goes. */
+static void change_gate(struct process *process, int group)
 {
-    int group = (int)up_to(process->groups - 1);
-
     if (process->gate[group]) {
         weir_gate_remove(process->gate[group]);
         process->gate[group] = NULL;
     } else {
-        CHECK(
-            !weir_group_guard_add(&process->gate[group], process->group[group], process->guard, 0));
+        add_gate(&process->gate[group], process->group[group], process->guard);
     }
+}
+
+/* Not while the server is away: then a process cannot learn its settings. */
+static bool open_guards(struct process *process)
+{
+    const weir_guard_options *permits =
+        WEIR_CONCURRENCY(.limit = w.limit, .lease_ns = w.lease_us * US,
+                         .waiters_max = w.waiters_max, .when_away = process->when_away);
+    const weir_guard_options *rate =
+        WEIR_RATE(.mode = WEIR_SMOOTH, .limit = 1 + w.limit, .burst = w.limit,
+                  .period_ns = w.lease_us / 2 * US, .when_away = process->when_away);
+
+    if (weir_guard_new(&process->guard, process->store, "permits", permits, NULL))
+        return false;
+    return !w.rates || !weir_guard_new(&process->rate, process->store, "rate", rate, NULL);
+}
+
+static void end_process(struct process *process)
+{
+    for (int i = 0; i < process->groups; i++)
+        if (process->gate[i])
+            change_gate(process, i);
+    for (int i = 0; i < process->groups; i++) {
+        weir_gate_remove(process->rate_gate[i]);
+        process->rate_gate[i] = NULL;
+    }
+    weir_guard_unref(process->guard);
+    weir_guard_unref(process->rate);
+    process->guard = process->rate = NULL;
+    weir_store_free(process->store);
+    process->store = NULL;
+}
+
+static void begin_process(struct process *process)
+{
+    char key[16];
+
+    if (weir_store_redis(&process->store, WEIR_REDIS(.url = "redis://model"),
+                         WEIR_FLEET(.host = "here"), NULL))
+        return;
+    if (!open_guards(process)) {
+        end_process(process);
+        return;
+    }
+    snprintf(key, sizeof(key), "%d", (int)(process - w.process));
+    CHECK(!weir_group_get(&process->callers, w.ex, key));
+    for (int i = 0; i < process->groups; i++) {
+        snprintf(key, sizeof(key), "%d.%d", (int)(process - w.process), i);
+        CHECK(!weir_group_get(&process->group[i], w.ex, key));
+        if (process->rate && w.rate_first)
+            CHECK(
+                !weir_group_guard_add(&process->rate_gate[i], process->group[i], process->rate, 0));
+        change_gate(process, i);
+        if (process->rate && !w.rate_first)
+            CHECK(
+                !weir_group_guard_add(&process->rate_gate[i], process->group[i], process->rate, 0));
+    }
+}
+
+/* It ends, and another one begins in its place. */
+static void replace(struct process *process)
+{
+    if (process->calls) /* its callers still use the guard */
+        return;
+    if (process->store)
+        end_process(process);
+    begin_process(process);
 }
 
 static void befall(enum fault fault)
 {
-    static const char *const names[] = {
-        "link breaks",      "ear breaks",   "server down",   "server forgets",
-        "server goes back", "eviction",     "limit changes", "pause",
-        "stranger",         "gate changes", "cancel"
+    static const char *const names[FAULTS] = {
+        "link breaks", "ear breaks",  "server down", "server forgets", "server goes back",
+        "eviction",    "limit",       "pause",       "stranger",       "gate changes",
+        "cancel",      "is replaced", "no memory",
     };
     int at = (int)up_to(w.processes - 1);
-    struct wr_redis *redis = model_client(w.process[at].store);
+    struct wr_redis *redis = w.process[at].store ? model_client(w.process[at].store) : NULL;
 
+    if (!redis && fault != PROCESSES_END)
+        return;
     TELL("process %d: %s", at, names[fault]);
     switch (fault) {
     case LINK_BREAKS:
@@ -304,11 +434,17 @@ static void befall(enum fault fault)
         model_order(MODEL_STRANGER, 1 + up_to(2));
         break;
     case GATES_CHANGE:
-        change_gate(&w.process[at]);
+        change_gate(&w.process[at], (int)up_to(w.process[at].groups - 1));
         break;
     case CANCELS:
         if (w.submitted)
             weir_task_cancel(w.task[up_to(w.submitted - 1)]);
+        break;
+    case PROCESSES_END:
+        replace(&w.process[at]);
+        break;
+    case NO_MEMORY:
+        wr_sim.opt.fail_alloc = wr_sim.report.allocs + 1 + (uint64_t)up_to(50);
         break;
     case FAULTS:
         break;
@@ -343,42 +479,34 @@ static void draw_life(void)
     w.processes = 1 + (int)up_to(PROCESSES - 1);
     w.lease_us = lease_us[up_to(3)];
     w.limit = chance(40) ? 1 : 1 + up_to(6);
+    w.waiters_max = chance(80) ? 0 : chance(50) ? WEIR_NO_WAITERS : 1;
+    w.callers = chance(30);
+    w.rates = chance(20);
+    w.rate_first = chance(50);
     for (int i = 0; i < FAULTS; i++)
         w.may[i] = chance(30);
 }
 
-static void begin_process(struct process *process)
+static void begin(bool slips)
 {
     static const weir_when_away ways[] = { WEIR_AWAY_CLOSED, WEIR_AWAY_OPEN, WEIR_AWAY_SHARE };
-    char key[16];
-
-    process->when_away = chance(70) ? WEIR_AWAY_CLOSED : ways[up_to(2)];
-    process->groups = 1 + (int)up_to(GROUPS - 1);
-    CHECK(!weir_store_redis(&process->store, WEIR_REDIS(.url = "redis://model"),
-                            WEIR_FLEET(.host = "here"), NULL));
-    CHECK(!weir_guard_new(&process->guard, process->store, "permits",
-                          WEIR_CONCURRENCY(.limit = w.limit, .lease_ns = w.lease_us * US,
-                                           .when_away = process->when_away),
-                          NULL));
-    for (int i = 0; i < process->groups; i++) {
-        snprintf(key, sizeof(key), "%d.%d", (int)(process - w.process), i);
-        CHECK(!weir_group_get(&process->group[i], w.ex, key));
-        CHECK(!weir_group_guard_add(&process->gate[i], process->group[i], process->guard, 0));
-    }
-}
-
-static void begin(void)
-{
     struct model_weather weather = fair();
 
     draw_life();
+    w.slips = slips;
     model_start(&weather);
     CHECK(!weir_executor_new(
         &w.ex,
         WEIR_POLICY(.workers = 1 + (uint32_t)up_to(1), .group_limit = 1 + (uint32_t)up_to(4)),
         NULL));
-    for (int i = 0; i < w.processes; i++)
-        begin_process(&w.process[i]);
+    for (int i = 0; i < w.processes; i++) {
+        w.process[i].when_away = chance(70) ? WEIR_AWAY_CLOSED : ways[up_to(2)];
+        w.process[i].groups = 1 + (int)up_to(GROUPS - 1);
+        do /* the first answer may be late if time slips */
+            begin_process(&w.process[i]);
+        while (w.slips && !w.process[i].store);
+        CHECK(w.process[i].store != NULL);
+    }
     TELL("%d processes, limit %" PRId64 ", lease %" PRId64 " us", w.processes, w.limit, w.lease_us);
 }
 
@@ -397,10 +525,18 @@ static void live_wildly(void)
 
         if (chance(40))
             submit();
+        else if (w.callers && chance(30))
+            submit_call();
         else if (w.may[fault])
             befall(fault);
         wait_us(chance(30) ? 0 : chance(50) ? up_to(w.lease_us / 8) : up_to(w.lease_us));
     }
+}
+
+/* Where time slips it slips by seconds, for there are timers of that length. */
+static int64_t patience_us(int64_t leases)
+{
+    return leases * w.lease_us + (w.slips ? 100000000 : 0);
 }
 
 /* Every task that waits must start, as long as those before it end. */
@@ -410,15 +546,15 @@ static void await_all(void)
 
     TELL("calm");
     model_weather(&weather);
+    wr_sim.opt.fail_alloc = 0;
     for (int i = 0; i < w.processes; i++)
-        for (int k = 0; k < w.process[i].groups; k++)
+        for (int k = 0; k < w.process[i].groups && w.process[i].store; k++)
             if (!w.process[i].gate[k])
-                CHECK(!weir_group_guard_add(&w.process[i].gate[k], w.process[i].group[k],
-                                            w.process[i].guard, 0));
+                change_gate(&w.process[i], k);
     w.moved = weir_now();
     while (weir_executor_drain(w.ex, weir_in_us(w.lease_us / 7))) {
         wait_us(1);
-        MUST(weir_now() < w.moved + 8 * w.lease_us * US);
+        MUST(weir_now() < w.moved + patience_us(8) * US);
     }
     MUST(w.started == w.ended);
 }
@@ -427,31 +563,31 @@ static bool is_silent(void)
 {
     for (int i = 0; i < w.processes; i++) {
         const struct wr_leased *pool = pool_of(&w.process[i]);
+        if (!pool)
+            continue;
         if (pool->asking || pool->asked || pool->renewing || wr_leased_has_to_renew(pool))
             return false;
     }
     return true;
 }
 
-/* A client may have been told to stand still some times, and a server that forgot lets nobody in for a lease. */
+/* It may take a while: a client may have been told to stand still some times, a server that forgot lets nobody in for a lease, and a
+ * rate says when to come again. */
 static void await_silence(void)
 {
-    weir_time end = weir_in_us(20 * w.lease_us);
+    weir_time end = weir_in_us(patience_us(40));
     uint64_t before;
 
     TELL("idle");
-    do
-        wait_us(w.lease_us);
-    while (!is_silent() && weir_now() < end);
-    MUST(is_silent());
-    wait_us(w.lease_us); /* for what a stranger had, and what was on its way */
+    do {
+        before = model_commands();
+        wait_us(3 * w.lease_us);
+    } while ((model_commands() != before || !is_silent()) && weir_now() < end);
+    MUST(model_commands() == before && is_silent());
     MUST(model_held() == 0);
-    MUST(model_line(!w.cut) ==
-         0); /* one that gives up while the server is away stands there for a lease */
-    MUST(model_wants(!w.may[SERVER_GOES_BACK]) == 0);
-    before = model_commands();
-    wait_us(3 * w.lease_us);
-    MUST(model_commands() == before);
+    /* One that gives up, or ends, while the server is away is known there for a lease. */
+    MUST(model_line(!w.cut) == 0);
+    MUST(model_wants(!w.may[SERVER_GOES_BACK] && !(w.cut && w.may[PROCESSES_END])) == 0);
 }
 
 static void finish(void)
@@ -460,23 +596,36 @@ static void finish(void)
         weir_task_unref(w.task[i]);
     weir_executor_free(w.ex);
     for (int i = 0; i < w.processes; i++) {
-        weir_guard_unref(w.process[i].guard);
-        weir_store_free(w.process[i].store);
+        memset(w.process[i].gate, 0, sizeof(w.process[i].gate)); /* gone with the executor */
+        memset(w.process[i].rate_gate, 0, sizeof(w.process[i].rate_gate));
+        if (w.process[i].store)
+            end_process(&w.process[i]);
     }
     model_stop();
 }
 
-static void life(void *unused)
+static void live(bool slips)
 {
-    (void)unused;
-    begin();
+    begin(slips);
     live_wildly();
     await_all();
     await_silence();
     finish();
 }
 
-enum { LIVES = 3000 };
+static void life(void *unused)
+{
+    (void)unused;
+    live(false);
+}
+
+static void life_with_slips(void *unused)
+{
+    (void)unused;
+    live(true);
+}
+
+enum { LIVES = 3000, SLIPPED = 500 };
 
 static void test_random_lives_of_a_fleet_s_groups(void **state)
 {
@@ -484,10 +633,17 @@ static void test_random_lives_of_a_fleet_s_groups(void **state)
     explore(LIVES, WEIR_SIM_OPTIONS(.seed = 1), life);
 }
 
+static void test_random_lives_when_time_slips(void **state)
+{
+    (void)state;
+    explore(SLIPPED, WEIR_SIM_OPTIONS(.seed = 1, .slip_per_65536 = 200), life_with_slips);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_lives_of_a_fleet_s_groups),
+        cmocka_unit_test(test_random_lives_when_time_slips),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -680,9 +680,9 @@ static int submit(struct request **out, struct wr_redis *redis, const struct wr_
 
     if (!copy)
         return WEIR_ENOMEM;
-    if (redis->state == WR_REDIS_DOWN && !command->patience) {
+    if (redis->closed || (redis->state == WR_REDIS_DOWN && !command->patience)) {
         wr_os_free(copy);
-        return WEIR_EAWAY;
+        return redis->closed ? WEIR_ECLOSED : WEIR_EAWAY;
     }
     request = calloc(1, sizeof(*request));
     WEIR_SIM_CHECK(request != NULL);
