@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LIMIT = 4, SLICES = 2000, CALLS = 2000 };
+enum { LIMIT = 4, RACERS_MAX = 6, SLICES = 2000, CALLS = 500 };
 
 /* ---- references ---------------------------------------------------------------------------------- */
 
@@ -96,147 +96,168 @@ static void through(weir_guard *guard)
     weir_guard_leave(&permit, 0);
 }
 
-static weir_guard *make(weir_store *store, const weir_guard_options *opt)
+static weir_guard *make(weir_store *store, const char *name, const weir_guard_options *opt)
 {
     weir_guard *guard;
     weir_message why;
 
-    if (weir_guard_new(&guard, store, "w5", opt, &why))
+    if (weir_guard_new(&guard, store, name, opt, &why))
         bench_die("w5: %s", why.text);
     return guard;
 }
 
 /* ---- measuring ----------------------------------------------------------------------------------- */
 
-/* Short slices, of which the median counts: on a machine that does other things besides most of them are not interrupted. */
-struct lane {
+/* Something to be called. */
+struct racer {
+    const char *system, *name;
     void (*call)(weir_guard *guard);
     weir_guard *guard;
-    int threads;
+    int threads_max;
+};
+
+/* What is compared takes turns, slice by slice: on a machine that does other things besides the speed of the core changes from one
+ * moment to the next, and figures of different moments have no ratio. Slices are short, and their median counts, so that
+ * most are not interrupted. */
+struct race {
+    const struct racer *racer;
+    int count, threads;
     _Atomic int ready;
-    double other[SLICES], ns[SLICES]; /* of the second thread, and of the slower one            */
+    double ns[RACERS_MAX][SLICES],
+        other[RACERS_MAX][SLICES]; /* of the first, the second thread   */
 };
 
 /* All threads begin a slice together. */
-static double slice_ns(struct lane *lane, int slice)
+static double slice_ns(struct race *race, const struct racer *racer, int number)
 {
     weir_time begin;
 
-    atomic_fetch_add(&lane->ready, 1);
-    while (atomic_load(&lane->ready) < lane->threads * (slice + 1))
+    atomic_fetch_add(&race->ready, 1);
+    while (atomic_load(&race->ready) < race->threads * (number + 1))
         ;
     begin = weir_now();
     for (int i = 0; i < CALLS; i++)
-        lane->call(lane->guard);
+        racer->call(racer->guard);
     return (double)(weir_now() - begin) / CALLS;
 }
 
-static void *run_other(void *lane_arg)
+static void run(struct race *race, double (*ns)[SLICES])
 {
-    struct lane *lane = lane_arg;
-
     for (int i = 0; i < SLICES; i++)
-        lane->other[i] = slice_ns(lane, i);
+        for (int k = 0; k < race->count; k++)
+            ns[k][i] = slice_ns(race, &race->racer[k], i * race->count + k);
+}
+
+static void *run_other(void *race_arg)
+{
+    struct race *race = race_arg;
+
+    run(race, race->other);
     return NULL;
 }
 
-static double ns_each(void (*call)(weir_guard *), weir_guard *guard, int threads)
+/* The slower thread's slices. */
+static double median_of(struct race *race, int k)
 {
-    struct lane *lane = calloc(1, sizeof(*lane));
-    pthread_t thread;
-    double median;
-
-    if (!lane)
-        bench_die("no memory");
-    lane->call = call;
-    lane->guard = guard;
-    lane->threads = threads;
-    if (threads == 2 && pthread_create(&thread, NULL, run_other, lane))
-        bench_die("no thread to contend with");
     for (int i = 0; i < SLICES; i++)
-        lane->ns[i] = slice_ns(lane, i);
-    if (threads == 2)
-        pthread_join(thread, NULL);
-    for (int i = 0; i < SLICES; i++)
-        lane->ns[i] = lane->other[i] > lane->ns[i] ? lane->other[i] : lane->ns[i];
-    median = bench_median(lane->ns, SLICES);
-    free(lane);
-    return median;
+        if (race->other[k][i] > race->ns[k][i])
+            race->ns[k][i] = race->other[k][i];
+    return bench_median(race->ns[k], SLICES);
 }
 
-static void put(struct bench_out *out, const char *system, const char *name,
-                void (*call)(weir_guard *), weir_guard *guard, int threads)
+static void race_run(struct bench_out *out, struct race *race)
 {
     char metric[BENCH_NAME_MAX];
+    pthread_t thread;
 
-    snprintf(metric, sizeof(metric), "%s_ns_%d", name, threads);
-    bench_put(out, system, metric, ns_each(call, guard, threads));
+    if (race->threads == 2 && pthread_create(&thread, NULL, run_other, race))
+        bench_die("no thread to contend with");
+    run(race, race->ns);
+    if (race->threads == 2)
+        pthread_join(thread, NULL);
+    for (int k = 0; k < race->count; k++) {
+        snprintf(metric, sizeof(metric), "%s_ns_%d", race->racer[k].name, race->threads);
+        bench_put(out, race->racer[k].system, metric, median_of(race, k));
+    }
 }
 
-/* Each in a process of its own, references in turn with guards. */
+/* By one thread, then by two. Those for one thread only come last. */
+static void compare(struct bench_out *out, const struct racer *racer, int count)
+{
+    for (int threads = 1; threads <= 2; threads++) {
+        struct race *race = calloc(1, sizeof(*race));
+
+        if (!race)
+            bench_die("no memory");
+        race->racer = racer;
+        race->threads = threads;
+        while (race->count < count && racer[race->count].threads_max >= threads)
+            race->count++;
+        race_run(out, race);
+        free(race);
+    }
+}
+
+/* A store of the machine's that no other process uses. */
+static weir_store *host_open(char directory[64])
+{
+    weir_store *store;
+    weir_message why;
+
+    snprintf(directory, 64, "/dev/shm/weir-bench-%d", (int)getpid());
+    if (weir_store_host(&store, WEIR_HOST(.directory = directory), &why))
+        bench_die("w5: %s", why.text);
+    return store;
+}
+
+/* Permits and breakers are judged by the pair, and by each other. */
 static void measure_permits(struct bench_out *out)
 {
-    weir_guard *guard = make(NULL, WEIR_BULKHEAD(.limit = LIMIT));
+    char directory[64];
+    weir_store *host = host_open(directory);
+    weir_guard *guard[] = { make(NULL, "bulkhead", WEIR_BULKHEAD(.limit = LIMIT)),
+                            make(NULL, "breaker", WEIR_BREAKER()),
+                            make(NULL, "time", WEIR_BREAKER(.mode = WEIR_BY_TIME)),
+                            make(host, "bulkhead", WEIR_BULKHEAD(.limit = LIMIT)) };
+    const struct racer racer[] = {
+        { BENCH_REFERENCE, "atomic_pair", atomic_pair, NULL, 2 },
+        { BENCH_WEIR, "bulkhead", through, guard[0], 2 },
+        { BENCH_WEIR, "breaker", through, guard[1], 2 },
+        { BENCH_WEIR, "breaker_time", through, guard[2], 2 },
+        { BENCH_WEIR, "host", through, guard[3], 1 },
+        { BENCH_REFERENCE, "hundred_nops", hundred_nops, NULL, 1 },
+    };
 
-    put(out, BENCH_REFERENCE, "hundred_nops", hundred_nops, NULL, 1);
-    for (int threads = 1; threads <= 2; threads++) {
-        put(out, BENCH_REFERENCE, "atomic_pair", atomic_pair, NULL, threads);
-        put(out, BENCH_WEIR, "bulkhead", through, guard, threads);
-    }
+    compare(out, racer, sizeof(racer) / sizeof(racer[0]));
+    for (int i = 0; i < 4; i++)
+        weir_guard_unref(guard[i]);
+    weir_store_free(host);
+    rmdir(directory);
 }
 
 static void measure_rate(struct bench_out *out)
 {
-    weir_guard *guard = make(NULL, WEIR_RATE(.limit = WEIR_PERMITS_MAX, .period_ns = 1000000000));
+    weir_guard *guard =
+        make(NULL, "rate", WEIR_RATE(.limit = WEIR_PERMITS_MAX, .period_ns = 1000000000));
+    const struct racer racer[] = { { BENCH_REFERENCE, "gcra", gcra, NULL, 2 },
+                                   { BENCH_WEIR, "rate", through, guard, 2 } };
 
-    for (int threads = 1; threads <= 2; threads++) {
-        put(out, BENCH_REFERENCE, "gcra", gcra, NULL, threads);
-        put(out, BENCH_WEIR, "rate", through, guard, threads);
-    }
-}
-
-static void measure_breaker(struct bench_out *out)
-{
-    weir_guard *guard = make(NULL, WEIR_BREAKER());
-
-    put(out, BENCH_REFERENCE, "coarse_pair", coarse_pair, NULL, 1);
-    for (int threads = 1; threads <= 2; threads++) {
-        put(out, BENCH_REFERENCE, "timed_pair", timed_pair, NULL, threads);
-        put(out, BENCH_WEIR, "breaker", through, guard, threads);
-    }
-}
-
-static void measure_breaker_time(struct bench_out *out)
-{
-    weir_guard *guard = make(NULL, WEIR_BREAKER(.mode = WEIR_BY_TIME));
-
-    for (int threads = 1; threads <= 2; threads++)
-        put(out, BENCH_WEIR, "breaker_time", through, guard, threads);
-}
-
-/* One process and nobody else, in a directory of its own. */
-static void measure_host(struct bench_out *out)
-{
-    char directory[64];
-    weir_store *store;
-    weir_message why;
-    weir_guard *guard;
-
-    snprintf(directory, sizeof(directory), "/dev/shm/weir-bench-%d", (int)getpid());
-    if (weir_store_host(&store, WEIR_HOST(.directory = directory), &why))
-        bench_die("w5: %s", why.text);
-    guard = make(store, WEIR_BULKHEAD(.limit = LIMIT));
-    put(out, BENCH_WEIR, "host", through, guard, 1);
+    compare(out, racer, 2);
     weir_guard_unref(guard);
-    weir_store_free(store);
-    rmdir(directory);
+}
+
+/* No target compares with these. */
+static void measure_clocks(struct bench_out *out)
+{
+    const struct racer racer[] = { { BENCH_REFERENCE, "timed_pair", timed_pair, NULL, 2 },
+                                   { BENCH_REFERENCE, "coarse_pair", coarse_pair, NULL, 1 } };
+
+    compare(out, racer, 2);
 }
 
 void bench_w5(struct bench_out *out)
 {
     bench_apart(out, measure_permits);
     bench_apart(out, measure_rate);
-    bench_apart(out, measure_breaker);
-    bench_apart(out, measure_breaker_time);
-    bench_apart(out, measure_host);
+    bench_apart(out, measure_clocks);
 }
