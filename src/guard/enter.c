@@ -156,7 +156,7 @@ static void take(struct wr_call *call)
     guard->kind->take(guard->kind->fast ? NULL : wr_guard_write(guard), call);
     wr_permit_fill(call->permit, guard, call->n);
     if (guard->fast)
-        wr_permit_fill_fast(call->permit, guard, guard->fast, call->n);
+        wr_permit_prepare(call->permit, guard->fast, call->n);
     else if (guard->kind->timed)
         call->permit->since = call->now;
     if (!guard->fast && guard->kind != &wr_kind_breaker)
@@ -429,7 +429,8 @@ static __attribute__((noinline)) int enter_host_contended(weir_permit *out,
     return 0;
 }
 
-static inline int enter_host(weir_permit *out, struct weir_guard *guard, weir_time deadline)
+static __attribute__((noinline)) int enter_host(weir_permit *out, struct weir_guard *guard,
+                                                weir_time deadline)
 {
     enum wr_step step;
 
@@ -442,7 +443,8 @@ static inline int enter_host(weir_permit *out, struct weir_guard *guard, weir_ti
     return 0;
 }
 
-/* One permit, by the short way of other kinds. */
+/* By the short way of other kinds. This one and the next have the arguments of weir_guard_enter, which has none to move then before it
+ * calls them last. */
 static __attribute__((noinline)) int enter_other(weir_permit *out, struct weir_guard *guard,
                                                  weir_time deadline)
 {
@@ -452,21 +454,34 @@ static __attribute__((noinline)) int enter_other(weir_permit *out, struct weir_g
     return enter_slow(out, guard, 1, deadline);
 }
 
+static __attribute__((noinline)) int enter_later(weir_permit *out, struct weir_guard *guard,
+                                                 weir_time deadline)
+{
+    return enter_slow(out, guard, 1, deadline);
+}
+
 /* The usual way in one cache line or two. */
 __attribute__((aligned(64))) int weir_guard_enter(weir_permit *out, weir_guard *guard,
                                                   weir_time deadline)
 {
     _Atomic uint64_t *fast;
+    uint64_t pass;
 
     if (WR_UNLIKELY(!out || !guard || out->guard))
-        return enter_slow(out, guard, 1, deadline);
+        return enter_later(out, guard, deadline);
     fast = guard->fast;
-    if (WR_UNLIKELY(!fast)) {
-        if (guard->direct.lock)
-            return enter_host(out, guard, deadline);
-        return wr_quick_pass(out, guard) ? 0 : enter_other(out, guard, deadline);
+    if (WR_LIKELY(fast != NULL)) {
+        if (WR_LIKELY(wr_fast_enter(out, guard, fast, 1)))
+            return 0;
+        return enter_later(out, guard, deadline);
     }
-    return WR_LIKELY(wr_fast_enter(out, guard, fast, 1)) ? 0 : enter_slow(out, guard, 1, deadline);
+    pass = wr_load(&guard->pass, acquire);
+    if (pass) {
+        wr_quick_pass(out, guard, pass);
+        return 0;
+    }
+    return guard->direct.lock ? enter_host(out, guard, deadline)
+                              : enter_other(out, guard, deadline);
 }
 
 int weir_guard_enter_n(weir_permit *out, weir_guard *guard, int64_t permits, weir_time deadline)

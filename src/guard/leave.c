@@ -300,17 +300,6 @@ static inline int leave_host(weir_permit *permit, struct weir_guard *guard, int 
     return 0;
 }
 
-/* By the short way of other kinds. */
-static __attribute__((noinline)) int leave_other(weir_permit *permit, int error)
-{
-    struct weir_guard *guard = permit->guard;
-
-    if (!guard->quick || guard->kind != &wr_kind_rate)
-        return leave_slow(permit, error, NULL);
-    permit->guard = NULL;
-    return 0;
-}
-
 /* A call of a breaker that does not go into the book at once: another thread has it, it is full, or the call is not a
  * usual one or took more than a pulse. */
 static __attribute__((noinline)) int leave_later(weir_permit *permit, int error)
@@ -318,26 +307,30 @@ static __attribute__((noinline)) int leave_later(weir_permit *permit, int error)
     struct weir_guard *guard = permit->guard;
     weir_time now;
 
+    if (error < 0)
+        return leave_slow(permit, error, NULL);
     if (wr_quick_is_full(wr_quick_mine(guard)))
         wr_quick_empty(guard);
     wr_permit_settle(permit);
     now = wr_os_now();
     if (!wr_quick_ended(guard, permit->token, now - permit->since, now))
-        return leave_other(permit, error);
+        return leave_slow(permit, error, NULL);
     permit->guard = NULL;
     return 0;
 }
 
-/* A call of a breaker that is most likely closed, and most likely went well. Nothing is called on the way, so that no
- * registers are to be saved. */
-static inline int leave_breaker(weir_permit *permit, struct weir_guard *guard, int error)
+/* A call of a rate, which is over then; or of a breaker that is most likely closed, and most likely went well. Nothing is called on
+ * the way, so that no registers are to be saved. */
+static __attribute__((noinline)) int leave_quick(weir_permit *permit, int error)
 {
+    struct weir_guard *guard = permit->guard;
     struct wr_quick *quick = wr_quick_mine(guard);
+    uint64_t token = permit->token;
 
-    if (WR_UNLIKELY(!quick || error < 0))
-        return leave_other(permit, error);
-    if (WR_UNLIKELY(!(permit->token & WR_SINCE_PULSE ? wr_quick_end_pulse(permit, quick)
-                                                     : wr_quick_end_ticks(permit, quick))))
+    if (WR_LIKELY(guard->kind == &wr_kind_breaker) &&
+        WR_UNLIKELY(error < 0 || !(WR_LIKELY(token & WR_SINCE_PULSE)
+                                       ? wr_quick_end_pulse(permit, quick, token)
+                                       : wr_quick_end_ticks(permit, quick, token))))
         return leave_later(permit, error);
     permit->guard = NULL;
     return 0;
@@ -352,10 +345,9 @@ __attribute__((aligned(64))) int weir_guard_leave(weir_permit *permit, int error
         return leave_slow(permit, error, NULL);
     if (WR_LIKELY(guard->fast))
         return leave_fast(permit, guard);
-    if (guard->direct.lock)
-        return leave_host(permit, guard, error);
-    return guard->kind == &wr_kind_breaker ? leave_breaker(permit, guard, error)
-                                           : leave_other(permit, error);
+    if (guard->quick)
+        return leave_quick(permit, error);
+    return guard->direct.lock ? leave_host(permit, guard, error) : leave_slow(permit, error, NULL);
 }
 
 int weir_guard_leave_with(weir_permit *permit, int error, const void *result)

@@ -68,7 +68,7 @@ static inline struct wr_quick *wr_quick_mine(struct weir_guard *guard)
 {
     struct wr_quick *spread = wr_load(&guard->spread, acquire);
 
-    return spread ? &spread[wr_quick_thread % WR_QUICK_SPREAD] : guard->quick;
+    return WR_UNLIKELY(spread != NULL) ? &spread[wr_quick_thread % WR_QUICK_SPREAD] : guard->quick;
 }
 
 static inline bool wr_quick_try(struct wr_quick *quick)
@@ -106,13 +106,11 @@ static inline bool wr_quick_rate(weir_permit *permit, struct weir_guard *guard)
 
 /* ---- breakers ------------------------------------------------------------------------------------ */
 
-static inline bool wr_quick_pass(weir_permit *permit, struct weir_guard *guard)
+/* `pass` is the guard's, and not 0. */
+static inline void wr_quick_pass(weir_permit *permit, struct weir_guard *guard, uint64_t pass)
 {
-    uint64_t pass = wr_load(&guard->pass, acquire);
     weir_time pulse = wr_os_pulse();
 
-    if (!pass)
-        return false;
     wr_permit_fill(permit, guard, 1);
     if (WR_LIKELY(pass & WR_SINCE_PULSE && pulse)) {
         permit->token = pass;
@@ -121,7 +119,6 @@ static inline bool wr_quick_pass(weir_permit *permit, struct weir_guard *guard)
         permit->token = (pass & ~WR_SINCE_PULSE) | WR_SINCE_TICKS;
         permit->since = (weir_time)wr_os_ticks();
     }
-    return true;
 }
 
 /* With the book's lock, which it gives back: notes a call, if it is a usual one. */
@@ -138,27 +135,29 @@ static inline bool wr_quick_note(struct wr_quick *quick, bool usual, uint64_t ns
     return usual;
 }
 
-/* A call that went well ends. False: it is to be looked at more closely. */
-static inline bool wr_quick_end_ticks(const weir_permit *permit, struct wr_quick *quick)
+/* A call that went well ends, with the token of its permit. False: it is to be looked at more closely. */
+static inline bool wr_quick_end_ticks(const weir_permit *permit, struct wr_quick *quick,
+                                      uint64_t token)
 {
     const struct wr_quick_terms *terms = &quick->as.breaker.terms;
     uint64_t now = wr_os_ticks(), ticks = now - (uint64_t)permit->since;
 
     return wr_quick_try(quick) &&
            wr_quick_note(quick,
-                         ((quick->pass & ~WR_SINCE_PULSE) | WR_SINCE_TICKS) == permit->token &&
+                         ((quick->pass & ~WR_SINCE_PULSE) | WR_SINCE_TICKS) == token &&
                              ticks <= terms->slow && now < terms->until,
                          (ticks * terms->rate) >> 32);
 }
 
 /* The same if it began and ended between two pulses. */
-static inline bool wr_quick_end_pulse(const weir_permit *permit, struct wr_quick *quick)
+static inline bool wr_quick_end_pulse(const weir_permit *permit, struct wr_quick *quick,
+                                      uint64_t token)
 {
     weir_time pulse = wr_os_pulse();
 
-    return pulse == permit->since && wr_quick_try(quick) &&
-           wr_quick_note(
-               quick, quick->pass == permit->token && pulse < quick->as.breaker.terms.until_ns, 0);
+    return WR_LIKELY(pulse == permit->since) && WR_LIKELY(wr_quick_try(quick)) &&
+           wr_quick_note(quick, quick->pass == token && pulse < quick->as.breaker.terms.until_ns,
+                         0);
 }
 
 /* A breaker's: only locking the guard helps. A guess: the book is not locked. */

@@ -129,7 +129,7 @@ static void take_all(struct together *t)
         guard->kind->take(wr_guard_write(guard), call);
         wr_permit_fill(call->permit, guard, 1);
         if (guard->fast)
-            wr_permit_fill_fast(call->permit, guard, guard->fast, 1);
+            wr_permit_prepare(call->permit, guard->fast, 1);
         else if (guard->kind->timed)
             call->permit->since = t->now;
         if (!guard->fast && guard->kind != &wr_kind_breaker)
