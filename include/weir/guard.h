@@ -98,7 +98,9 @@ typedef struct weir_lost {
 
 typedef struct weir_guard_event weir_guard_event;
 
-typedef struct weir_guard_options { /* zero in any field asks for its default */
+/* Zero in any field asks for its default. A field that names a kind or a mode has no effect on others, but must be in range for
+ * all. */
+typedef struct weir_guard_options {
     size_t size;
     weir_guard_kind kind;
     weir_guard_mode mode;

@@ -28,78 +28,46 @@ static int refuse(weir_message *message, const char *format, ...)
     return WEIR_EINVAL;
 }
 
-/* ---- defaults -------------------------------------------------------------------------------- */
+/* ---- kinds ----------------------------------------------------------------------------------- */
 
-static weir_guard_mode first_mode(weir_guard_kind kind)
-{
-    switch (kind) {
-    case WEIR_GUARD_FREQUENCY:
-        return WEIR_WEIGHTED;
-    case WEIR_GUARD_RATE:
-        return WEIR_CYCLES;
-    case WEIR_GUARD_BREAKER:
-        return WEIR_BY_COUNT;
-    case WEIR_GUARD_ADAPTIVE:
-        return WEIR_GRADIENT;
-    default:
-        return (weir_guard_mode)0;
-    }
-}
+static const struct {
+    weir_guard_mode first_mode, last_mode;
+    int64_t limit, wait_ns; /* by default */
+} kinds[] = {
+    [WEIR_GUARD_BULKHEAD] = { .limit = 50 },
+    [WEIR_GUARD_CONCURRENCY] = { .wait_ns = WEIR_FOREVER },
+    [WEIR_GUARD_FREQUENCY] = { WEIR_WEIGHTED, WEIR_EXACT, 0, 0 },
+    [WEIR_GUARD_RATE] = { WEIR_CYCLES, WEIR_SMOOTH, 100, 5 * S },
+    [WEIR_GUARD_BREAKER] = { WEIR_BY_COUNT, WEIR_BY_TIME, 0, 0 },
+    [WEIR_GUARD_MUTEX] = { .limit = 1 },
+    [WEIR_GUARD_ADAPTIVE] = { WEIR_GRADIENT, WEIR_AIMD, 20, 0 },
+    [WEIR_GUARD_BUDGET] = { .limit = 10 },
+};
 
-static weir_guard_mode last_mode(weir_guard_kind kind)
+static int check_kind(weir_guard_kind kind, weir_message *message)
 {
-    switch (kind) {
-    case WEIR_GUARD_FREQUENCY:
-        return WEIR_EXACT;
-    case WEIR_GUARD_RATE:
-        return WEIR_SMOOTH;
-    case WEIR_GUARD_BREAKER:
-        return WEIR_BY_TIME;
-    case WEIR_GUARD_ADAPTIVE:
-        return WEIR_AIMD;
-    default:
-        return (weir_guard_mode)0;
-    }
-}
-
-static int64_t usual_limit(weir_guard_kind kind)
-{
-    switch (kind) {
-    case WEIR_GUARD_BULKHEAD:
-        return 50;
-    case WEIR_GUARD_RATE:
-        return 100;
-    case WEIR_GUARD_ADAPTIVE:
-        return 20;
-    case WEIR_GUARD_BUDGET:
-        return 10;
-    case WEIR_GUARD_MUTEX:
-        return 1;
-    default:
+    if (kind >= WEIR_GUARD_BULKHEAD && kind <= WEIR_GUARD_BUDGET)
         return 0;
-    }
+    return refuse(message, "kind is %d: use one of enum weir_guard_kind", (int)kind);
 }
 
-static int64_t usual_wait(weir_guard_kind kind)
-{
-    return kind == WEIR_GUARD_RATE ? 5 * S : kind == WEIR_GUARD_CONCURRENCY ? WEIR_FOREVER : 0;
-}
+/* ---- defaults -------------------------------------------------------------------------------- */
 
 #define OR(value, usual) ((value) ? (value) : (usual))
 
 /* What options ask for, names of nothing turned into numbers. */
 static void fill(struct wr_settings *s, const weir_guard_options *o)
 {
-    int64_t limit = OR(o->limit, usual_limit(o->kind));
+    int64_t limit = OR(o->limit, kinds[o->kind].limit);
 
     memset(s, 0, sizeof(*s)); /* padding is compared, too */
     s->kind = o->kind;
-    s->mode = OR(o->mode, first_mode(o->kind));
+    s->mode = OR(o->mode, kinds[o->kind].first_mode);
     s->limit = limit == WEIR_NO_CALLS ? 0 : limit;
     s->period_ns = OR(o->period_ns, o->kind == WEIR_GUARD_RATE ? 500 * MS : 3600 * S);
     s->burst = OR(o->burst, 1);
     s->initial_ns = o->initial_ns;
-    s->wait_ns = o->wait_ns == WEIR_NO_WAIT ? 0 : OR(o->wait_ns, usual_wait(o->kind));
+    s->wait_ns = o->wait_ns == WEIR_NO_WAIT ? 0 : OR(o->wait_ns, kinds[o->kind].wait_ns);
     s->waiters_max = o->waiters_max == WEIR_NO_WAITERS ? 0 : OR(o->waiters_max, WEIR_PERMITS_MAX);
     s->failure_percent = OR(o->failure_percent, 95);
     s->slow_percent = OR(o->slow_percent, 100);
@@ -149,39 +117,20 @@ static int is_share(weir_message *message, const char *what, double value, doubl
     return refuse(message, "%s is %g: use %g to %g", what, value, low, high);
 }
 
-static int check_permits(const struct wr_settings *s, weir_message *m)
-{
-    int rc = 0;
-
-    if (s->kind == WEIR_GUARD_MUTEX && s->limit != 1)
-        return refuse(m, "limit is %" PRId64 ": a mutex has one holder", s->limit);
-    if (s->kind == WEIR_GUARD_ADAPTIVE) {
-        rc = in_range(m, "limit_min", s->limit_min, 1, WEIR_PERMITS_MAX);
-        rc = rc ? rc : in_range(m, "limit_max", s->limit_max, s->limit_min, WEIR_PERMITS_MAX);
-        rc = rc ? rc : in_range(m, "latency_ns", s->latency_ns, 1, INT64_MAX);
-    }
-    return rc;
-}
-
 static int check_times(const struct wr_settings *s, weir_message *m)
 {
-    bool smooth = s->mode == WEIR_SMOOTH;
     int rc = in_range(m, "period_ns", s->period_ns, 1, INT64_MAX);
 
-    rc = rc || !s->limit || s->kind == WEIR_GUARD_FREQUENCY
-             ? rc
-             : in_range(m, "limit", s->limit, 1, WEIR_PERMITS_MAX);
-    if (!rc && s->kind == WEIR_GUARD_RATE && !s->limit)
-        rc = refuse(m, "limit is WEIR_NO_CALLS: a rate needs 1 or more");
-    if (!rc && s->mode == WEIR_EXACT)
-        rc = in_range(m, "limit", s->limit, 0, EXACT_MAX);
-    if (!rc && smooth)
-        rc = in_range(m, "burst", s->burst, 1, WEIR_PERMITS_MAX);
-    if (!rc && smooth)
-        rc = in_range(m, "initial_ns", s->initial_ns, 0, INT64_MAX / 8);
-    if (!rc && smooth && (__int128)(s->burst + 1) * s->period_ns / s->limit > INT64_MAX / 8)
-        rc = refuse(m, "the burst is too large: to earn it takes longer than 36 years");
-    return rc;
+    rc = rc ? rc : in_range(m, "burst", s->burst, 1, WEIR_PERMITS_MAX);
+    return rc ? rc : in_range(m, "initial_ns", s->initial_ns, 0, INT64_MAX / 8);
+}
+
+static int check_adaptive(const struct wr_settings *s, weir_message *m)
+{
+    int rc = in_range(m, "limit_min", s->limit_min, 1, WEIR_PERMITS_MAX);
+
+    rc = rc ? rc : in_range(m, "limit_max", s->limit_max, s->limit_min, WEIR_PERMITS_MAX);
+    return rc ? rc : in_range(m, "latency_ns", s->latency_ns, 1, INT64_MAX);
 }
 
 static int check_breaker(const struct wr_settings *s, weir_message *m)
@@ -208,37 +157,49 @@ static int check_breaker(const struct wr_settings *s, weir_message *m)
     return rc;
 }
 
+/* Every setting, whether the kind has it or not: one that is out of range is a mistake, also where it has no effect. */
+static int check_ranges(const struct wr_settings *s, weir_message *m)
+{
+    int rc = in_range_or(m, "limit", s->limit, WEIR_PERMITS_MAX, "WEIR_NO_CALLS");
+
+    rc = rc ? rc : in_range_or(m, "wait_ns", s->wait_ns, INT64_MAX, "WEIR_NO_WAIT");
+    rc = rc ? rc
+            : in_range_or(m, "waiters_max", s->waiters_max, WEIR_PERMITS_MAX, "WEIR_NO_WAITERS");
+    rc = rc ? rc : check_times(s, m);
+    rc = rc ? rc : check_breaker(s, m);
+    rc = rc ? rc : check_adaptive(s, m);
+    return rc ? rc : is_share(m, "budget_percent", s->budget_percent, 0.01, 100);
+}
+
 static int check(struct wr_settings *s, weir_message *m)
 {
     int rc;
 
-    if (s->kind < WEIR_GUARD_BULKHEAD || s->kind > WEIR_GUARD_BUDGET)
-        return refuse(m, "kind is %d: use one of enum weir_guard_kind", (int)s->kind);
-    if (s->mode < first_mode(s->kind) || s->mode > last_mode(s->kind))
+    if (s->mode < kinds[s->kind].first_mode || s->mode > kinds[s->kind].last_mode)
         return refuse(m, "mode is %d: this kind of guard has no such mode", (int)s->mode);
-    rc = in_range_or(m, "limit", s->limit, WEIR_PERMITS_MAX, "WEIR_NO_CALLS");
-    rc = rc ? rc : in_range_or(m, "wait_ns", s->wait_ns, INT64_MAX, "WEIR_NO_WAIT");
-    rc = rc ? rc
-            : in_range_or(m, "waiters_max", s->waiters_max, WEIR_PERMITS_MAX, "WEIR_NO_WAITERS");
+    rc = check_ranges(s, m);
     if (rc)
         return rc;
-    switch (s->kind) {
-    case WEIR_GUARD_RATE:
-    case WEIR_GUARD_FREQUENCY:
-        return check_times(s, m);
-    case WEIR_GUARD_BREAKER:
-        if (s->mode == WEIR_BY_COUNT && s->minimum > s->window)
-            s->minimum = s->window;
-        return check_breaker(s, m);
-    case WEIR_GUARD_BUDGET:
-        return is_share(m, "budget_percent", s->budget_percent, 0.01, 100);
-    default:
-        return check_permits(s, m);
-    }
+    if (s->kind == WEIR_GUARD_MUTEX && s->limit != 1)
+        return refuse(m, "limit is %" PRId64 ": a mutex has one holder", s->limit);
+    if (s->kind == WEIR_GUARD_RATE && !s->limit)
+        return refuse(m, "limit is WEIR_NO_CALLS: a rate needs 1 or more");
+    if (s->mode == WEIR_EXACT)
+        return in_range(m, "limit", s->limit, 0, EXACT_MAX);
+    if (s->mode == WEIR_SMOOTH &&
+        (__int128)(s->burst + 1) * s->period_ns / s->limit > INT64_MAX / 8)
+        return refuse(m, "the burst is too large: to earn it takes longer than 36 years");
+    if (s->mode == WEIR_BY_COUNT && s->minimum > s->window)
+        s->minimum = s->window;
+    return 0;
 }
 
 int wr_settings_load(struct wr_settings *set, const weir_guard_options *opt, weir_message *message)
 {
+    int rc = check_kind(opt->kind, message);
+
+    if (rc)
+        return rc;
     if (!opt->limit && (opt->kind == WEIR_GUARD_CONCURRENCY || opt->kind == WEIR_GUARD_FREQUENCY))
         return refuse(message, "limit is missing: this kind of guard has no default");
     if (opt->failure_count > 32 || opt->ignored_count > 32)

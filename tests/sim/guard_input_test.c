@@ -73,6 +73,38 @@ GUARD_TEST(test_settings_out_of_range_are_refused_and_named)
     bad("budget_percent is 101", WEIR_BUDGET(.budget_percent = 101));
 }
 
+/* Also those that have no effect on a guard of this kind: such a program is mistaken about something. */
+GUARD_TEST(test_settings_of_another_kind_have_to_be_in_range_and_change_nothing)
+{
+    weir_guard *g = guard_of("g", WEIR_BULKHEAD(.limit = 3, .slow_ns = 1, .period_ns = S,
+                                                .window = 5, .burst = 2, .budget_percent = 50));
+    weir_permit p = WEIR_PERMIT;
+    weir_message why;
+
+    bad("slow_ns is -4: use 1 to 9223372036854775807", WEIR_BULKHEAD(.slow_ns = -4));
+    bad("limit is -2", WEIR_BREAKER(.limit = -2));
+    bad("period_ns is -1", WEIR_CONCURRENCY(.limit = 1, .period_ns = -1));
+    bad("burst is -1", WEIR_FREQUENCY(.limit = 1, .burst = -1));
+    bad("burst is -2", WEIR_RATE(.burst = -2));
+    bad("initial_ns is -2", WEIR_RATE(.initial_ns = -2));
+    bad("failure_percent is -50", WEIR_RATE(.failure_percent = -50));
+    bad("failure_percent is nan", WEIR_MUTEX(.failure_percent = __builtin_nan("")));
+    bad("half_open_then is 9", WEIR_MUTEX(.half_open_then = (weir_breaker_state)9));
+    bad("initial is -1", WEIR_MUTEX(.initial = (weir_breaker_state)-1));
+    bad("limit_max is -4", WEIR_BULKHEAD(.limit_max = -4));
+    bad("latency_ns is -1", WEIR_BUDGET(.latency_ns = -1));
+    bad("budget_percent is -4", WEIR_ADAPTIVE(.budget_percent = -4));
+    bad("window is -1", WEIR_ADAPTIVE(.window = -1));
+    CHECK_EQ(weir_guard_change(g, WEIR_BULKHEAD(.limit = 2, .open_ns = -S), NULL, &why),
+             WEIR_EINVAL);
+    CHECK(strstr(why.text, "open_ns is -1000000000"));
+    CHECK_EQ(figures(g).limit, 3);
+    CHECK_EQ(weir_guard_enter_n(&p, g, 3, 0), 0);
+    CHECK_EQ(call_once(g, 0), WEIR_EFULL);
+    CHECK_EQ(weir_guard_leave(&p, 0), 0);
+    weir_guard_unref(g);
+}
+
 GUARD_TEST(test_settings_at_the_edge_work)
 {
     weir_guard *r =
@@ -248,6 +280,17 @@ GUARD_TEST(test_retries_pause_longer_each_time)
     CHECK_EQ(weir_retry(NULL, NULL, &f, 0, NULL), WEIR_EINVAL);
     CHECK_EQ(weir_retry(NULL, flaky_call, &f, 0, WEIR_RETRY(.growth = 0.5)), WEIR_EINVAL);
     CHECK_EQ(weir_retry(NULL, flaky_call, &f, 0, WEIR_RETRY(.jitter = 2)), WEIR_EINVAL);
+    CHECK_EQ(weir_retry(NULL, flaky_call, &f, 0, WEIR_RETRY(.jitter = -0.5)), WEIR_EINVAL);
+    CHECK_EQ(weir_retry(NULL, flaky_call, &f, 0, WEIR_RETRY(.first_ns = -1)), WEIR_EINVAL);
+    CHECK_EQ(weir_retry(NULL, flaky_call, &f, 0, WEIR_RETRY(.max_ns = -1)), WEIR_EINVAL);
+    CHECK_EQ(f.made, 2); /* bad options: not called */
+    CHECK_EQ(weir_backoff(9, 0, WEIR_RETRY(.growth = 1, .first_ns = 500)), 500);
+    CHECK_EQ(weir_backoff(99, 0, WEIR_RETRY(.first_ns = 500, .max_ns = 100000)), 100000);
+    for (uint64_t luck = 0; luck < 100; luck++) {
+        int64_t ns = weir_backoff(1, luck * 0x9e3779b97f4a7c15u,
+                                  WEIR_RETRY(.first_ns = 1000, .jitter = 0.5));
+        CHECK(ns >= 500 && ns <= 1000);
+    }
     CHECK_EQ(weir_backoff(0, 0, NULL), WEIR_EINVAL);
     CHECK_EQ(weir_backoff(3, 0, NULL), 400 * MS);
     CHECK_EQ(weir_backoff(1000, 0, NULL), 30 * S);
@@ -318,6 +361,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_settings_out_of_range_are_refused_and_named),
+        cmocka_unit_test(test_settings_of_another_kind_have_to_be_in_range_and_change_nothing),
         cmocka_unit_test(test_settings_at_the_edge_work),
         cmocka_unit_test(test_bad_arguments_are_refused),
         cmocka_unit_test(test_guards_say_what_they_are),
