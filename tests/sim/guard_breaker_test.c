@@ -330,6 +330,42 @@ GUARD_TEST(test_reset_closes_and_empties)
     weir_guard_unref(g);
 }
 
+/* K-35: each kind of event, with what belongs to it. */
+GUARD_TEST(test_each_event_is_told_once_with_its_figures)
+{
+    weir_guard *g =
+        guard_of("b", WEIR_BREAKER(.failure_percent = 50, .slow_percent = 50, .slow_ns = 10 * MS,
+                                   .window = 3, .on_event = keep,
+                                   .ignored = (const int[]){ -ENOENT }, .ignored_count = 1));
+    static const weir_guard_event_type told[] = {
+        WEIR_EVENT_SUCCEEDED,  WEIR_EVENT_IGNORED,         WEIR_EVENT_FAILED,
+        WEIR_EVENT_FAILED,     WEIR_EVENT_TOO_MANY_FAILED, WEIR_EVENT_TOO_MANY_SLOW,
+        WEIR_EVENT_TRANSITION, WEIR_EVENT_REFUSED,         WEIR_EVENT_TRANSITION,
+        WEIR_EVENT_RESET
+    };
+
+    kept.count = 0;
+    slow_call(g, 3, 0);
+    slow_call(g, 4, -ENOENT);
+    slow_call(g, 11, -EIO);
+    slow_call(g, 12, -EPIPE);
+    CHECK_EQ(permitted(g), WEIR_EBROKEN);
+    CHECK(weir_guard_reset(g) == 0);
+    CHECK_EQ(kept.count, 10);
+    for (int i = 0; i < 10; i++)
+        CHECK_EQ(kept.event[i].type, told[i]);
+    CHECK_EQ(kept.event[0].duration_ns, 3 * MS);
+    CHECK_EQ(kept.event[1].duration_ns, 4 * MS);
+    CHECK_EQ(kept.event[1].error, -ENOENT);
+    CHECK_EQ(kept.event[3].error, -EPIPE);
+    CHECK_EQ(kept.event[6].from, WEIR_CLOSED);
+    CHECK_EQ(kept.event[6].to, WEIR_OPEN);
+    CHECK_EQ(kept.event[7].error, WEIR_EBROKEN);
+    CHECK_EQ(kept.event[7].retry_at, weir_now() + 60 * S + 1);
+    CHECK_EQ(kept.event[8].to, WEIR_CLOSED);
+    weir_guard_unref(g);
+}
+
 /* K-15, K-16, K-20, K-21, K-24, K-36 */
 GUARD_TEST(test_the_operators_states)
 {
@@ -699,6 +735,7 @@ int main(void)
         cmocka_unit_test(test_waits_grow_with_each_opening_in_a_row),
         cmocka_unit_test(test_half_open_goes_back_or_closes),
         cmocka_unit_test(test_reset_closes_and_empties),
+        cmocka_unit_test(test_each_event_is_told_once_with_its_figures),
         cmocka_unit_test(test_the_operators_states),
         cmocka_unit_test(test_there_is_no_way_from_closed_to_half_open),
         cmocka_unit_test(test_errors_are_failures_successes_or_nothing),

@@ -210,8 +210,10 @@ GUARD_TEST(test_settings_change_if_they_are_the_expected_ones)
     CHECK_EQ(figures(g).available, 2);
     CHECK(weir_guard_change(g, WEIR_BULKHEAD(.wait_ns = 3000 * MS),
                             WEIR_BULKHEAD(.wait_ns = 5000 * MS), NULL) == 0);
+    CHECK(weir_guard_change(g, WEIR_BULKHEAD(.wait_ns = 7000 * MS),
+                            WEIR_BULKHEAD(.wait_ns = 3000 * MS), NULL) == 0);
     CHECK(weir_guard_change(g, WEIR_BULKHEAD(.wait_ns = WEIR_NO_WAIT),
-                            WEIR_BULKHEAD(.limit = 2, .wait_ns = 3000 * MS), NULL) == 0);
+                            WEIR_BULKHEAD(.limit = 2, .wait_ns = 7000 * MS), NULL) == 0);
     CHECK_EQ(figures(g).limit, 2);
     CHECK_EQ(weir_guard_change(g, WEIR_BULKHEAD(.limit = 4), WEIR_MUTEX(), NULL), WEIR_EALREADY);
     CHECK_EQ(weir_guard_change(g, WEIR_BULKHEAD(.limit = 4),
@@ -543,6 +545,74 @@ GUARD_TEST(test_the_count_of_calls_never_runs_into_the_permits)
     weir_guard_unref(g);
 }
 
+/* ---- a hundred threads, ten locks ---------------------------------------------------------------- */
+
+enum { LOCKS = 10, LOCKERS = 100 };
+
+static struct {
+    weir_guard *lock[LOCKS];
+    _Atomic int inside[LOCKS], held;
+    int times;
+    weir_time deadline; /* an answer at once, or for ever */
+} locks;
+
+static void locks_one(UNUSED void *arg)
+{
+    for (int i = 0; i < locks.times; i++) {
+        int k = (int)(weir_sim_random() % LOCKS);
+        weir_permit p = WEIR_PERMIT;
+        int rc = weir_guard_enter(&p, locks.lock[k], locks.deadline);
+
+        CHECK(rc == 0 || (rc == WEIR_ELOCKED && locks.deadline == WEIR_NOW_OR_NEVER));
+        if (rc)
+            continue;
+        CHECK_EQ(++locks.inside[k], 1);
+        weir_sleep(weir_now() + (int64_t)(weir_sim_random() % 100));
+        locks.inside[k]--;
+        locks.held++;
+        CHECK(weir_guard_leave(&p, 0) == 0);
+    }
+}
+
+static int lock_side_by_side(int times, weir_time deadline)
+{
+    int64_t thread[LOCKERS];
+
+    locks.times = times;
+    locks.deadline = deadline;
+    locks.held = 0;
+    for (int i = 0; i < LOCKERS; i++)
+        thread[i] = weir_sim_thread(locks_one, NULL, "locker");
+    for (int i = 0; i < LOCKERS; i++)
+        weir_sim_join(thread[i]);
+    return locks.held;
+}
+
+static void lock_scenario(UNUSED void *arg)
+{
+    char name[] = "0";
+
+    CHECK(weir_store_local(&store) == 0);
+    for (int k = 0; k < LOCKS; k++, name[0]++)
+        locks.lock[k] = guard_of(name, WEIR_MUTEX());
+    CHECK(lock_side_by_side(1000, WEIR_NOW_OR_NEVER) >= 1);
+    CHECK_EQ(lock_side_by_side(10, WEIR_FOREVER), 1000);
+    for (int k = 0; k < LOCKS; k++) {
+        CHECK_EQ(figures(locks.lock[k]).used, 0);
+        weir_guard_unref(locks.lock[k]);
+    }
+    weir_store_free(store);
+}
+
+/* with their numbers: 100 threads that try 1000 times each; 1000 locks that are waited for. */
+static void test_a_hundred_threads_share_ten_locks(void **state)
+{
+    (void)state;
+    explore(3, WEIR_SIM_OPTIONS(.seed = 1), lock_scenario);
+}
+
+/* ---- never too many ------------------------------------------------------------------------------ */
+
 static void hammer_scenario(UNUSED void *arg)
 {
     weir_runtime *rt = new_runtime(WEIR_RUNTIME(.workers = 2));
@@ -600,6 +670,7 @@ int main(void)
         cmocka_unit_test(test_return_cannot_leak_a_permit),
         cmocka_unit_test(test_a_permit_leaves_once),
         cmocka_unit_test(test_the_count_of_calls_never_runs_into_the_permits),
+        cmocka_unit_test(test_a_hundred_threads_share_ten_locks),
         cmocka_unit_test(test_never_too_many_inside),
     };
 

@@ -43,23 +43,31 @@ GUARD_TEST(test_one_per_cycle_then_two_after_a_change)
     CHECK_EQ(figures(g).available, 0);
     CHECK_EQ(estimated(g), P);
     CHECK_EQ(figures(g).cycle, 1);
+    sleep_to(2 * P);
+    CHECK_EQ(figures(g).available, 1);
+    CHECK_EQ(try_n(g, 1), 0);
+    CHECK_EQ(try_n(g, 1), WEIR_ETOOFAST);
+    CHECK_EQ(figures(g).available, 0);
+    CHECK_EQ(estimated(g), P);
     CHECK_EQ(weir_guard_change(g, WEIR_RATE(.limit = 9), WEIR_RATE(.limit = 3), NULL),
              WEIR_EALREADY); /* */
     CHECK_EQ(figures(g).limit, 1);
     CHECK(weir_guard_change(g, WEIR_RATE(.limit = 2), WEIR_RATE(.limit = 1), NULL) == 0);
-    sleep_to(2 * P);
+    sleep_to(3 * P);
     CHECK_EQ(try_n(g, 1), 0);
     CHECK_EQ(try_n(g, 1), 0);
     CHECK_EQ(try_n(g, 1), WEIR_ETOOFAST);
-    sleep_to(2 * P + P / 2); /* another one has cycles of its own, from its own beginning */
+    sleep_to(3 * P + P / 2); /* another one has cycles of its own, from its own beginning */
     other = guard_of("other", WEIR_RATE(.limit = 1, .period_ns = P, .wait_ns = WEIR_NO_WAIT));
     CHECK_EQ(try_n(other, 1), 0);
-    sleep_to(3 * P);
+    sleep_to(4 * P);
     CHECK_EQ(try_n(other, 1), WEIR_ETOOFAST);
-    sleep_to(3 * P + P / 2);
+    sleep_to(4 * P + P / 2);
     CHECK_EQ(try_n(other, 1), 0);
-    CHECK_EQ(kept_of(WEIR_EVENT_ENTERED), 4); /* L-25 */
-    CHECK_EQ(kept_of(WEIR_EVENT_REFUSED), 3);
+    CHECK_EQ(kept_of(WEIR_EVENT_ENTERED), 5); /* L-25 */
+    CHECK_EQ(kept_of(WEIR_EVENT_REFUSED), 4);
+    CHECK_EQ(kept.event[0].permits, 1);
+    CHECK_EQ(kept.event[1].permits, 1);
     weir_guard_unref(g);
     weir_guard_unref(other);
 }
@@ -278,6 +286,18 @@ GUARD_TEST(test_the_defaults_let_a_hundred_pass_per_half_second)
     weir_guard_unref(g);
 }
 
+/* R-16, with its numbers: a hundred and one calls that wait for 600 ms at most. */
+GUARD_TEST(test_a_timeout_longer_than_a_cycle_lets_one_more_pass)
+{
+    weir_guard *g = guard_of("t", WEIR_RATE(.wait_ns = 600 * MS));
+
+    for (int i = 0; i < 101; i++)
+        CHECK_EQ(try_n(g, 1), 0);
+    CHECK_EQ(weir_now(), at(500));
+    CHECK_EQ(figures(g).entered, 101);
+    weir_guard_unref(g);
+}
+
 /* pacing with at most one waiter. */
 GUARD_TEST(test_a_pace_has_one_waiter_at_most)
 {
@@ -429,6 +449,7 @@ int main(void)
         cmocka_unit_test(test_many_permits_at_once),
         cmocka_unit_test(test_drain_takes_what_is_left_and_no_debt_away),
         cmocka_unit_test(test_the_defaults_let_a_hundred_pass_per_half_second),
+        cmocka_unit_test(test_a_timeout_longer_than_a_cycle_lets_one_more_pass),
         cmocka_unit_test(test_a_pace_has_one_waiter_at_most),
         cmocka_unit_test(test_smooth_calls_are_spread_after_a_burst),
         cmocka_unit_test(test_a_window_is_an_hour_by_default),
