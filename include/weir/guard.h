@@ -80,7 +80,8 @@ typedef enum weir_when_away {
                              frequency: per period)                                              */
 } weir_when_away;
 
-/* A permit whose lease could not be kept. Lent to on_lost for the time of the call. */
+/* A permit whose lease could not be kept. Lent to on_lost for the time of the call. on_lost must not wait: the thread that calls
+ * it also renews the store's other leases and wakes callers that wait for its guards, who are held up meanwhile. */
 typedef struct weir_lost {
     weir_guard *guard;
     uint64_t token;
