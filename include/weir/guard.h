@@ -191,20 +191,21 @@ typedef struct weir_guard_options {
  * guard. The name is copied; it has 1 to WEIR_KEY_MAX bytes, of any value but zero. `opt` NULL, or of kind
  * WEIR_GUARD_ANY: only finds a guard. Functions in `opt` take effect only if this call makes the guard, or is the first
  * of this process to open it.
- * WEIR_EEXIST: the guard exists with other settings. WEIR_EINVAL: a setting is out of range. WEIR_ENOGUARD: there is no
- * guard of that name. WEIR_EVERSION: an option this library does not know. WEIR_EFOREIGN: the store's entry of that
- * name is not a guard, is damaged, or is of another version of weir. WEIR_ENOMEM; -errno of the file system.
- * `message` (may be NULL) says what is wrong. */
+ * WEIR_EEXIST: the guard exists with other settings. WEIR_EINVAL: a setting is out of range.
+ * WEIR_ENOGUARD: there is no guard of that name. WEIR_EVERSION: an option this library does not know. WEIR_EFOREIGN: the
+ * store's entry of that name is not a guard, is damaged, or is of another version of weir. WEIR_ENOMEM; -errno of the
+ * file system. `message` (may be NULL) says what is wrong. */
 int weir_guard_new(weir_guard **out, weir_store *store, const char *name,
                    const weir_guard_options *opt, weir_message *message);
 
 /* Takes one more reference, and answers the guard. */
 weir_guard *weir_guard_ref(weir_guard *guard);
 
-/* Gives a reference back; NULL is fine. Leave all permits before the last reference goes. Callers that wait by then go on
- * waiting, enter or are refused, and leave as if there were a reference; callers that come later need one. A guard without
- * references is forgotten as soon as that makes no difference: no permit is held, nobody waits, no window or debt is
- * left, a breaker is closed and its window has no failure and no slow call, and no setting was changed. */
+/* Gives a reference back; NULL is fine. Leave all permits before the last reference goes. Callers that wait need none: they go
+ * on waiting, enter or are refused, and leave as if there were a reference, also those that entered just before; callers
+ * that come later need one. A guard without references is forgotten as soon as that makes no difference: no permit is held,
+ * nobody waits, no window or debt is left, a breaker is closed and its window has no failure and no slow call, and no
+ * setting was changed. */
 void weir_guard_unref(weir_guard *guard);
 
 /* The guard's name; valid as long as the reference. */

@@ -47,7 +47,7 @@ int wr_permit_check(const weir_permit *permit, const struct weir_guard *guard, i
 {
     if (!permit || !guard || n < 1 || n > WEIR_PERMITS_MAX)
         return WEIR_EINVAL;
-    if (permit->guard && permit->place == permit)
+    if (weir_permit_is_held(permit))
         return WEIR_EINVAL; /* it still holds something */
     if (n > 1 && (guard->kind == &wr_kind_breaker || guard->kind == &wr_kind_mutex ||
                   guard->kind == &wr_kind_budget))
@@ -146,8 +146,7 @@ static weir_time when(struct wr_call *call)
     return guard->kind->when(wr_guard_read(guard), call);
 }
 
-/* Under the lock: takes what `when` said can be had. */
-static void take(struct wr_call *call)
+void wr_guard_take(struct wr_call *call)
 {
     struct weir_guard *guard = call->guard;
 
@@ -183,14 +182,14 @@ static int sleep_until_its_turn(struct wr_call *call, weir_time turn)
     struct weir_guard *guard = call->guard;
     int rc;
 
-    wr_guard_hold(guard);
+    wr_guard_pin(guard);
     wr_add(&guard->sleeping, 1, relaxed);
     rc = weir_sleep(turn);
     wr_sub(&guard->sleeping, 1, relaxed);
     if (rc)
         wr_guard_undo(call, &guard->counts.cancelled);
     rc = rc ? cancelled(call) : entered(call);
-    wr_guard_let_go(guard, rc == 0);
+    wr_guard_waited(guard, call->permit, rc == 0);
     return rc;
 }
 
@@ -275,7 +274,7 @@ static int stand_in_line(struct wr_call *call, weir_place *place, weir_time dead
         if (guard->ops->is_first(guard->cell, place)) {
             moment = when(call);
             if (moment <= call->now) {
-                take(call);
+                wr_guard_take(call);
                 part(call, place);
                 return wr_guard_unlock(guard) ? entered(call) : not_entered(call);
             }
@@ -299,9 +298,9 @@ static int enter_line(struct wr_call *call, weir_time deadline, weir_time moment
         guard->ops->waiting(guard->cell) >= set->waiters_max ||
         guard->ops->join(guard->cell, &place))
         return refused(call, moment);
-    wr_guard_hold(guard);
+    wr_guard_pin(guard);
     rc = stand_in_line(call, &place, deadline, moment);
-    wr_guard_let_go(guard, rc == 0);
+    wr_guard_waited(guard, call->permit, rc == 0);
     return rc;
 }
 
@@ -325,7 +324,7 @@ static int try_to_enter(struct wr_call *call, weir_time deadline)
             return enter_rate(call, deadline);
         moment = when(call);
         if (moment <= call->now && guard->ops->is_first(guard->cell, NULL)) {
-            take(call);
+            wr_guard_take(call);
             return wr_guard_unlock(guard) ? entered(call) : not_entered(call);
         }
         if (swept || !guard->kind->holds || guard->ops->word(guard->cell))
@@ -392,9 +391,9 @@ static __attribute__((noinline)) int enter_slow(weir_permit *out, struct weir_gu
         return rc;
     out->guard = NULL;
     if (guard->remote) {
-        wr_guard_hold(guard);
+        wr_guard_pin(guard);
         rc = wr_remote_enter(out, guard, n, deadline);
-        wr_guard_let_go(guard, rc == 0);
+        wr_guard_waited(guard, out, rc == 0);
         return rc;
     }
     if (guard->fast && wr_fast_enter(out, guard, guard->fast, n))

@@ -124,8 +124,8 @@ struct weir_guard {
     int failure_count, ignored_count;
     int failures[32], ignored[32];
     _Atomic int64_t sleeping; /* rate: callers that wait for what they have reserved              */
-    _Atomic int64_t waiters; /* callers that wait, in whatever way: while there are any, it stays */
-    _Atomic bool outlived; /* one of them entered when there were no references                  */
+    _Atomic int64_t
+        pins; /* callers that wait, and permits of those that did: it stays for them   */
     struct wr_counts counts;
 
     struct wr_group_guard *groups; /* the first one it stands before; under a lock of group.c     */
@@ -167,6 +167,9 @@ static inline struct wr_state *wr_guard_write(struct weir_guard *guard)
     return guard->ops->write(guard->cell);
 }
 
+/* Under the lock: takes what `when` of its kind said can be had, and fills the permit. */
+void wr_guard_take(struct wr_call *call);
+
 /* Under the lock: a breaker's time passes. */
 void wr_guard_refresh(struct wr_call *call);
 
@@ -198,18 +201,34 @@ int wr_permit_check(const weir_permit *permit, const struct weir_guard *guard, i
 /* The moment at which a call that may wait as `deadline` says gives up. Under the lock. */
 weir_time wr_guard_deadline(struct weir_guard *guard, weir_time deadline, weir_time now);
 
-/* A caller begins to wait, with no reference of its own from then on; and has returned from all that concerns the guard but
- * a permit, if it entered. */
-static inline void wr_guard_hold(struct weir_guard *guard)
+/* A caller begins to wait, and keeps the guard from then on: its reference may be given back meanwhile. */
+static inline void wr_guard_pin(struct weir_guard *guard)
 {
-    wr_add(&guard->waiters, 1, relaxed);
+    wr_add(&guard->pins, 1, relaxed);
 }
 
-static inline void wr_guard_let_go(struct weir_guard *guard, bool entered)
+/* The caller, or its permit, is done with all that concerns the guard, which may be gone after that. */
+static inline void wr_guard_unpin(struct weir_guard *guard)
 {
-    if (entered && !wr_load(&guard->refs, relaxed))
-        wr_store(&guard->outlived, true, relaxed);
-    wr_sub(&guard->waiters, 1, release); /* pairs with registry.c, can_go */
+    wr_sub(&guard->pins, 1, release); /* pairs with registry.c, can_go */
+}
+
+/* Whether a permit that is held keeps the guard. */
+static inline bool wr_permit_pins(const weir_permit *permit)
+{
+    return permit->place != permit;
+}
+
+/* A caller that waited returns. If it has entered, its permit keeps the guard from then on, until it is left. Permits that need not be
+ * left (rates, windows) do so only if there is no reference: else calls that were over long ago would keep it. */
+static inline void wr_guard_waited(struct weir_guard *guard, weir_permit *permit, bool entered)
+{
+    bool must_leave = guard->kind->holds || guard->kind->timed;
+
+    if (entered && !wr_permit_pins(permit) && (must_leave || !wr_load(&guard->refs, relaxed)))
+        permit->place = (const char *)permit + 1;
+    else
+        wr_guard_unpin(guard);
 }
 
 /* For a place in a line: when its owner came. */

@@ -221,31 +221,22 @@ static int permit_is_held(const weir_permit *permit)
         return WEIR_EINVAL;
     if (!permit->guard)
         return WEIR_EALREADY;
-    return permit->place == permit ? 0 : WEIR_EINVAL;
+    return weir_permit_is_held(permit) ? 0 : WEIR_EINVAL;
 }
 
-/* The call that the permit was given for. Errors as weir_guard_leave. */
-static int call_of(struct wr_call *call, weir_permit *permit)
+/* The call that a permit was given for, which is held. */
+static struct wr_call call_of(weir_permit *permit)
 {
-    int rc = permit_is_held(permit);
-
-    if (rc)
-        return rc;
     wr_permit_settle(permit);
-    *call = (struct wr_call){ .permit = permit, .guard = permit->guard, .n = permit->permits };
-    return 0;
+    return (struct wr_call){ .permit = permit, .guard = permit->guard, .n = permit->permits };
 }
 
 static __attribute__((noinline)) int leave_slow(weir_permit *permit, int error, const void *result)
 {
     weir_call_result verdict = WEIR_SUCCESS;
-    struct weir_guard *guard;
-    struct wr_call call;
-    int rc = call_of(&call, permit);
+    struct wr_call call = call_of(permit);
+    struct weir_guard *guard = call.guard;
 
-    if (rc)
-        return rc;
-    guard = call.guard;
     if (guard->drain_on && guard->kind == &wr_kind_rate &&
         guard->drain_on(error, result, guard->drain_arg))
         weir_guard_drain(guard);
@@ -336,13 +327,31 @@ static __attribute__((noinline)) int leave_quick(weir_permit *permit, int error)
     return 0;
 }
 
+/* A permit that keeps the guard is left as any other, and lets it go; or there is no permit. */
+static __attribute__((noinline)) int leave_pinned(weir_permit *permit, int error,
+                                                  const void *result)
+{
+    struct weir_guard *guard = permit ? permit->guard : NULL;
+    int rc = permit_is_held(permit);
+
+    if (rc)
+        return rc;
+    permit->place = permit;
+    rc = weir_guard_leave_with(permit, error, result);
+    if (permit->guard)
+        permit->place = (const char *)permit + 1;
+    else
+        wr_guard_unpin(guard);
+    return rc;
+}
+
 /* As weir_guard_enter. */
 __attribute__((aligned(64))) int weir_guard_leave(weir_permit *permit, int error)
 {
     struct weir_guard *guard = permit ? permit->guard : NULL;
 
     if (WR_UNLIKELY(!guard || permit->place != permit))
-        return leave_slow(permit, error, NULL);
+        return leave_pinned(permit, error, NULL);
     if (WR_LIKELY(guard->fast))
         return leave_fast(permit, guard);
     if (guard->quick)
@@ -354,9 +363,9 @@ int weir_guard_leave_with(weir_permit *permit, int error, const void *result)
 {
     struct weir_guard *guard = permit ? permit->guard : NULL;
 
-    if (guard && permit->place == permit && guard->fast)
-        return leave_fast(permit, guard);
-    return leave_slow(permit, error, result);
+    if (!guard || permit->place != permit)
+        return leave_pinned(permit, error, result);
+    return guard->fast ? leave_fast(permit, guard) : leave_slow(permit, error, result);
 }
 
 int wr_guard_undo(struct wr_call *call, _Atomic uint64_t *count)
@@ -377,17 +386,28 @@ int wr_guard_undo(struct wr_call *call, _Atomic uint64_t *count)
     return 0;
 }
 
-int weir_guard_release(weir_permit *permit)
+static int release(weir_permit *permit)
 {
-    struct wr_call call;
-    int rc = call_of(&call, permit);
+    struct wr_call call = call_of(permit);
+    int rc;
 
-    if (!rc && call.guard->remote)
+    if (call.guard->remote)
         return wr_remote_release(permit);
-    if (!rc)
-        rc = wr_guard_undo(&call, &call.guard->counts.released);
+    rc = wr_guard_undo(&call, &call.guard->counts.released);
     if (!rc)
         permit->guard = NULL;
+    return rc;
+}
+
+int weir_guard_release(weir_permit *permit)
+{
+    struct weir_guard *guard = permit ? permit->guard : NULL;
+    int rc = permit_is_held(permit);
+    bool pins = !rc && wr_permit_pins(permit);
+
+    rc = rc ? rc : release(permit);
+    if (pins && !permit->guard)
+        wr_guard_unpin(guard);
     return rc;
 }
 
@@ -395,10 +415,10 @@ int weir_permit_move(weir_permit *to, weir_permit *from)
 {
     int rc = permit_is_held(from);
 
-    if (rc || !to || (to->guard && to->place == to))
+    if (rc || !to || weir_permit_is_held(to))
         return rc ? rc : WEIR_EINVAL;
     *to = *from;
-    to->place = to;
+    to->place = (const char *)to + wr_permit_pins(from);
     from->guard = NULL;
     return 0;
 }

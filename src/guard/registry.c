@@ -121,10 +121,8 @@ static bool can_go(struct weir_guard *guard)
 {
     bool whole;
 
-    if (wr_load(&guard->refs, relaxed) || wr_load(&guard->waiters, acquire))
+    if (wr_load(&guard->refs, relaxed) || wr_load(&guard->pins, acquire))
         return false;
-    if (wr_load(&guard->outlived, relaxed) && (guard->remote || !guard->kind->holds))
-        return false; /* nothing says whether that permit is still out */
     if (guard->remote || wr_guard_lock(guard))
         return true;
     whole = held(guard) == 0 &&

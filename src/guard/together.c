@@ -17,7 +17,7 @@ struct together {
     weir_place place;
     weir_time now;
     bool done[WEIR_TOGETHER_MAX];
-    bool holds; /* see hold_all */
+    bool pins; /* see pin_all */
 };
 
 /* By rank, then by store, then by name: the same order in every process. */
@@ -39,7 +39,7 @@ static int together_init(struct together *t, weir_permit *permits, weir_guard *c
 {
     t->count = count;
     t->line = -1;
-    t->holds = false;
+    t->pins = false;
     t->place.told = NULL;
     t->place.stamp = wr_guard_stamp();
     for (size_t i = 0; i < count; i++) {
@@ -120,21 +120,8 @@ static int look(struct together *t, weir_time *all)
 
 static void take_all(struct together *t)
 {
-    for (size_t i = 0; i < t->count; i++) {
-        struct wr_call *call = &t->call[i];
-        struct weir_guard *guard = call->guard;
-
-        wr_fast_fold(guard);
-        call->permit->guard = NULL;
-        guard->kind->take(wr_guard_write(guard), call);
-        wr_permit_fill(call->permit, guard, 1);
-        if (guard->fast)
-            wr_permit_prepare(call->permit, guard->fast, 1);
-        else if (guard->kind->timed)
-            call->permit->since = t->now;
-        if (!guard->fast && guard->kind != &wr_kind_breaker)
-            wr_guard_count(&guard->counts.entered);
-    }
+    for (size_t i = 0; i < t->count; i++)
+        wr_guard_take(&t->call[i]);
 }
 
 /* Under all locks: leaves the line it stands in. */
@@ -240,17 +227,17 @@ static void sweep(struct together *t)
 }
 
 /* From the first wait on, until it returns, the caller keeps all of them. */
-static void hold_all(struct together *t)
+static void pin_all(struct together *t)
 {
-    for (size_t i = 0; i < t->count && !t->holds; i++)
-        wr_guard_hold(t->call[i].guard);
-    t->holds = true;
+    for (size_t i = 0; i < t->count && !t->pins; i++)
+        wr_guard_pin(t->call[i].guard);
+    t->pins = true;
 }
 
-static void let_all_go(struct together *t, bool entered)
+static void all_waited(struct together *t, bool entered)
 {
-    for (size_t i = 0; i < t->count && t->holds; i++)
-        wr_guard_let_go(t->call[i].guard, entered);
+    for (size_t i = 0; i < t->count && t->pins; i++)
+        wr_guard_waited(t->call[i].guard, t->call[i].permit, entered);
 }
 
 static int enter_all(struct together *t, weir_time deadline)
@@ -288,7 +275,7 @@ static int enter_all(struct together *t, weir_time deadline)
         if (t->now >= deadline || (all > deadline && all != WEIR_FOREVER) || join(t, at))
             return refuse(t, at, all, t->call[at].guard->kind->error);
         until = when(t, (size_t)at);
-        hold_all(t);
+        pin_all(t);
         unlock_first(t, t->count);
         if (t->line >= 0 && t->line != line && !t->done[t->line])
             t->line = -1; /* it stands nowhere: look again */
@@ -308,7 +295,7 @@ int wr_together_local(weir_permit *permits, weir_guard *const *guards, size_t co
     if (rc)
         return rc;
     rc = enter_all(&t, deadline);
-    let_all_go(&t, rc == 0);
+    all_waited(&t, rc == 0);
     return rc;
 }
 

@@ -195,9 +195,9 @@ int wr_together_remote(weir_permit *permits, weir_guard *const *guards, size_t c
     if (rc)
         return rc;
     for (size_t i = 0; i < count; i++)
-        wr_guard_hold(guards[i]); /* it may wait for any of them */
+        wr_guard_pin(guards[i]); /* it may wait for any of them */
     rc = enter_parts(&all, deadline_of(&all, deadline));
     for (size_t i = 0; i < count; i++)
-        wr_guard_let_go(guards[i], rc == 0);
+        wr_guard_waited(guards[i], &permits[i], rc == 0);
     return rc;
 }

@@ -194,7 +194,7 @@ int64_t weir_guard_evictions(weir_eviction *out, size_t most, weir_guard *guard)
 weir_time weir_permit_until(const weir_permit *permit)
 {
     struct wr_fleet_cell *cell =
-        permit && permit->guard && permit->place == permit ? cell_of(permit->guard) : NULL;
+        permit && weir_permit_is_held(permit) ? cell_of(permit->guard) : NULL;
     const struct wr_hold *hold;
     weir_time until;
 

@@ -151,6 +151,7 @@ static void keeps_it(const char *name, struct caller *c)
     CHECK_EQ(c->in_ms, 100);
     CHECK_EQ(c->out_ms, 1100);
     weir_guard_unref(found);
+    CHECK_EQ(weir_guard_new(&found, store, name, NULL, NULL), WEIR_ENOGUARD); /* and no longer */
 }
 
 GUARD_TEST(test_a_call_that_waited_for_a_rate_may_leave_though_nobody_has_a_reference)
@@ -198,6 +199,77 @@ GUARD_TEST(test_a_call_that_waited_for_a_breaker_may_leave_though_nobody_has_a_r
     operator= weir_sim_thread(reset_later, &reset, "operator");
     keeps_it("breaker", &(struct caller){ .guard = g, .deadline = WEIR_FOREVER, .ms = 1000 });
     weir_sim_join(operator);
+}
+
+static void reset_and_part(void *arg)
+{
+    sleep_until(100);
+    CHECK_EQ(weir_guard_reset(arg), 0);
+    weir_guard_unref(arg);
+}
+
+/* Whoever gives the last reference back cannot know whether the waiter has entered by then. */
+GUARD_TEST(test_a_waiter_may_leave_if_it_entered_just_before_the_last_reference_went)
+{
+    weir_guard *g = guard_of("breaker", WEIR_BREAKER(.window = 2, .failure_percent = 50));
+    struct caller c = { .guard = g, .deadline = WEIR_FOREVER, .ms = 5 };
+    int64_t thread, other;
+    weir_guard *found;
+
+    calls(g, "FF");
+    thread = wait_in_a_thread(&c);
+    other = weir_sim_thread(reset_and_part, weir_guard_ref(g), "other");
+    sleep_until(102);
+    weir_guard_unref(g);
+    weir_sim_join(other);
+    weir_sim_join(thread);
+    CHECK_EQ(c.rc, 0);
+    CHECK_EQ(c.in_ms, 100);
+    make_many();
+    CHECK_EQ(weir_guard_new(&found, store, "breaker", NULL, NULL), WEIR_ENOGUARD);
+}
+
+/* The same with a permit that goes to another variable, and with one that is given back unused. */
+static void moves_and_releases(void *arg)
+{
+    struct caller *c = arg;
+    weir_permit p = WEIR_PERMIT, q = WEIR_PERMIT, copy;
+
+    c->rc = weir_guard_enter(&p, c->guard, WEIR_FOREVER);
+    sleep_until(200);
+    CHECK_EQ(weir_guard_enter(&p, c->guard, 0), WEIR_EINVAL); /* it holds something */
+    copy = p;
+    CHECK_EQ(weir_guard_leave(&copy, 0), WEIR_EINVAL);
+    CHECK_EQ(weir_permit_move(&q, &p), 0);
+    CHECK_EQ(weir_guard_leave(&p, 0), WEIR_EALREADY);
+    make_many();
+    CHECK_EQ(c->n ? weir_guard_release(&q) : weir_guard_leave_with(&q, 0, NULL), 0);
+    CHECK_EQ(weir_guard_leave(&q, 0), WEIR_EALREADY);
+    CHECK_EQ(weir_guard_release(&q), WEIR_EALREADY);
+}
+
+GUARD_TEST(test_a_permit_of_a_waiter_is_moved_and_released_though_nobody_has_a_reference)
+{
+    for (int i = 0; i < 2; i++) {
+        weir_guard *g = guard_of("m", WEIR_MUTEX()), *found;
+        struct caller c = { .guard = g, .n = i };
+        weir_permit held = WEIR_PERMIT;
+        int64_t thread;
+
+        CHECK_EQ(weir_guard_enter(&held, g, 0), 0);
+        thread = weir_sim_thread(moves_and_releases, &c, "waits");
+        while (figures(g).waiting == 0)
+            CHECK(weir_sleep(weir_now() + MS) == 0);
+        weir_guard_unref(g);
+        CHECK_EQ(weir_guard_leave(&held, 0), 0);
+        weir_sim_join(thread);
+        CHECK_EQ(c.rc, 0);
+        CHECK_EQ(weir_guard_new(&found, store, "m", NULL, NULL), 0);
+        CHECK_EQ(figures(found).used, 0);
+        CHECK_EQ(figures(found).released, i);
+        weir_guard_unref(found);
+        CHECK_EQ(weir_guard_new(&found, store, "m", NULL, NULL), WEIR_ENOGUARD);
+    }
 }
 
 struct both {
@@ -480,6 +552,9 @@ int main(void)
             test_a_call_that_waited_for_a_window_may_leave_though_nobody_has_a_reference),
         cmocka_unit_test(
             test_a_call_that_waited_for_a_breaker_may_leave_though_nobody_has_a_reference),
+        cmocka_unit_test(test_a_waiter_may_leave_if_it_entered_just_before_the_last_reference_went),
+        cmocka_unit_test(
+            test_a_permit_of_a_waiter_is_moved_and_released_though_nobody_has_a_reference),
         cmocka_unit_test(test_a_caller_of_several_keeps_them_all),
         cmocka_unit_test(test_a_group_keeps_the_guard_it_waits_for),
         cmocka_unit_test(

@@ -212,6 +212,13 @@ struct weir_cell {
     const weir_store_ops *ops;
 };
 
+/* Whether something is in the permit. It belongs to its address, or to the byte behind that if its caller waited (see
+ * docs/internals/guards.md, Waiting). */
+static inline bool weir_permit_is_held(const weir_permit *permit)
+{
+    return permit->guard && (permit->place == permit || permit->place == (const char *)permit + 1);
+}
+
 /* The cell of a guard. A store must compare the cell's `ops` with its own before it uses the cell. */
 weir_cell *weir_guard_cell(weir_guard *guard);
 
