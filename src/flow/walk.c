@@ -140,13 +140,15 @@ static __attribute__((noinline)) uint32_t end_oddly(struct wr_turn *turn, uint32
     return settle(turn, n, NULL, WR_NODE_NONE);
 }
 
-static __attribute__((noinline)) uint32_t start_added(struct wr_turn *turn, void *value)
+/* A body has added nodes: they start if it succeeded. Answers whether the node goes on with them. */
+static __attribute__((noinline)) bool start_added(struct wr_turn *turn, int error, void *value)
 {
     struct wr_own *added = turn->step.added;
 
     turn->step.added = NULL;
-    wr_own_start_added(added, value);
-    return WR_NODE_NONE;
+    if (!error)
+        wr_own_start_added(added, value);
+    return !error;
 }
 
 /* A body has returned. Answers a node that is ready for this turn. */
@@ -154,8 +156,8 @@ static inline uint32_t end_node(struct wr_turn *turn, uint32_t n, int error, voi
 {
     struct wr_run *run = turn->run;
 
-    if (WR_UNLIKELY(turn->step.added != NULL) && !error)
-        return start_added(turn, value);
+    if (WR_UNLIKELY(turn->step.added != NULL) && start_added(turn, error, value))
+        return WR_NODE_NONE;
     if (WR_UNLIKELY(error) || !is_plain(turn, n))
         return end_oddly(turn, n, error, value);
     if (WR_UNLIKELY(!wr_plan_finish_plain(&run->plan, n, value))) {

@@ -295,6 +295,14 @@ SIM_TEST(test_a_sub_flow_is_a_node, 30)
     weir_executor_free(ex);
 }
 
+static int does_nothing(void **value, void *arg, weir_step *step)
+{
+    (void)value;
+    (void)arg;
+    (void)step;
+    return 0;
+}
+
 static int fans_out(void **value, void *count_arg, weir_step *step)
 {
     weir_flow *flow = new_flow("fan");
@@ -337,6 +345,43 @@ SIM_TEST(test_a_body_adds_nodes_that_those_after_it_wait_for, 30)
 {
     check_fan_out(false);
     check_fan_out(true);
+}
+
+static int adds_and_fails(void **value, void *arg, weir_step *step)
+{
+    weir_flow *flow = new_flow("never");
+
+    (void)value;
+    (void)arg;
+    CHECK_EQ(weir_flow_node(NULL, flow, "never", node_body, &seen[0], NULL), 0);
+    CHECK_EQ(weir_step_expand(step, flow, NULL, NULL), 0);
+    return -EIO;
+}
+
+/* Nor are they taken for those of a body that runs on the same worker after it. */
+SIM_TEST(test_nodes_that_a_failed_body_has_added_never_start, 30)
+{
+    weir_flow *flow = new_flow("adds and fails");
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1));
+    weir_node *fails, *after, *fan;
+    weir_task *run;
+
+    forget_nodes();
+    new_seen("never", 10);
+    CHECK_EQ(weir_flow_node(&fails, flow, "fails", adds_and_fails, NULL, NULL), 0);
+    CHECK_EQ(weir_flow_node(&after, flow, "after", does_nothing, NULL, NULL), 0);
+    CHECK_EQ(weir_flow_node(&fan, flow, "fan", fans_out, (void *)3, NULL), 0);
+    needs(after, fails, WEIR_AFTER);
+    needs(fan, after, WEIR_MUST);
+    run = start(flow, group_of(ex, "g"), NULL);
+    weir_flow_free(flow);
+    CHECK_EQ(weir_task_wait(NULL, run, at(1000)), 0);
+    CHECK_EQ(seen[0].ran, 0);
+    CHECK_EQ(result_in(run, "fails").error, -EIO);
+    CHECK_EQ(result_in(run, "after").outcome, WEIR_DONE);
+    CHECK_EQ(result_in(run, "fan/2").outcome, WEIR_DONE);
+    weir_task_unref(run);
+    weir_executor_free(ex);
 }
 
 SIM_TEST(test_the_failure_of_a_sub_flow_is_its_nodes, 20)
@@ -387,14 +432,6 @@ SIM_TEST(test_a_body_cannot_wait_for_its_own_run, 20)
     weir_flow_free(inner);
     weir_flow_free(flow);
     weir_executor_free(ex);
-}
-
-static int does_nothing(void **value, void *arg, weir_step *step)
-{
-    (void)value;
-    (void)arg;
-    (void)step;
-    return 0;
 }
 
 static void result_waits_for_its_run(const weir_node_result *node, void *arg)
@@ -1041,6 +1078,7 @@ int main(void)
         cmocka_unit_test(test_losers_are_cancelled_if_they_may_be),
         cmocka_unit_test(test_a_sub_flow_is_a_node),
         cmocka_unit_test(test_a_body_adds_nodes_that_those_after_it_wait_for),
+        cmocka_unit_test(test_nodes_that_a_failed_body_has_added_never_start),
         cmocka_unit_test(test_the_failure_of_a_sub_flow_is_its_nodes),
         cmocka_unit_test(test_a_body_cannot_wait_for_its_own_run),
         cmocka_unit_test(test_a_result_callback_cannot_wait_for_its_own_run),
