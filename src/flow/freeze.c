@@ -360,7 +360,9 @@ static size_t lay_out(struct draft *draft, char *memory, bool bound)
     size_t n = draft->nodes, e = draft->edges;
     size_t used = 0;
 
+    flow->body = cut(memory, &used, n, sizeof(flow->body[0]));
     flow->hot = cut(memory, &used, n + 1, sizeof(flow->hot[0]));
+    flow->heir = cut(memory, &used, n, sizeof(flow->heir[0]));
     flow->word = cut(memory, &used, n, sizeof(flow->word[0]));
     flow->join = cut(memory, &used, flow->joins, sizeof(flow->join[0]));
     flow->out = cut(memory, &used, e, sizeof(flow->out[0]));
@@ -393,8 +395,7 @@ static void fill_node(struct draft *draft, uint32_t n, uint32_t *join, uint32_t 
     const weir_node *node = wr_flow_node(flow, n);
     struct wr_hot *hot = &flow->hot[n];
 
-    hot->fn = node->fn;
-    hot->arg = node->arg;
+    flow->body[n] = (struct wr_body){ .fn = node->fn, .arg = node->arg };
     hot->flags = flags_of(draft, n);
     if (hot->flags & WR_F_SLOW) {
         hot->join = *join;
@@ -437,23 +438,26 @@ static void fill_out(struct draft *draft)
         }
 }
 
+static uint32_t heir_of(const struct draft *draft, uint32_t n)
+{
+    const struct weir_flow *flow = draft->flow;
+    uint32_t only = wr_out_degree(flow, n) == 1 ? flow->out[flow->hot[n].out_at] : WR_NODE_NONE;
+
+    if (only >= WR_NODE_NONE || draft->in_at[only + 1] - draft->in_at[only] != 1)
+        return WR_NODE_NONE;
+    return flow->hot[n].flags & flow->hot[only].flags & WR_F_PLAIN ? only : WR_NODE_NONE;
+}
+
 /* What follows from all edges together. */
 static void fill_ways(struct draft *draft)
 {
     struct weir_flow *flow = draft->flow;
-    const uint32_t apart = WR_F_OWN | WR_F_SLOW | WR_F_EARLY;
 
-    for (uint32_t n = 0; n < draft->nodes; n++) {
-        struct wr_hot *hot = &flow->hot[n];
-        uint32_t only = wr_out_degree(flow, n) == 1 ? flow->out[hot->out_at] : WR_NODE_NONE;
-        if (!(hot->flags & (WR_F_AT_START | WR_F_AT_END)))
-            hot->flags |= WR_F_PLAIN;
-        if (hot->flags & WR_F_PLAIN && only < WR_NODE_NONE && !(flow->hot[only].flags & apart) &&
-            draft->in_at[only + 1] - draft->in_at[only] == 1) {
-            hot->flags |= WR_F_HEIR;
-            hot->heir = only;
-        }
-    }
+    for (uint32_t n = 0; n < draft->nodes; n++)
+        if (!(flow->hot[n].flags & (WR_F_AT_START | WR_F_AT_END)))
+            flow->hot[n].flags |= WR_F_PLAIN;
+    for (uint32_t n = 0; n < draft->nodes; n++)
+        flow->heir[n] = heir_of(draft, n);
 }
 
 static int build(struct draft *draft)

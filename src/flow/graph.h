@@ -46,18 +46,20 @@ struct wr_declared {
     weir_need need;
 };
 
-/* What a run needs to know of a node that it runs: half a cache line. `out_at` is the first of its edges; those of node n
- * end where those of n + 1 begin. */
-struct wr_hot {
-    weir_node_fn *fn;
+/* What is called for a node. Apart from the rest, as heirs are: a chain of plain nodes needs nothing else, and what it costs
+ * is mostly the memory that it has to read. */
+struct wr_body {
+    weir_node_fn *fn; /* NULL: it has a sub-flow */
     void *arg;
+};
+
+/* What else a run needs to know of a node that it runs. `out_at` is the first of its edges; those of node n end where those
+ * of n + 1 begin. */
+struct wr_hot {
     uint32_t flags;
     uint32_t out_at;
     uint32_t join; /* WR_F_SLOW: its place among the joins */
-    union {
-        uint32_t own;  /* WR_F_OWN: its place among the nodes that are tasks of their own */
-        uint32_t heir; /* WR_F_HEIR: its only target */
-    };
+    uint32_t own;  /* WR_F_OWN: its place among the nodes that are tasks of their own */
 };
 
 enum wr_node_flags {
@@ -74,8 +76,7 @@ enum wr_node_flags {
     WR_F_TELLS_SLOWLY =
         1 << 10,          /* some node after it is SLOW, EARLY or OWN, or does not count it */
     WR_F_PLAIN = 1 << 11, /* none of AT_START and AT_END */
-    WR_F_HEIR = 1 << 12,  /* one node after it, which must have it, and no other before that */
-    WR_F_FATAL = 1 << 13,
+    WR_F_FATAL = 1 << 12,
     /* Flags that its start, or its end, has to look at; a node without any of them is plain. */
     WR_F_AT_START = WR_F_OWN | WR_F_BEGIN | WR_F_BOUND | WR_F_INTERRUPT,
     WR_F_AT_END = WR_F_BEGIN | WR_F_RESULT | WR_F_INTERRUPT | WR_F_TELLS_SLOWLY | WR_F_FATAL,
@@ -120,8 +121,11 @@ struct weir_flow {
     bool is_large;        /* its runs are calm at first; see run.h */
     bool has_early;       /* some node may start before all nodes before it have ended */
     bool has_drops;       /* some node has a `drop` */
+    struct wr_body *body; /* by node */
     struct wr_hot *hot;   /* count + 1 */
-    uint32_t *out;        /* targets, by node */
+    uint32_t *heir; /* of a plain node: the only one after it, if that is plain, must have it, and
+                       has no other before it; else WR_NODE_NONE */
+    uint32_t *out;  /* targets, by node */
     uint8_t *out_kind;    /* weir_need; beside WEIR_MUST only of nodes that are told slowly */
     uint32_t *in_at, *in; /* the same backwards */
     uint8_t *in_kind;

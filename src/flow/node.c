@@ -27,7 +27,7 @@ static void *value_of(const struct wr_run *run, uint32_t n, uint64_t word)
     const weir_node_options *options = wr_run_options(run, n);
 
     if (wr_word_outcome(word) == WEIR_DONE)
-        return run->plan.slot[n].value;
+        return wr_plan_value(&run->plan, n, word);
     return options ? options->fallback : NULL;
 }
 
@@ -77,13 +77,12 @@ void wr_node_drop_value(const struct wr_run *run, uint32_t n, void *value)
 
 void *wr_node_param(const struct wr_run *run, uint32_t n)
 {
-    const struct wr_hot *hot = &run->flow->hot[n];
     uint32_t up;
 
     if (run->param && run->given[n / 64] >> n % 64 & 1)
         return run->param[n];
-    if (!(hot->flags & WR_F_BOUND))
-        return hot->arg;
+    if (!(run->flow->hot[n].flags & WR_F_BOUND))
+        return run->flow->body[n].arg;
     up = run->flow->bound[n];
     return value_of(run, up, wr_load(&run->plan.word[up], acquire));
 }
@@ -100,14 +99,14 @@ int wr_node_call(struct weir_step *step, void **value)
 {
     struct wr_run *run = step->run;
     uint32_t n = wr_load(&step->node, relaxed);
-    const struct wr_hot *hot = &run->flow->hot[n];
+    weir_node_fn *fn = run->flow->body[n].fn;
     const weir_node_options *options = wr_run_options(run, n);
     bool again = wr_load(&run->plan.word[n], relaxed) & WR_BEGUN;
     int error = 0;
 
     if (run->times && !wr_load(&run->times[n].started_at, relaxed)) /* the first try */
         wr_store(&run->times[n].started_at, wr_os_now(), relaxed);
-    if (hot->flags & WR_F_BEGIN && !again) {
+    if (run->flow->hot[n].flags & WR_F_BEGIN && !again) {
         if (!wr_plan_begins(&run->plan, n))
             return WEIR_ECANCELED; /* decided in the meantime */
         error = options->begin(step, options->callback_arg);
@@ -116,10 +115,10 @@ int wr_node_call(struct weir_step *step, void **value)
             return WEIR_ECANCELED;
         }
     }
-    if (error || !hot->fn)
+    if (error || !fn)
         return error;
     step->in_body = true;
-    error = hot->fn(value, wr_node_param(run, n), step);
+    error = fn(value, wr_node_param(run, n), step);
     step->in_body = false;
     return error;
 }

@@ -373,7 +373,7 @@ void wr_own_start(struct wr_work *work, uint32_t n, bool last)
     struct wr_locals *locals = work->locals ? work->locals : run->locals, *former;
 
     former = wr_locals_install(wr_locals_ref(locals));
-    if (run->flow->hot[n].fn) {
+    if (run->flow->body[n].fn) {
         wr_plan_put_off(&run->plan, n, NULL, &work->moves);
         submit_task(own, last && work->moves.ended.first == WR_NODE_NONE);
     } else {

@@ -44,7 +44,7 @@ static void add_time(struct wr_text *text, struct wr_run *run, uint32_t n)
 
 static bool is_sub_flow(const struct weir_flow *flow, uint32_t n)
 {
-    return !flow->hot[n].fn;
+    return !flow->body[n].fn;
 }
 
 /* What an edge says, if it is not a plain must. */

@@ -97,13 +97,13 @@ bool wr_plan_finish(struct wr_plan *plan, uint32_t n, int error, void *value)
     uint64_t word = wr_load(&plan->word[n], relaxed) & WR_BEGUN, end;
     weir_outcome outcome = outcome_of(error);
 
-    end = wr_word_of(outcome, outcome == WEIR_CANCELLED ? WEIR_REASON_GAVE_UP : WEIR_REASON_NONE);
     if (outcome == WEIR_DONE) {
-        plan->slot[n].value = value;
+        end = wr_plan_done(plan, n, value);
     } else {
         plan->slot[n].error = error;
         plan->slot[n].cause = WR_NODE_NONE;
-        end |= WR_HAS_SLOT;
+        end = WR_HAS_SLOT | wr_word_of(outcome, outcome == WEIR_CANCELLED ? WEIR_REASON_GAVE_UP
+                                                                          : WEIR_REASON_NONE);
     }
     return wr_cas(&plan->word[n], &word, word | end, acq_rel);
 }

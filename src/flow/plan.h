@@ -11,7 +11,8 @@
  *     bit  43     READY: it may start, but has not: it waits for a permit
  *     bit  44     LOCALS: READY, and slot.locals is what its body sees
  *     bit  45     BEGUN: `begin` was called, and has returned
- *     bit  46     SLOT: decided, and slot.error and slot.cause are in use
+ *     bit  46     SLOT: decided, and the slot is in use: its value if it is WEIR_DONE, else its error and cause. A node
+ *                 that has no value to give leaves its slot alone
  *     bit  47     NEVER: it was WAITING when it was decided, so it never came to be READY
  *     bit  48     BEGINS: `begin` is called, or about to be. The thread that calls it tells of the node's end, if that
  *                 is decided meanwhile: `result` comes after `begin`
@@ -58,11 +59,12 @@
 #define WR_BEGINS     (UINT64_C(1) << 48)
 #define WR_COUNTER    (UINT64_C(0xffffffff))
 #define WR_OUTCOME    (UINT64_C(7) << WR_OUTCOME_AT)
+#define WR_IS_DONE    ((uint64_t)WEIR_DONE << WR_OUTCOME_AT)
 
 /* A node of a run, beside its word: what it has or leaves; and what waiting, ended and needless ones need. Apart, because only
  * words have to be filled in before a run can begin. */
 union wr_slot {
-    void *value; /* WEIR_DONE; until then its body's */
+    void *value; /* WEIR_DONE */
     struct {
         int32_t error;
         uint32_t cause; /* the node whose end decided this one; WR_NODE_NONE: none */
@@ -141,13 +143,28 @@ bool wr_plan_begun(struct wr_plan *plan, uint32_t n);
 /* A body has returned: RUNNING is decided. False: it was decided before, and the value is dropped. */
 bool wr_plan_finish(struct wr_plan *plan, uint32_t n, int error, void *value);
 
+/* What the word becomes of a node that is WEIR_DONE with that value, which is in its slot from here on. */
+static inline uint64_t wr_plan_done(struct wr_plan *plan, uint32_t n, void *value)
+{
+    if (!value)
+        return WR_IS_DONE;
+    plan->slot[n].value = value;
+    return WR_IS_DONE | WR_HAS_SLOT;
+}
+
+/* The value of a node whose word was read with acquire, if it is WEIR_DONE; else NULL. */
+static inline void *wr_plan_value(const struct wr_plan *plan, uint32_t n, uint64_t word)
+{
+    return (word & (WR_OUTCOME | WR_HAS_SLOT)) == (WR_IS_DONE | WR_HAS_SLOT) ? plan->slot[n].value
+                                                                             : NULL;
+}
+
 /* The same for a plain node that is WEIR_DONE, without `begin`. */
 static inline bool wr_plan_finish_plain(struct wr_plan *plan, uint32_t n, void *value)
 {
     uint64_t word = 0;
 
-    plan->slot[n].value = value;
-    return wr_cas(&plan->word[n], &word, (uint64_t)WEIR_DONE << WR_OUTCOME_AT, acq_rel);
+    return wr_cas(&plan->word[n], &word, wr_plan_done(plan, n, value), acq_rel);
 }
 
 /* A node that is a task of its own, or a sub-flow, has ended: as wr_plan_finish, also if it never began. False also if the

@@ -34,8 +34,8 @@ static void drop_values(struct wr_run *run)
 {
     for (uint32_t n = 0; n < run->flow->count; n++) {
         uint64_t word = wr_load(&run->plan.word[n], relaxed);
-        if (run->flow->hot[n].flags & WR_F_DROP && wr_word_outcome(word) == WEIR_DONE)
-            wr_node_drop_value(run, n, run->plan.slot[n].value);
+        if (run->flow->hot[n].flags & WR_F_DROP)
+            wr_node_drop_value(run, n, wr_plan_value(&run->plan, n, word));
     }
 }
 
@@ -128,6 +128,14 @@ void wr_run_await_publishers(struct wr_run *run)
             wr_os_yield(); /* it is a few instructions away from the end of that */
 }
 
+void wr_turn_expect(struct wr_turn *turn)
+{
+    struct wr_run *run = turn->run;
+    bool plainly = wr_load(&run->plan.calm, relaxed) >= WR_CALM && !turn->step.added;
+
+    wr_store(&turn->step.expects, plainly ? run->locals : WR_NO_LOCALS, relaxed);
+}
+
 void wr_run_stir(struct wr_plan *plan)
 {
     struct wr_run *run = WR_CONTAINER(plan, struct wr_run, plan);
@@ -135,6 +143,8 @@ void wr_run_stir(struct wr_plan *plan)
     wr_lock(&run->lock);
     if (wr_load(&plan->calm, relaxed) != WR_STIRRED) {
         wr_store(&plan->calm, WR_STIRRING, relaxed);
+        wr_list_each(link, &run->turns)
+            wr_turn_expect(WR_CONTAINER(link, struct wr_turn, link));
         wr_run_await_publishers(run);
         wr_store(&plan->calm, WR_STIRRED, release); /* pairs with lose */
     }
@@ -161,7 +171,7 @@ static void end_parts(struct wr_run *run, bool all)
     for (uint32_t i = 0; i < run->flow->owns; i++) {
         uint32_t n = run->own[i].node;
         bool may = all || run->plan.interrupt || run->flow->hot[n].flags & WR_F_INTERRUPT;
-        if (may || !run->flow->hot[n].fn || !wr_own_runs(&run->own[i]))
+        if (may || !run->flow->body[n].fn || !wr_own_runs(&run->own[i]))
             wr_own_cancel(&run->own[i]);
     }
     for (struct wr_own *own = wr_run_added(run); own; own = own->more)
@@ -224,7 +234,7 @@ static bool run_inside(struct wr_whole *whole, const weir_task *task)
     for (uint32_t i = 0; i < run->flow->owns && !inside; i++) {
         struct wr_own *own = &run->own[i];
         inside = wr_load(&own->runner, relaxed) == task ||
-                 (!run->flow->hot[own->node].fn && sub_inside(own, task));
+                 (!run->flow->body[own->node].fn && sub_inside(own, task));
     }
     for (struct wr_own *own = wr_run_added(run); own && !inside; own = own->more)
         inside = sub_inside(own, task);

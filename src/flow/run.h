@@ -15,13 +15,17 @@
  * (cancel, deadline), or when it is skipped. A large run is *calm* until the first of that happens, and in a calm run
  * a turn changes two kinds of words by plain stores: that of the node whose body has returned, and that of its *heir*,
  * which has no other node before it, as it has no other after it. It says so (`publishing`) before it looks whether the run
- * is calm, and no more when it is done: the word that says which node's body runs says that, too. Whoever wants to decide nodes stirs the run first (wr_run_stir), once:
+ * is calm, and no more when it is done: the word that says which node's body runs says that, too. Whoever wants to decide
+ * nodes stirs the run first (wr_run_stir), once:
  *
  *     turn:  publishing = true;  light fence;  calm?  then store the words;  publishing = false
  *     stir:  calm = STIRRING;    heavy fence;  wait until no turn is publishing;  calm = STIRRED
  *
  * One of the two sees what the other has written: the heavy fence (wr_os_fence_heavy) makes every CPU pass a full one, so that
- * turns need none. A run stays stirred. Runs of few nodes are never calm, since for them the fence costs more than it saves.
+ * turns need none. Each turn has its own word to look at (`step.expects`, written under the run's lock): the context that a body
+ * must leave behind for its end to be published like that. It is the run's while the run is calm and the body has added no
+ * nodes, and else one that no body leaves, so that a turn looks at all three at once. A run stays stirred. Runs of few nodes
+ * are never calm, since for them the fence costs more than it saves.
  *
  * Note: brisk turns. If bodies take less time than a cache line takes from one CPU to the next, a second turn makes a run
  * slower, not faster. A turn whose latest nodes took BRISK_NS each or less is *brisk*. While a calm run has a brisk turn,
@@ -89,8 +93,12 @@ struct weir_step {
     struct wr_run *run;
     _Atomic uint32_t node; /* of a turn also WR_PUBLISHING; see Note: calm runs */
     bool in_body;
-    struct wr_own *added; /* nodes that the body has added */
+    struct wr_own *added;                /* nodes that the body has added */
+    _Atomic(struct wr_locals *) expects; /* of a turn; see below */
 };
+
+/* step.expects: no end is published by plain stores. Else an end is, if its body leaves that context behind. */
+#define WR_NO_LOCALS ((struct wr_locals *)UINTPTR_MAX)
 
 /* run->coming */
 enum { WR_COMING = 1, WR_COVERED = 2 };
@@ -216,6 +224,9 @@ void wr_run_stir(struct wr_plan *plan);
 
 /* Has every CPU pass a fence, and waits until no turn is publishing. Under the lock. */
 void wr_run_await_publishers(struct wr_run *run);
+
+/* Sets step.expects, after the run was stirred or the body has added nodes. Under the lock. */
+void wr_turn_expect(struct wr_turn *turn);
 
 /* Other threads than the turn that works alone are about to change counters. */
 void wr_run_part(struct wr_run *run);

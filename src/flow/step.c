@@ -51,7 +51,8 @@ int weir_step_expand(weir_step *step, weir_flow *flow, void *input, weir_message
     wr_lock(&run->lock);
     own->more = run->added;
     run->added = own;
-    wr_unlock(&run->lock);
     step->added = own;
+    wr_store(&step->expects, WR_NO_LOCALS, relaxed);
+    wr_unlock(&run->lock);
     return 0;
 }

@@ -59,7 +59,7 @@ static void collect_node(struct slices *all, struct wr_run *run, uint32_t n, con
 {
     weir_time from = wr_load(&run->times[n].started_at, relaxed);
     weir_time to = wr_load(&run->times[n].ended_at, relaxed);
-    struct slice *slice = from && run->flow->hot[n].fn ? slice_add(all) : NULL;
+    struct slice *slice = from && run->flow->body[n].fn ? slice_add(all) : NULL;
 
     if (slice)
         *slice = (struct slice){ .run = run,
@@ -67,7 +67,7 @@ static void collect_node(struct slices *all, struct wr_run *run, uint32_t n, con
                                  .from = from,
                                  .to = to ? to : now,
                                  .name = name_of(path, wr_flow_node(run->flow, n)->id, "") };
-    all->failed = all->failed || (slice ? !slice->name : from && run->flow->hot[n].fn);
+    all->failed = all->failed || (slice ? !slice->name : from && run->flow->body[n].fn);
 }
 
 /* With its sub-runs, as deep as flows are nested. */

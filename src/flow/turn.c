@@ -315,6 +315,7 @@ static bool begin(struct wr_turn *turn)
     wr_locals_release(wr_locals_install(wr_locals_ref(run->locals)));
     wr_lock(&run->lock);
     turn->task = weir_task_self();
+    wr_turn_expect(turn);
     entrance = wr_brisk_enter(turn);
     wr_unlock(&run->lock);
     wr_sub(&run->coming, WR_COMING, seq_cst);

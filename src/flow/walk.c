@@ -67,7 +67,8 @@ static inline uint32_t tell_plainly(struct wr_turn *turn, uint32_t n)
     for (; out < end; out++) { /* no flags in them: else it TELLS_SLOWLY */
         wr_store(&deque->place[ready % WR_DEQUE], *out, relaxed);
         ready += wr_plan_is_last(&run->plan, *out);
-        __builtin_prefetch(&flow->hot[*out]); /* it will soon run */
+        __builtin_prefetch(&flow->body[*out]); /* it will soon run */
+        __builtin_prefetch(&flow->hot[*out]);
     }
     if (ready == bottom)
         return WR_NODE_NONE;
@@ -101,6 +102,7 @@ static inline bool tell_alone(struct wr_turn *turn, uint32_t n, uint32_t *next)
         uint64_t was = wr_load(&word[*out], relaxed);
         wr_store(&deque->place[ready % WR_DEQUE], *out, relaxed);
         wr_store(&word[*out], was - 1, relaxed);
+        __builtin_prefetch(&turn->run->flow->body[*out]);
         __builtin_prefetch(&hot[*out]);
         ready += was == 1;
     }
@@ -143,9 +145,13 @@ static __attribute__((noinline)) uint32_t end_oddly(struct wr_turn *turn, uint32
 /* A body has added nodes: they start if it succeeded. Answers whether the node goes on with them. */
 static __attribute__((noinline)) bool start_added(struct wr_turn *turn, int error, void *value)
 {
+    struct wr_run *run = turn->run;
     struct wr_own *added = turn->step.added;
 
+    wr_lock(&run->lock);
     turn->step.added = NULL;
+    wr_turn_expect(turn);
+    wr_unlock(&run->lock);
     if (!error)
         wr_own_start_added(added, value);
     return !error;
@@ -185,26 +191,26 @@ static __attribute__((noinline)) int call_oddly(struct wr_turn *turn, void **val
 static inline uint32_t run_node(struct wr_turn *turn, uint32_t n, bool *asked)
 {
     struct wr_run *run = turn->run;
-    const struct wr_hot *hot = &run->flow->hot[n];
+    const struct wr_body *body = &run->flow->body[n];
     void *value = NULL;
     int error;
 
     turn->until_look--;
     wr_store(&turn->step.node, n, relaxed);
-    if (WR_UNLIKELY(hot->flags & WR_F_AT_START) || WR_UNLIKELY(run->odd))
+    if (WR_UNLIKELY(run->flow->hot[n].flags & WR_F_AT_START) || WR_UNLIKELY(run->odd))
         error = call_oddly(turn, &value, asked);
     else
-        error = hot->fn(&value, hot->arg, &turn->step);
+        error = body->fn(&value, body->arg, &turn->step);
     return end_node(turn, n, error, value);
 }
 
 /* The end of a plain node of a calm run is published, and the turn is still publishing: the nodes after it hear of it, which
  * are more than an heir. Answers the next one; WR_NODE_NONE: there is none. Not inline, so that the loop below has its
  * registers for itself. */
-static __attribute__((noinline)) uint32_t tell_calmly(struct wr_turn *turn, uint32_t n)
+static __attribute__((noinline)) uint32_t tell_calmly(struct wr_turn *turn, size_t ended)
 {
     struct wr_run *run = turn->run;
-    uint32_t next = WR_NODE_NONE;
+    uint32_t n = (uint32_t)ended, next = WR_NODE_NONE;
     bool told = wr_load(&run->plan.calm, acquire) == WR_SOLO && tell_alone(turn, n, &next);
 
     wr_store(&turn->step.node, n, release); /* pairs with wr_run_await_publishers */
@@ -218,58 +224,67 @@ static __attribute__((noinline)) uint32_t tell_calmly(struct wr_turn *turn, uint
 }
 
 /* As end_node, apart: the loop below is to have its registers for itself. */
-static __attribute__((noinline)) uint32_t end_apart(struct wr_turn *turn, uint32_t n, int error)
+static __attribute__((noinline)) uint32_t end_apart(struct wr_turn *turn, size_t n, int error,
+                                                    void *value)
 {
-    wr_store(&turn->step.node, n, release); /* pairs with wr_run_await_publishers */
-    return end_node(turn, n, error, turn->run->plan.slot[n].value);
+    wr_store(&turn->step.node, (uint32_t)n, release); /* pairs with wr_run_await_publishers */
+    turn->told -= turn->until_look--;                 /* this one is not told of yet */
+    return end_node(turn, (uint32_t)n, error, value);
+}
+
+/* The end of a plain node that has a value. */
+static inline void publish_value(struct wr_turn *turn, size_t n, void **value)
+{
+    struct wr_plan *plan = &turn->run->plan;
+
+    wr_store(&plan->word[n], wr_plan_done(plan, (uint32_t)n, *value), release);
+    *value = NULL;
 }
 
 /* Runs plain nodes of a calm run, one after the other, until it is time to look at the clock. Notes: calm runs, and brisk
- * turns, in run.h. What a chain of empty bodies costs is the number of stores and instructions of this loop: so a body gets
- * the node's own slot for its value, and what is rarely needed is found again rather than kept. */
+ * turns, in run.h. What a chain of empty bodies costs is the instructions of this loop, and the memory that it touches: so
+ * one comparison says whether an end is as plain as can be, and what is rarely needed is found again rather than kept. */
 static __attribute__((noinline)) uint32_t run_calmly(struct wr_turn *turn, size_t n)
 {
-    struct wr_run *const run = turn->run;
-    const struct wr_hot *const hot = run->flow->hot, *row = &hot[n];
-    _Atomic uint64_t *const word = run->plan.word;
-    union wr_slot *const slot = run->plan.slot;
-    uint32_t left = turn->until_look;
+    const struct wr_body *const body = turn->run->flow->body;
+    const uint32_t *const heir = turn->run->flow->heir;
+    _Atomic uint64_t *const word = turn->run->plan.word;
+    const struct wr_locals *expects;
+    void *value = NULL;
+    size_t next;
     int error;
 
-    WR_ASSERT(left);
-    turn->told += left; /* and less by what is left */
+    WR_ASSERT(turn->until_look);
+    turn->told += turn->until_look; /* and less by what is left */
     do {
         wr_store(&turn->step.node, (uint32_t)n, release); /* pairs with wr_run_await_publishers */
-        slot[n].value = NULL;
-        error = row->fn(&slot[n].value, row->arg, &turn->step);
-        if (WR_UNLIKELY(error) || WR_UNLIKELY(turn->step.added != NULL) ||
-            WR_UNLIKELY(*turn->locals != run->locals))
-            goto oddly;
+        error = body[n].fn(&value, body[n].arg, &turn->step);
+        if (WR_UNLIKELY(error))
+            return end_apart(turn, n, error, value);
         wr_store(&turn->step.node, WR_PUBLISHING, relaxed);
         wr_fence_light(); /* pairs with wr_run_await_publishers */
-        if (WR_UNLIKELY(wr_load(&run->plan.calm, acquire) < WR_CALM))
-            goto oddly;
-        wr_store(&word[n], (uint64_t)WEIR_DONE << WR_OUTCOME_AT, release);
-        if (row->flags & WR_F_HEIR) {
-            n = row->heir;
-            wr_store(&word[n], 0, relaxed);
+        expects = wr_load(&turn->step.expects, acquire);
+        if (WR_UNLIKELY(*turn->locals != expects))
+            return end_apart(turn, n, 0, value);
+        if (WR_LIKELY(!value))
+            wr_store(&word[n], WR_IS_DONE, release);
+        else
+            publish_value(turn, n, &value);
+        next = heir[n];
+        if (WR_LIKELY(next != WR_NODE_NONE)) {
+            wr_store(&word[next], 0, relaxed);
+            n = next;
         } else {
-            n = tell_calmly(turn, (uint32_t)(row - hot));
-            if (n == WR_NODE_NONE) {
-                left--;
+            n = tell_calmly(turn, n);
+            if (n == WR_NODE_NONE || !(turn->run->flow->hot[n].flags & WR_F_PLAIN)) {
+                turn->until_look--;
                 break;
             }
         }
-        row = &hot[n];
-    } while (--left && row->flags & WR_F_PLAIN);
+    } while (--turn->until_look);
     wr_store(&turn->step.node, (uint32_t)n, release);
-    turn->until_look = left;
-    turn->told -= left;
+    turn->told -= turn->until_look;
     return (uint32_t)n;
-oddly:
-    turn->until_look = left - 1;
-    turn->told -= left; /* this one is not told of yet */
-    return end_apart(turn, (uint32_t)(row - hot), error);
 }
 
 uint32_t wr_walk(struct wr_turn *turn, uint32_t n, bool *asked)
