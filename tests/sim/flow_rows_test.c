@@ -98,9 +98,22 @@ SIM_TEST(test_the_deadline_hits_only_what_has_not_ended, 50)
     weir_flow_free(flow);
 }
 
-/* 0 -> {1, 2} -> 3 */
-static weir_flow *diamond(int64_t two_ms)
+/* They have ended one after the other. */
+static void check_order(const char *first, const char *second, const char *third,
+                        const char *fourth)
 {
+    CHECK_EQ(node_seen(first)->order, 1);
+    CHECK_EQ(node_seen(second)->order, 2);
+    CHECK_EQ(node_seen(third)->order, 3);
+    CHECK_EQ(node_seen(fourth)->order, 4);
+}
+
+/* 0 -> {1, 2} -> 3, with the kinds of the edges to 3; declared from either end. */
+static weir_flow *diamond_of(weir_need one, weir_need two, int64_t two_ms, int64_t three_ms,
+                             bool from_the_other_end)
+{
+    int (*edge)(weir_node *, weir_node *, weir_need) =
+        from_the_other_end ? weir_node_feeds : weir_node_needs;
     weir_flow *flow = new_flow("diamond");
     weir_node *node[4];
 
@@ -108,27 +121,44 @@ static weir_flow *diamond(int64_t two_ms)
     node[0] = add(flow, "0", 1000);
     node[1] = add(flow, "1", 1000);
     node[2] = add(flow, "2", two_ms);
-    node[3] = add(flow, "3", 1000);
-    must(node[1], node[0]);
-    must(node[2], node[0]);
-    must(node[3], node[1]);
-    must(node[3], node[2]);
+    node[3] = add(flow, "3", three_ms);
+    for (int i = 1; i < 3; i++) {
+        weir_node *up = node[0], *down = node[i];
+        CHECK_EQ(edge(from_the_other_end ? up : down, from_the_other_end ? down : up, WEIR_MUST),
+                 0);
+        up = node[i];
+        down = node[3];
+        CHECK_EQ(edge(from_the_other_end ? up : down, from_the_other_end ? down : up,
+                      i == 1 ? one : two),
+                 0);
+    }
     return flow;
+}
+
+static weir_flow *diamond(int64_t two_ms)
+{
+    return diamond_of(WEIR_MUST, WEIR_MUST, two_ms, 1000, false);
 }
 
 SIM_TEST(test_a_join_waits_for_all_it_must, 50)
 {
-    weir_flow *flow = diamond(1000);
-    weir_result result = run_for(flow, 3100);
-
-    check_settled(&result, WEIR_DONE, 3000);
-    check_ran("3", 2000, 3000);
-    weir_flow_free(flow);
-    flow = diamond(2000);
-    result = run_flow(flow, 2, 100, NULL);
-    CHECK_EQ(node_seen("3")->started - node_seen("2")->started, 2000 * MS);
-    CHECK(node_seen("0")->order == 1 && node_seen("1")->order == 2 && node_seen("2")->order == 3);
-    weir_flow_free(flow);
+    for (int reverse = 0; reverse < 2; reverse++) {
+        weir_flow *flow = diamond_of(WEIR_MUST, WEIR_MUST, 1000, 1000, reverse);
+        weir_time began = weir_now();
+        weir_result result = run_for(flow, 3100);
+        CHECK_EQ(result.outcome, WEIR_DONE);
+        CHECK_EQ(result.ended_at - began, 3000 * MS);
+        CHECK_EQ(node_seen("3")->started - began, 2000 * MS);
+        weir_flow_free(flow);
+        flow = diamond_of(WEIR_MUST, WEIR_MUST, 2000, 1000, reverse);
+        began = weir_now();
+        result = run_for(flow, 4100);
+        CHECK_EQ(result.outcome, WEIR_DONE);
+        CHECK_EQ(result.ended_at - began, 4000 * MS);
+        CHECK_EQ(node_seen("3")->started - node_seen("2")->started, 2000 * MS);
+        check_order("0", "1", "2", "3");
+        weir_flow_free(flow);
+    }
 }
 
 static void check_diamond(int64_t two_ms, int64_t deadline, weir_outcome two)
@@ -153,44 +183,30 @@ SIM_TEST(test_the_deadline_of_a_run_reaches_waiting_nodes, 30)
     check_diamond(2000, 2900, WEIR_TIMED_OUT);
 }
 
-/* 0 -> {1, 2} -> 3 with other kinds of edges to 3 */
-static weir_flow *diamond_of(weir_need one, weir_need two, int64_t three_ms)
-{
-    weir_flow *flow = new_flow("diamond");
-    weir_node *node[4];
-
-    forget_nodes();
-    node[0] = add(flow, "0", 1000);
-    node[1] = add(flow, "1", 1000);
-    node[2] = add(flow, "2", 500);
-    node[3] = add(flow, "3", three_ms);
-    must(node[1], node[0]);
-    must(node[2], node[0]);
-    needs(node[3], node[1], one);
-    needs(node[3], node[2], two);
-    return flow;
-}
-
 SIM_TEST(test_any_starts_with_the_first_that_succeeds, 50)
 {
-    weir_flow *flow = diamond_of(WEIR_OPTIONAL, WEIR_OPTIONAL, 400);
-    weir_result result = run_for(flow, 0);
-
-    check_settled(&result, WEIR_DONE, 2000);
-    check_ran("3", 1500, 1900);
-    check_ran("1", 1000, 2000); /* it had begun, and its result is recorded */
-    CHECK(node_seen("0")->order == 1 && node_seen("2")->order == 2 && node_seen("3")->order == 3 &&
-          node_seen("1")->order == 4);
-    weir_flow_free(flow);
+    for (int reverse = 0; reverse < 2; reverse++) {
+        weir_flow *flow = diamond_of(WEIR_OPTIONAL, WEIR_OPTIONAL, 500, 400, reverse);
+        weir_time began = weir_now();
+        weir_result result = run_for(flow, 0);
+        CHECK_EQ(result.outcome, WEIR_DONE);
+        CHECK_EQ(result.ended_at - began, 2000 * MS);
+        CHECK_EQ(node_seen("3")->started - began, 1500 * MS);
+        CHECK_EQ(node_seen("3")->ran, 1);
+        check_node("1", WEIR_DONE); /* it had begun, and its result is recorded */
+        check_order("0", "2", "3", "1");
+        weir_flow_free(flow);
+    }
 }
 
 SIM_TEST(test_optional_beside_must_does_not_count, 50)
 {
-    weir_flow *flow = diamond_of(WEIR_MUST, WEIR_OPTIONAL, 1000);
+    weir_flow *flow = diamond_of(WEIR_MUST, WEIR_OPTIONAL, 500, 1000, false);
     weir_result result = run_for(flow, 0);
 
     check_settled(&result, WEIR_DONE, 3000);
     check_ran("3", 2000, 3000);
+    check_order("0", "2", "1", "3");
     weir_flow_free(flow);
 }
 
@@ -390,23 +406,68 @@ SIM_TEST(test_a_body_reads_any_other_node_and_the_input, 20)
     weir_executor_free(ex);
 }
 
+/* Reads o1, which is done, and o2, which is not and so reads as its fallback. */
+static int reads_what_is_there(void **value, void *fallback, weir_step *step)
+{
+    weir_node_result o1 = WEIR_NODE_RESULT, o2 = WEIR_NODE_RESULT;
+
+    *value = NULL;
+    CHECK_EQ(weir_now(), at(300)); /* right after the last must */
+    CHECK_EQ(weir_step_result(&o1, step, "o1"), 0);
+    CHECK_EQ(weir_step_result(&o2, step, "o2"), 0);
+    CHECK(o1.outcome == WEIR_DONE && o1.value == &seen_count);
+    CHECK(o2.outcome == WEIR_UNSETTLED && o2.value == fallback);
+    return 0;
+}
+
 /* Five before it, three of them musts. */
 SIM_TEST(test_three_musts_of_five, 20)
 {
     static const char *const id[] = { "m1", "m2", "m3", "o1", "o2" };
+    static int fallback;
     weir_flow *flow = new_flow("five");
     weir_node *node[5], *last;
     weir_result result;
 
     forget_nodes();
     for (int i = 0; i < 5; i++)
-        node[i] = add(flow, id[i], i < 3 ? 100 * (i + 1) : i == 3 ? 50 : 900);
-    last = add(flow, "last", 100);
+        node[i] = add_with(flow, id[i],
+                           i < 3    ? 100 * (i + 1)
+                           : i == 3 ? 50
+                                    : 900,
+                           WEIR_NODE(.fallback = &fallback));
+    node_seen("o1")->value = &seen_count;
+    CHECK_EQ(weir_flow_node(&last, flow, "last", reads_what_is_there, &fallback, NULL), 0);
     for (int i = 0; i < 5; i++)
         needs(last, node[i], i < 3 ? WEIR_MUST : WEIR_OPTIONAL);
     result = run_for(flow, 0);
     check_settled(&result, WEIR_DONE, 900); /* o2 had begun */
-    check_ran("last", 300, 400);
+    weir_flow_free(flow);
+}
+
+/* a -> {b -> c, d -> e -> f} -> g */
+SIM_TEST(test_branches_of_different_length_join, 50)
+{
+    static const char *const id[] = { "a", "b", "c", "d", "e", "f", "g" };
+    static const char *const edge[] = { "ab", "bc", "cg", "ad", "de", "ef", "fg" };
+    weir_flow *flow = new_flow("branches");
+    weir_result result;
+
+    forget_nodes();
+    for (int i = 0; i < 7; i++)
+        add(flow, id[i], 1000);
+    for (int i = 0; i < 7; i++)
+        CHECK_EQ(weir_flow_edge(flow, (char[]){ edge[i][0], '\0' }, (char[]){ edge[i][1], '\0' },
+                                WEIR_MUST),
+                 0);
+    result = run_for(flow, 0);
+    check_settled(&result, WEIR_DONE, 5000);
+    check_ran("b", 1000, 2000);
+    check_ran("c", 2000, 3000);
+    check_ran("d", 1000, 2000);
+    check_ran("e", 2000, 3000);
+    check_ran("f", 3000, 4000);
+    check_ran("g", 4000, 5000);
     weir_flow_free(flow);
 }
 
@@ -658,10 +719,36 @@ SIM_TEST(test_a_sole_optional_edge_counts_as_any_and_after_runs_regardless, 30)
     CHECK_EQ(run_pair(WEIR_NONE_FAILED, 0).outcome, WEIR_DONE);
 }
 
+static int reads_the_fallback(void **value, void *fallback, weir_step *step)
+{
+    weir_node_result one = WEIR_NODE_RESULT;
+
+    *value = NULL;
+    CHECK_EQ(weir_step_result(&one, step, "one"), 0);
+    CHECK(one.outcome == WEIR_FAILED && one.value == fallback);
+    return 0;
+}
+
+SIM_TEST(test_a_node_after_a_failed_one_reads_its_fallback, 30)
+{
+    static int fallback;
+    weir_flow *flow = new_flow("default");
+    weir_node *one, *reads;
+
+    forget_nodes();
+    one = add_with(flow, "one", 10, WEIR_NODE(.fallback = &fallback));
+    node_seen("one")->error = -EIO;
+    CHECK_EQ(weir_flow_node(&reads, flow, "reads", reads_the_fallback, &fallback, NULL), 0);
+    needs(reads, one, WEIR_AFTER);
+    CHECK_EQ(run_for(flow, 0).outcome, WEIR_DONE);
+    CHECK(node_seen("one")->result_value == &fallback);
+    weir_flow_free(flow);
+}
+
 SIM_TEST(test_all_optional_waits_for_a_success, 50)
 {
     for (int both = 0; both < 2; both++) {
-        weir_flow *flow = diamond_of(WEIR_OPTIONAL, WEIR_OPTIONAL, 100);
+        weir_flow *flow = diamond_of(WEIR_OPTIONAL, WEIR_OPTIONAL, 500, 100, false);
         weir_time began = weir_now();
         node_seen("2")->error = -EIO; /* the first to end */
         node_seen("1")->error = both ? -EBADF : 0;
@@ -748,6 +835,8 @@ int main(void)
         cmocka_unit_test(test_parameters_are_the_values_of_other_nodes),
         cmocka_unit_test(test_a_body_reads_any_other_node_and_the_input),
         cmocka_unit_test(test_three_musts_of_five),
+        cmocka_unit_test(test_branches_of_different_length_join),
+        cmocka_unit_test(test_a_node_after_a_failed_one_reads_its_fallback),
         cmocka_unit_test(test_the_short_circuit_skips_what_has_not_begun),
         cmocka_unit_test(test_a_failure_fails_what_must_have_it_with_the_same_cause),
         cmocka_unit_test(test_a_late_body_changes_nothing),
