@@ -1,5 +1,6 @@
 /* Freezing a flow: everything that can be wrong with it, and the flat arrays that runs read.
- * Linear in nodes and edges, but for parameters of nodes that are not right before.
+ * Linear in nodes and edges, but for parameters of nodes that are not right before: then the nodes after each of those are
+ * walked once more.
  * SPDX-License-Identifier: MIT */
 #include "base/os.h"
 #include "flow/graph.h"
@@ -25,6 +26,11 @@ struct draft {
     uint32_t *seen;  /* by node: marks */
     uint32_t *order; /* of nodes, each after all before it; at first: how many edges are left */
     uint32_t *rank;  /* by node: its place in that */
+    uint32_t *out_at,
+        *out; /* edges by source, once they are sorted; `out` takes the place of `up` */
+    bool has_params;
+    uint32_t *bound;      /* by node: whose value is its parameter; WR_NODE_NONE; see below */
+    uint32_t *same_bound; /* the next one that is bound to the same; WR_NODE_NONE: none */
 };
 
 #define WRONG(draft, ...)                            \
@@ -150,9 +156,10 @@ static void check_at_least(struct draft *draft, uint32_t n)
 }
 
 /* Nodes in an order in which each comes after all before it. Answers how many were left over: they are on cycles, or after
- * one. draft->up and draft->down are free by now. */
-static uint32_t sort_nodes(struct draft *draft, const uint32_t *out_at, const uint32_t *out)
+ * one. */
+static uint32_t sort_nodes(struct draft *draft)
 {
+    const uint32_t *out_at = draft->out_at, *out = draft->out;
     uint32_t first = 0, last = 0, *left = draft->seen;
 
     for (uint32_t n = 0; n < draft->nodes; n++) {
@@ -212,52 +219,95 @@ static void check_cycles(struct draft *draft)
     memset(draft->rank, 0, draft->nodes * sizeof(draft->rank[0])); /* there is no order */
 }
 
-/* Whether a path leads from `up` to `down`: looks at the nodes between them, backwards. draft->down is the list of them. */
-static bool is_before(struct draft *draft, uint32_t up, uint32_t down, uint32_t mark)
-{
-    uint32_t count = 0;
+/* ---- parameters ------------------------------------------------------------------------------------- */
 
-    for (uint32_t i = draft->in_at[down]; i < draft->in_at[down + 1]; i++)
-        if (draft->in[i] == up)
-            return true;
-    draft->down[count++] = down;
-    while (count) {
-        uint32_t n = draft->down[--count];
-        for (uint32_t i = draft->in_at[n]; i < draft->in_at[n + 1]; i++) {
-            uint32_t before = draft->in[i];
-            if (before == up)
-                return true;
-            if (draft->seen[before] == mark || draft->rank[before] < draft->rank[up])
-                continue;
-            draft->seen[before] = mark;
-            draft->down[count++] = before;
-        }
-    }
-    return false;
-}
+/* draft->bound, beside nodes and WR_NODE_NONE: the parameter is of a node that does not exist, or is not before it. */
+enum { UNKNOWN = WR_NODE_NONE + 1, NOT_BEFORE };
 
 static const char *param_of(const weir_node *node)
 {
     return node->extra ? node->extra->options.param_of : NULL;
 }
 
-static void check_params(struct draft *draft, uint32_t *bound)
+static bool is_right_before(const struct draft *draft, uint32_t up, uint32_t n)
 {
-    memset(draft->seen, 0, draft->nodes * sizeof(draft->seen[0]));
+    for (uint32_t i = draft->in_at[n]; i < draft->in_at[n + 1]; i++)
+        if (draft->in[i] == up)
+            return true;
+    return false;
+}
+
+/* Marks the nodes after `up`, however far, but none that comes after `last` in the order. draft->down is the list of those
+ * to be looked at. */
+static void mark_after(struct draft *draft, uint32_t up, uint32_t last)
+{
+    uint32_t count = 0, *list = draft->down;
+
+    list[count++] = up;
+    while (count) {
+        uint32_t n = list[--count];
+        for (uint32_t i = draft->out_at[n]; i < draft->out_at[n + 1]; i++) {
+            uint32_t after = draft->out[i];
+            if (draft->seen[after] == up + 1 || draft->rank[after] > last)
+                continue;
+            draft->seen[after] = up + 1;
+            list[count++] = after;
+        }
+    }
+}
+
+/* Those that are bound to `up`, from `first` on, are looked at together: else a long chain of nodes that all have the value
+ * of the first would take time in proportion to its square. */
+static void check_bound(struct draft *draft, uint32_t up, uint32_t first)
+{
+    uint32_t last = 0;
+
+    for (uint32_t n = first; n != WR_NODE_NONE; n = draft->same_bound[n])
+        last = draft->rank[n] > last ? draft->rank[n] : last;
+    mark_after(draft, up, last);
+    for (uint32_t n = first; n != WR_NODE_NONE; n = draft->same_bound[n])
+        if (draft->seen[n] != up + 1)
+            draft->bound[n] = NOT_BEFORE;
+}
+
+/* Finds what each parameter is of; those that are not right before are left in lists, by `first_bound`. */
+static void resolve_params(struct draft *draft, uint32_t *first_bound)
+{
+    for (uint32_t n = 0; n < draft->nodes; n++)
+        first_bound[n] = draft->bound[n] = WR_NODE_NONE;
     for (uint32_t n = 0; n < draft->nodes; n++) {
-        weir_node *node = wr_flow_node(draft->flow, n), *up;
-        const char *id = param_of(node);
-        if (!id)
+        const char *id = param_of(wr_flow_node(draft->flow, n));
+        weir_node *up = id ? wr_flow_find(draft->flow, id, strlen(id)) : NULL;
+        draft->has_params = draft->has_params || id;
+        if (!up) {
+            draft->bound[n] = id ? UNKNOWN : WR_NODE_NONE;
             continue;
-        up = wr_flow_find(draft->flow, id, strlen(id));
-        if (!up)
+        }
+        draft->bound[n] = up->index;
+        if (is_right_before(draft, up->index, n))
+            continue;
+        draft->same_bound[n] = first_bound[up->index];
+        first_bound[up->index] = n;
+    }
+}
+
+static void check_params(struct draft *draft)
+{
+    uint32_t *first_bound = draft->order; /* which is not needed any more */
+
+    resolve_params(draft, first_bound);
+    memset(draft->seen, 0, draft->nodes * sizeof(draft->seen[0]));
+    for (uint32_t up = 0; up < draft->nodes; up++)
+        if (first_bound[up] != WR_NODE_NONE)
+            check_bound(draft, up, first_bound[up]);
+    for (uint32_t n = 0; n < draft->nodes; n++) {
+        const weir_node *node = wr_flow_node(draft->flow, n);
+        if (draft->bound[n] == UNKNOWN)
             WRONG(draft, "the parameter of node \"%s\" is of node \"%s\", which does not exist\n",
-                  node->id, id);
-        else if (!is_before(draft, up->index, n, n + 1))
+                  node->id, param_of(node));
+        else if (draft->bound[n] == NOT_BEFORE)
             WRONG(draft, "the parameter of node \"%s\" is of node \"%s\", which is not before it\n",
-                  node->id, id);
-        else if (bound)
-            bound[n] = up->index;
+                  node->id, param_of(node));
     }
 }
 
@@ -345,16 +395,8 @@ static void count_parts(struct draft *draft)
     }
 }
 
-static bool has_params(const struct draft *draft)
-{
-    for (uint32_t n = 0; n < draft->nodes; n++)
-        if (param_of(wr_flow_node(draft->flow, n)))
-            return true;
-    return false;
-}
-
 /* The same twice: how much it takes, and where each part is. */
-static size_t lay_out(struct draft *draft, char *memory, bool bound)
+static size_t lay_out(struct draft *draft, char *memory)
 {
     struct weir_flow *flow = draft->flow;
     size_t n = draft->nodes, e = draft->edges;
@@ -371,10 +413,10 @@ static size_t lay_out(struct draft *draft, char *memory, bool bound)
     flow->own = cut(memory, &used, flow->owns, sizeof(flow->own[0]));
     flow->root = cut(memory, &used, flow->roots, sizeof(flow->root[0]));
     flow->sink = cut(memory, &used, flow->sinks, sizeof(flow->sink[0]));
-    flow->bound = cut(memory, &used, bound ? n : 0, sizeof(flow->bound[0]));
+    flow->bound = cut(memory, &used, draft->has_params ? n : 0, sizeof(flow->bound[0]));
     flow->out_kind = cut(memory, &used, e, 1);
     flow->in_kind = cut(memory, &used, e, 1);
-    if (!bound)
+    if (!draft->has_params)
         flow->bound = NULL;
     return used;
 }
@@ -464,13 +506,12 @@ static int build(struct draft *draft)
 {
     struct weir_flow *flow = draft->flow;
     uint32_t join = 0, own = 0, root = 0;
-    bool bound = has_params(draft);
 
     count_parts(draft);
-    flow->memory = wr_os_alloc(lay_out(draft, NULL, bound));
+    flow->memory = wr_os_alloc(lay_out(draft, NULL));
     if (!flow->memory)
         return WEIR_ENOMEM;
-    lay_out(draft, flow->memory, bound);
+    lay_out(draft, flow->memory);
     for (uint32_t n = 0; n < draft->nodes; n++)
         fill_node(draft, n, &join, &own, &root);
     fill_out(draft);
@@ -479,6 +520,8 @@ static int build(struct draft *draft)
     memcpy(flow->in_at, draft->in_at, (draft->nodes + 1) * sizeof(flow->in_at[0]));
     memcpy(flow->in, draft->in, draft->edges * sizeof(flow->in[0]));
     memcpy(flow->in_kind, draft->in_kind, draft->edges);
+    if (flow->bound)
+        memcpy(flow->bound, draft->bound, draft->nodes * sizeof(flow->bound[0]));
     return 0;
 }
 
@@ -493,74 +536,63 @@ static int draft_init(struct draft *draft, struct weir_flow *flow, struct wr_tex
     *draft = (struct draft){ .flow = flow, .text = text, .nodes = flow->count };
     if (e >= UINT32_MAX)
         return WEIR_ENOMEM;
-    draft->memory = memory = wr_os_alloc((4 * n + 3 + 3 * e + n) * 4 + 2 * e + 128);
+    draft->memory = memory = wr_os_alloc((8 * n + 3 + 3 * e) * 4 + 2 * e + 128);
     if (!memory)
         return WEIR_ENOMEM;
     draft->in_at = cut(memory, &used, n + 1, 4);
     draft->seen = cut(memory, &used, n, 4);
     draft->order = cut(memory, &used, n, 4);
     draft->rank = cut(memory, &used, n, 4);
+    draft->out_at = cut(memory, &used, n + 2, 4);
+    draft->bound = cut(memory, &used, n, 4);
+    draft->same_bound = cut(memory, &used, n, 4);
     draft->in = cut(memory, &used, e, 4);
-    draft->up = cut(memory, &used, e, 4);
+    draft->up = draft->out = cut(memory, &used, e, 4);
     draft->down = cut(memory, &used, e + n, 4);
     draft->in_kind = cut(memory, &used, e, 1);
     draft->kind = cut(memory, &used, e, 1);
     return wr_flow_index(flow);
 }
 
-/* Edges by their source, for a moment: their targets take the place of what was declared. */
-static int check_order(struct draft *draft)
+/* Edges by their source. What was declared is not needed any more. */
+static void sort_by_source(struct draft *draft)
 {
-    uint32_t *out_at = wr_os_alloc(((size_t)draft->nodes + 2) * sizeof(out_at[0]));
+    uint32_t *out_at = draft->out_at;
 
-    if (!out_at)
-        return WEIR_ENOMEM;
     for (size_t i = 0; i < draft->edges; i++)
         out_at[draft->in[i] + 2]++;
     for (uint32_t n = 1; n <= draft->nodes; n++)
         out_at[n + 1] += out_at[n];
     for (uint32_t n = 0; n < draft->nodes; n++)
         for (uint32_t i = draft->in_at[n]; i < draft->in_at[n + 1]; i++)
-            draft->up[out_at[draft->in[i] + 1]++] = n; /* which moves it to where the next begin */
-    if (sort_nodes(draft, out_at, draft->up))
-        check_cycles(draft);
-    wr_os_free(out_at);
-    return 0;
+            draft->out[out_at[draft->in[i] + 1]++] = n; /* which moves it to where the next begin */
 }
 
 /* Under the lock. */
-static int check(struct draft *draft)
+static void check(struct draft *draft)
 {
-    int rc;
-
     check_ids(draft);
     resolve_edges(draft);
     sort_edges(draft);
     merge_doubles(draft);
     for (uint32_t n = 0; n < draft->nodes; n++)
         check_at_least(draft, n);
-    rc = check_order(draft);
-    if (!rc)
-        check_params(draft, NULL);
-    return rc;
+    sort_by_source(draft);
+    if (sort_nodes(draft))
+        check_cycles(draft);
+    check_params(draft);
 }
 
 static int freeze(struct draft *draft, bool for_good)
 {
-    int rc = check(draft);
-
-    if (rc)
-        return rc;
+    check(draft);
     if (draft->wrong)
         return draft->text && draft->text->failed ? WEIR_ENOMEM : WEIR_EINVAL;
     if (!for_good)
         return 0;
     for (uint32_t n = 0; n < draft->nodes; n++)
         settle_kinds(draft, n);
-    rc = build(draft);
-    if (!rc && draft->flow->bound)
-        check_params(draft, draft->flow->bound);
-    return rc;
+    return build(draft);
 }
 
 static int look(struct weir_flow *flow, struct wr_text *text, bool for_good)

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 static void edge(weir_flow *flow, const char *from, const char *to)
 {
@@ -251,15 +252,80 @@ static void test_several_threads_build_one_flow(void)
     check_errors(flow, "");
 }
 
+/* ---- how long it takes ------------------------------------------------------------------------------- */
+
+enum shape { CHAIN, PAIRS, STAR, SHAPES };
+
+/* A chain all of whose nodes have the value of the first as their parameter; layers of two, each of which needs both of the
+ * layer before; one node that needs all others. */
+static weir_flow *shape_of(enum shape shape, int nodes)
+{
+    weir_flow *flow = new_flow();
+    char id[16], up[16];
+
+    for (int i = 0; i < nodes; i++) {
+        snprintf(id, sizeof(id), "%d", i);
+        assert_int_equal(weir_flow_node(NULL, flow, id, body, NULL,
+                                        shape == CHAIN && i ? WEIR_NODE(.param_of = "0") : NULL),
+                         0);
+        for (int k = 1; shape == PAIRS && i > 1 && k <= 2; k++) {
+            snprintf(up, sizeof(up), "%d", i - i % 2 - k);
+            edge(flow, up, id);
+        }
+        snprintf(up, sizeof(up), "%d", shape == CHAIN ? i - 1 : i);
+        if (shape != PAIRS && i)
+            edge(flow, up, shape == CHAIN ? id : "0");
+    }
+    return flow;
+}
+
+static double cpu_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+/* The quickest of a few times. */
+static double build_ms(enum shape shape, int nodes)
+{
+    double best = 1e9;
+
+    for (int i = 0; i < 3; i++) {
+        double began = cpu_ms(), took;
+        weir_flow *flow = shape_of(shape, nodes);
+        assert_int_equal(wr_flow_freeze(flow, NULL), 0);
+        took = cpu_ms() - began;
+        best = took < best ? took : best;
+        weir_flow_free(flow);
+    }
+    return best;
+}
+
+/* Ten times as many nodes take about ten times as long; if time grew with their square, it would be a hundred times. */
+static void test_building_takes_time_in_proportion_to_nodes_and_edges(void)
+{
+    for (enum shape shape = CHAIN; shape < SHAPES; shape++)
+        CHECK(build_ms(shape, 40000) < 40 * build_ms(shape, 4000));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_arguments_that_are_refused_at_once), TEST(test_empty_and_single),
-        TEST(test_duplicate_and_unknown_ids),          TEST(test_a_node_of_another_flow),
-        TEST(test_a_cycle_is_printed_as_a_path),       TEST(test_an_at_least_that_is_impossible),
-        TEST(test_a_parameter_comes_from_before),      TEST(test_edges_declared_twice_are_one),
-        TEST(test_a_frozen_flow_does_not_change),      TEST(test_a_flow_with_errors_is_not_frozen),
-        TEST(test_a_sub_flow_with_errors_is_refused),  TEST(test_several_threads_build_one_flow),
+        TEST(test_arguments_that_are_refused_at_once),
+        TEST(test_empty_and_single),
+        TEST(test_duplicate_and_unknown_ids),
+        TEST(test_a_node_of_another_flow),
+        TEST(test_a_cycle_is_printed_as_a_path),
+        TEST(test_an_at_least_that_is_impossible),
+        TEST(test_a_parameter_comes_from_before),
+        TEST(test_edges_declared_twice_are_one),
+        TEST(test_a_frozen_flow_does_not_change),
+        TEST(test_a_flow_with_errors_is_not_frozen),
+        TEST(test_a_sub_flow_with_errors_is_refused),
+        TEST(test_several_threads_build_one_flow),
+        TEST(test_building_takes_time_in_proportion_to_nodes_and_edges),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
