@@ -8,16 +8,15 @@
 
 struct wr_run *wr_run_sub(struct wr_run *run, uint32_t n)
 {
-    struct wr_own *own = wr_own_of(run, n);
     struct wr_run *sub = NULL;
+    struct wr_own *own;
 
-    for (struct wr_own *added = wr_run_added(run); added; added = added->more)
-        if (added->node == n)
-            own = added;
-    if (!own)
-        return NULL;
     wr_lock(&run->lock);
-    sub = own->task ? wr_run_of(own->task) : NULL;
+    own = run->added_by ? run->added_by[n] : NULL;
+    if (!own)
+        own = wr_own_of(run, n);
+    if (own && own->task)
+        sub = wr_run_of(own->task);
     wr_unlock(&run->lock);
     return sub;
 }

@@ -16,6 +16,12 @@ struct wr_own *wr_own_of(struct wr_run *run, uint32_t n)
     return run->flow->hot[n].flags & WR_F_OWN ? &run->own[run->flow->hot[n].own] : NULL;
 }
 
+void wr_own_init(struct wr_own *own, struct wr_run *run, uint32_t n)
+{
+    *own = (struct wr_own){ .run = run, .node = n };
+    wr_list_init(&own->link);
+}
+
 /* ---- the task -------------------------------------------------------------------------------------- */
 
 static bool is_decided(const struct wr_own *own)
@@ -31,6 +37,13 @@ static uint32_t next_stage(struct wr_own *own)
     return wr_load(&own->stage, relaxed);
 }
 
+void wr_own_keep(struct wr_own *own, weir_task *task)
+{
+    own->task = task;
+    if (!own->ended)
+        wr_list_append(&own->run->under_way, &own->link);
+}
+
 /* Keeps the handle, unless that has ended already; if the node was decided meanwhile, the task is cancelled. */
 static void keep_task(struct wr_own *own, weir_task *task, uint32_t stage)
 {
@@ -39,7 +52,7 @@ static void keep_task(struct wr_own *own, weir_task *task, uint32_t stage)
     wr_lock(&own->run->lock);
     over = wr_load(&own->stage, relaxed) != stage;
     if (!over)
-        own->task = task;
+        wr_own_keep(own, task);
     wr_unlock(&own->run->lock);
     if (over)
         weir_task_unref(task);
@@ -55,6 +68,7 @@ static void drop_task(struct wr_own *own)
     wr_lock(&own->run->lock);
     task = own->task;
     own->task = NULL;
+    wr_list_remove(&own->link);
     wr_bump(&own->stage);
     wr_unlock(&own->run->lock);
     weir_task_unref(task);
@@ -274,6 +288,15 @@ static void submit_task(struct wr_own *own, bool last)
 
 /* ---- sub-flows --------------------------------------------------------------------------------------- */
 
+/* Its handle is kept all the same, since its values are the run's. */
+static void end_sub(struct wr_own *own)
+{
+    wr_lock(&own->run->lock);
+    own->ended = true;
+    wr_list_remove(&own->link);
+    wr_unlock(&own->run->lock);
+}
+
 /* The value of the only node that has none after it. */
 static void *value_of_run(struct wr_run *run)
 {
@@ -292,6 +315,7 @@ static void sub_done(weir_task *task, const weir_result *result, void *own_arg)
     void *value = own->flow ? own->value : value_of_run(wr_run_of(task));
     bool decided;
 
+    end_sub(own);
     if (result->outcome == WEIR_DONE)
         decided = wr_plan_finish(&run->plan, own->node, 0, value);
     else

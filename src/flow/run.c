@@ -51,6 +51,7 @@ static void fini_owns(struct wr_run *run)
         wr_own_fini(own);
         wr_os_free(own);
     }
+    wr_os_free(run->added_by);
 }
 
 static void run_free(struct wr_run *run)
@@ -241,30 +242,25 @@ static bool run_inside(struct wr_whole *whole, const weir_task *task)
     return inside;
 }
 
-/* Whether a node's task or sub-run is under way. */
-static weir_task *part_of(const struct wr_own *own, uint32_t *parts)
-{
-    *parts += own->task != NULL;
-    return own->task;
-}
-
 /* A run waits for one thing only if there is one turn, or one task of a node, and nothing else. */
 static void look_at_sole_part(struct wr_whole *whole,
                               void (*look)(struct weir_task *part, void *arg), void *arg)
 {
     struct wr_run *run = WR_CONTAINER(whole, struct wr_run, whole);
-    weir_task *part = NULL, *other;
+    weir_task *part = NULL;
     uint32_t parts = 0;
 
     wr_lock(&run->lock);
-    for (uint32_t i = 0; i < run->flow->owns; i++)
-        part = (other = part_of(&run->own[i], &parts)) ? other : part;
-    for (struct wr_own *own = run->added; own; own = own->more)
-        part = (other = part_of(own, &parts)) ? other : part;
+    wr_list_each(link, &run->under_way) {
+        part = WR_CONTAINER(link, struct wr_own, link)->task;
+        if (++parts > 1)
+            break;
+    }
     wr_list_each(link, &run->turns) {
         struct wr_turn *turn = WR_CONTAINER(link, struct wr_turn, link);
         part = turn->began ? turn->task : run->latest;
-        parts++;
+        if (++parts > 1)
+            break;
     }
     if (parts == 1 && part && !wr_load(&run->closed, relaxed))
         look(part, arg);
@@ -279,6 +275,23 @@ struct wr_own *wr_run_added(struct wr_run *run)
     added = run->added;
     wr_unlock(&run->lock);
     return added; /* none is ever removed, and new ones are put first */
+}
+
+/* By node they are found in an array, which is not there, and hardly touched, in runs that hardly need it. */
+int wr_run_add(struct wr_run *run, struct wr_own *own)
+{
+    struct wr_own **by;
+
+    wr_lock(&run->lock);
+    by = run->added_by;
+    if (!by)
+        by = run->added_by = wr_os_alloc(run->flow->count * sizeof(by[0]));
+    if (by) {
+        own->more = run->added;
+        run->added = by[own->node] = own;
+    }
+    wr_unlock(&run->lock);
+    return by ? 0 : WEIR_ENOMEM;
 }
 
 struct wr_run *wr_run_of(const weir_task *task)
@@ -374,10 +387,11 @@ static struct wr_run *run_new(struct weir_flow *flow, weir_group *group, const w
     wr_store(&run->fatal, WR_NODE_NONE, relaxed);
     wr_store(&run->left, (uint64_t)flow->count + 1, relaxed);
     wr_list_init(&run->turns);
+    wr_list_init(&run->under_way);
     run->ready = (struct wr_row){ WR_NODE_NONE, WR_NODE_NONE };
     wr_plan_init(&run->plan);
     for (uint32_t i = 0; i < flow->owns; i++)
-        run->own[i] = (struct wr_own){ .run = run, .node = flow->own[i] };
+        wr_own_init(&run->own[i], run, flow->own[i]);
     return run;
 }
 
@@ -408,7 +422,7 @@ static void start_roots(struct wr_run *run)
 static void keep_sub_run(struct wr_own *node, weir_task *task)
 {
     wr_lock(&node->run->lock);
-    node->task = weir_task_ref(task);
+    wr_own_keep(node, weir_task_ref(task));
     wr_unlock(&node->run->lock);
 }
 

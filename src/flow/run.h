@@ -75,6 +75,8 @@ struct wr_own {
     struct wr_run *run;
     uint32_t node;
     weir_task *task; /* the task or sub-run, or the nap before the next try; under the run's lock */
+    struct wr_list link;         /* in run->under_way, while that has not ended; likewise */
+    bool ended;                  /* the sub-run has; likewise */
     _Atomic uint32_t stage;      /* counts what was submitted, and what of that has ended */
     _Atomic(weir_task *) runner; /* the task whose body or end calls code of the user's: only
                                     compared, by that code */
@@ -85,7 +87,7 @@ struct wr_own {
     struct wr_whole nap;
     weir_flow *flow; /* of a node that has added nodes; NULL: that of its options */
     void *input, *value;
-    struct wr_own *more; /* others that were not known before: run->added */
+    struct wr_own *more; /* one that was added before it: run->added */
 };
 
 /* What a body or callback gets. */
@@ -158,8 +160,10 @@ struct wr_run {
     _Atomic uint32_t waiting; /* nodes in the list below */
     struct wr_row ready;      /* by `next` */
     struct wr_list turns;
-    weir_task *latest; /* the turn that was submitted last; under the lock */
-    struct wr_own *added;
+    weir_task *latest;        /* the turn that was submitted last; under the lock */
+    struct wr_list under_way; /* tasks of nodes, naps and sub-runs; under the lock */
+    struct wr_own *added;     /* what bodies have added, the latest first; likewise */
+    struct wr_own **added_by; /* the same by node: the latest of each; NULL: none; likewise */
 };
 
 /* What follows from the ends of nodes, while a thread deals with it. */
@@ -192,6 +196,9 @@ struct wr_run *wr_run_of(const weir_task *task);
 
 /* The nodes that bodies have added so far, by `more`. */
 struct wr_own *wr_run_added(struct wr_run *run);
+
+/* One more, which is the run's from then on. WEIR_ENOMEM. */
+int wr_run_add(struct wr_run *run, struct wr_own *own);
 
 /* So many nodes more were told of. */
 void wr_run_told(struct wr_run *run, uint64_t count);
@@ -302,6 +309,12 @@ struct wr_own *wr_own_of(struct wr_run *run, uint32_t n);
 
 /* Whether its body has begun; it may be over. */
 bool wr_own_runs(struct wr_own *own);
+
+/* As what it is at first; and when its run is gone. */
+void wr_own_init(struct wr_own *own, struct wr_run *run, uint32_t n);
 void wr_own_fini(struct wr_own *own);
+
+/* A handle of what was submitted for it. Under the run's lock. */
+void wr_own_keep(struct wr_own *own, weir_task *task);
 
 #endif

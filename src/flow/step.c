@@ -28,7 +28,6 @@ int weir_step_result(weir_node_result *out, const weir_step *step, const char *i
 
 int weir_step_expand(weir_step *step, weir_flow *flow, void *input, weir_message *message)
 {
-    struct wr_run *run;
     struct wr_own *own;
     int rc;
 
@@ -44,15 +43,17 @@ int weir_step_expand(weir_step *step, weir_flow *flow, void *input, weir_message
     own = wr_os_alloc(sizeof(*own));
     if (!own)
         return WEIR_ENOMEM;
-    run = step->run;
-    *own = (struct wr_own){
-        .run = run, .node = wr_load(&step->node, relaxed), .flow = flow, .input = input
-    };
-    wr_lock(&run->lock);
-    own->more = run->added;
-    run->added = own;
+    wr_own_init(own, step->run, wr_load(&step->node, relaxed));
+    own->flow = flow;
+    own->input = input;
+    rc = wr_run_add(step->run, own);
+    if (rc) {
+        wr_os_free(own);
+        return rc;
+    }
+    wr_lock(&step->run->lock);
     step->added = own;
     wr_store(&step->expects, WR_NO_LOCALS, relaxed);
-    wr_unlock(&run->lock);
+    wr_unlock(&step->run->lock);
     return 0;
 }

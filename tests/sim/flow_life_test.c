@@ -384,6 +384,33 @@ SIM_TEST(test_nodes_that_a_failed_body_has_added_never_start, 30)
     weir_executor_free(ex);
 }
 
+/* Fails the first time it is called, but adds nodes each time. */
+static int adds_again(void **value, void *tries, weir_step *step)
+{
+    int rc = fans_out(value, (void *)2, step);
+
+    return rc ? rc : ++*(int *)tries == 1 ? -EIO : 0;
+}
+
+SIM_TEST(test_the_nodes_that_the_last_try_has_added_are_found, 30)
+{
+    weir_flow *flow = new_flow("tries");
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1));
+    weir_task *run;
+    int tries = 0;
+
+    forget_nodes();
+    CHECK_EQ(weir_flow_node(NULL, flow, "fan", adds_again, &tries, WEIR_NODE(.retries = 1)), 0);
+    run = start(flow, group_of(ex, "g"), NULL);
+    weir_flow_free(flow);
+    CHECK_EQ(weir_task_wait(NULL, run, WEIR_FOREVER), 0);
+    CHECK_EQ(tries, 2);
+    CHECK_EQ(result_in(run, "fan").outcome, WEIR_DONE);
+    CHECK_EQ(result_in(run, "fan/1").outcome, WEIR_DONE);
+    weir_task_unref(run);
+    weir_executor_free(ex);
+}
+
 SIM_TEST(test_the_failure_of_a_sub_flow_is_its_nodes, 20)
 {
     weir_flow *inner = new_flow("inner"), *outer = new_flow("outer");
@@ -1079,6 +1106,7 @@ int main(void)
         cmocka_unit_test(test_a_sub_flow_is_a_node),
         cmocka_unit_test(test_a_body_adds_nodes_that_those_after_it_wait_for),
         cmocka_unit_test(test_nodes_that_a_failed_body_has_added_never_start),
+        cmocka_unit_test(test_the_nodes_that_the_last_try_has_added_are_found),
         cmocka_unit_test(test_the_failure_of_a_sub_flow_is_its_nodes),
         cmocka_unit_test(test_a_body_cannot_wait_for_its_own_run),
         cmocka_unit_test(test_a_result_callback_cannot_wait_for_its_own_run),
