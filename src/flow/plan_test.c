@@ -274,7 +274,8 @@ struct pair {
     struct wr_join join[NODES_MAX];
     struct luck luck;
     weir_outcome seen[NODES_MAX]; /* what was once decided stays */
-    uint32_t begun[NODES_MAX];
+    uint32_t begun[NODES_MAX], told[NODES_MAX];
+    void *value[NODES_MAX]; /* what its body gave */
 };
 
 static enum stand stand_of(uint64_t word)
@@ -341,6 +342,7 @@ static void settle(struct pair *p, struct wr_moves *moves)
     uint32_t n;
 
     while ((n = wr_plan_next_ended(&p->plan, &moves->ended)) != WR_NODE_NONE) {
+        p->told[n]++;
         wr_plan_tell(&p->plan, n, moves);
         ask_judges(p, moves);
         hear(&p->x, n);
@@ -356,7 +358,8 @@ static void end_one(struct pair *p, uint32_t n)
     int error = luck_below(&p->luck, 4) ? 0 : luck_below(&p->luck, 3) ? -EIO : WEIR_ECANCELED;
     struct wr_moves moves = WR_NO_MOVES;
 
-    CHECK(wr_plan_finish(&p->plan, n, error, NULL));
+    p->value[n] = !error && luck_below(&p->luck, 2) ? &p->value[n] : NULL;
+    CHECK(wr_plan_finish(&p->plan, n, error, p->value[n]));
     end(&p->x, n, error == 0 ? WEIR_DONE : error == WEIR_ECANCELED ? WEIR_CANCELLED : WEIR_FAILED);
     wr_plan_add_ended(&p->plan, &moves.ended, n);
     settle(p, &moves);
@@ -392,6 +395,7 @@ static bool life(uint64_t number)
     bool good = true;
 
     memset((void *)p.lost, 0xff, sizeof(p.lost)); /* as memory of a run may be */
+    memset(p.slot, 0xff, sizeof(p.slot));
     draw(&m, &p.luck);
     flow = flow_of(&m);
     p.x.m = &m;
@@ -414,6 +418,8 @@ static bool life(uint64_t number)
     for (uint32_t n = 0; good && n < m.nodes; n++) {
         good = CHECK_EQUAL(stand_of(p.word[n]), ENDED); /* whatever happened, all end */
         CHECK(p.begun[n] <= 1);
+        CHECK_EQUAL(p.told[n], 1);
+        CHECK(wr_plan_value(&p.plan, n, p.word[n]) == p.value[n]);
     }
     if (!good)
         printf("graph %llu of WEIR_SEED=%llu\n", (unsigned long long)number,

@@ -869,6 +869,20 @@ static bool worked(int rc)
     return rc == 0;
 }
 
+static int expands_if_it_can(void **value, void *arg, weir_step *step)
+{
+    weir_flow *flow = NULL;
+    bool good = worked(weir_flow_new(&flow, "added")) &&
+                worked(weir_flow_node(NULL, flow, "y", quick, NULL, NULL)) &&
+                worked(weir_step_expand(step, flow, NULL, NULL));
+
+    (void)arg;
+    *value = NULL;
+    if (!good)
+        weir_flow_free(flow);
+    return good ? 0 : WEIR_ENOMEM;
+}
+
 static void short_of_memory(void *arg)
 {
     weir_executor *ex = NULL;
@@ -893,6 +907,8 @@ static void short_of_memory(void *arg)
                               WEIR_NODE(.param_of = "a", .result = count_result))) &&
         worked(weir_flow_edge(flow, "a", "d", WEIR_AFTER)) &&
         worked(weir_flow_edge(flow, "b", "d", WEIR_AFTER)) &&
+        worked(weir_flow_node(NULL, flow, "e", expands_if_it_can, NULL,
+                              WEIR_NODE(.result = count_result))) &&
         worked(weir_flow_edge(flow, "c", "d", WEIR_AFTER)) && worked(weir_flow_check(NULL, flow));
     if (good && worked(weir_executor_new(&ex, WEIR_POLICY(.workers = 1), NULL)) &&
         worked(weir_group_get(&group, ex, "g")) &&
@@ -901,7 +917,7 @@ static void short_of_memory(void *arg)
         CHECK_EQ(weir_task_wait(&result, run, WEIR_FOREVER), 0);
         CHECK(result.outcome == WEIR_DONE || result.error == WEIR_ENOMEM ||
               result.error == WEIR_EAGAIN);
-        CHECK_EQ(results_counted, 4);
+        CHECK_EQ(results_counted, 5);
     }
     weir_task_unref(run);
     weir_executor_free(ex);
