@@ -1,6 +1,6 @@
 /* Runs of plain nodes, which turns end by plain stores as long as nothing else decides nodes (Note: calm runs, in
- * src/flow/run.h): by chance, with cancels, deadlines and failures at any moment, and a look at every node meanwhile. The
- * simulator treats flows of two nodes as large ones.
+ * src/flow/run.h): by chance, with cancels, deadlines and failures at any moment, and a look at every node meanwhile. Some
+ * bodies have no value, some change their context, some add nodes. The simulator treats flows of two nodes as large ones.
  * SPDX-License-Identifier: MIT */
 #include "support/flow_support.h"
 
@@ -12,14 +12,39 @@ static struct plain {
     int64_t ms;
     int error;
     bool has_drop;
+    bool has_none; /* no value */
+    bool changes;  /* its context */
+    bool adds;     /* a node */
     int ran, dropped;
 } plain[NODES];
+static const weir_local context = WEIR_LOCAL(NULL);
 static uint32_t nodes;
 static char plain_id[NODES][12];
 
 static uint32_t chance(uint32_t below)
 {
     return (uint32_t)(weir_sim_random() % below);
+}
+
+static int gives_nothing(void **value, void *arg, weir_step *step)
+{
+    (void)arg;
+    (void)step;
+    *value = NULL;
+    return 0;
+}
+
+static void add_a_node(weir_step *step)
+{
+    weir_flow *flow = new_flow("added");
+
+    CHECK_EQ(weir_flow_node(NULL, flow, "added", gives_nothing, NULL, NULL), 0);
+    CHECK_EQ(weir_step_expand(step, flow, NULL, NULL), 0);
+}
+
+static void *value_of(const struct plain *p)
+{
+    return p->has_none ? NULL : (void *)p;
 }
 
 static int plain_body(void **value, void *arg, weir_step *step)
@@ -33,11 +58,16 @@ static int plain_body(void **value, void *arg, weir_step *step)
             continue;
         CHECK_EQ(weir_step_result(&result, step, plain_id[n]), 0);
         CHECK_EQ(result.outcome, WEIR_DONE);
-        CHECK(result.value == &plain[n]);
+        CHECK(result.value == value_of(&plain[n]));
     }
     if (p->ms)
         weir_sleep(weir_now() + p->ms * MS); /* also if it is asked to end */
-    *value = p;
+    if (p->changes)
+        CHECK_EQ(weir_local_set(&context, p), 0);
+    if (p->adds)
+        add_a_node(step);
+    if (!p->has_none)
+        *value = p;
     return p->error;
 }
 
@@ -62,6 +92,9 @@ static weir_flow *draw_flow(void)
         p->ms = n < quick || chance(6) ? 0 : chance(3);
         p->error = n < quick || chance(60) ? 0 : -EIO;
         p->has_drop = chance(2);
+        p->has_none = chance(2);
+        p->changes = chance(20) == 0;
+        p->adds = n >= quick && chance(30) == 0;
         CHECK_EQ(weir_flow_node(&node[n], flow, plain_id[n], plain_body, p,
                                 WEIR_NODE(.drop = p->has_drop ? plain_drop : NULL)),
                  0);
@@ -94,7 +127,7 @@ static void check_end(const weir_result *run, const weir_node_result result[NODE
         const struct plain *p = &plain[n];
         bool all_done = true;
         CHECK(result[n].outcome != WEIR_UNSETTLED);
-        CHECK(result[n].value == (result[n].outcome == WEIR_DONE ? p : NULL));
+        CHECK(result[n].value == (result[n].outcome == WEIR_DONE ? value_of(p) : NULL));
         for (uint32_t up = 0; up < n; up++)
             all_done = all_done && (!p->before[up] || result[up].outcome == WEIR_DONE);
         if (result[n].outcome == WEIR_DONE)
@@ -138,7 +171,7 @@ SIM_TEST(test_plain_nodes_end_once_whatever_happens_meanwhile, 1500)
     weir_executor_free(ex);
     weir_flow_free(flow);
     for (uint32_t n = 0; n < nodes; n++)
-        CHECK_EQ(plain[n].dropped, plain[n].ran && plain[n].has_drop);
+        CHECK_EQ(plain[n].dropped, plain[n].ran && plain[n].has_drop && !plain[n].has_none);
 }
 
 /* ---- brisk turns ----------------------------------------------------------------------------------------- */
