@@ -141,7 +141,7 @@ static void test_a_chain_that_is_cancelled_has_no_gaps(void)
     weir_flow_free(flow);
 }
 
-/* Layers, while another thread cancels, and while the limit changes. */
+/* Large runs that are cancelled, or pass their deadline, while another thread changes the limit. */
 static void *disturb(void *group)
 {
     struct luck luck = luck_of(11);
@@ -153,9 +153,8 @@ static void *disturb(void *group)
     return NULL;
 }
 
-static void test_a_large_run_is_cancelled_in_the_middle(void)
+static void end_in_the_middle(weir_flow *flow)
 {
-    weir_flow *flow = layers_of(SIDE, SIDE);
     weir_executor *ex = new_executor(2, 2);
     struct luck luck = luck_of(13);
     pthread_t thread;
@@ -179,6 +178,12 @@ static void test_a_large_run_is_cancelled_in_the_middle(void)
     pthread_join(thread, NULL);
     weir_executor_free(ex);
     weir_flow_free(flow);
+}
+
+static void test_a_large_run_is_cancelled_in_the_middle(void)
+{
+    end_in_the_middle(layers_of(SIDE, SIDE));
+    end_in_the_middle(layers_of(CHAIN, 1));
 }
 
 /* ---- many ---------------------------------------------------------------------------------------------- */
