@@ -20,8 +20,8 @@ struct matrix {
     weir_need need[NODES_MAX][NODES_MAX];
     uint32_t at_least[NODES_MAX];
     bool keep[NODES_MAX], interrupt[NODES_MAX];
-    uint32_t
-        quota[NODES_MAX]; /* of a judge, which starts it at that many successes; 0: it has none */
+    /* Of a judge, which starts it at that many successes; 0: it has none */
+    uint32_t quota[NODES_MAX];
     weir_skip skip;
 };
 

@@ -12,8 +12,8 @@ struct wr_adaptive {
     weir_guard_mode mode;
     int64_t limit_min, limit_max, latency_ns;
     double exact;
-    int64_t
-        quiet; /* so many more calls were under way when the limit fell: they tell nothing new */
+    /* So many more calls were under way when the limit fell: they tell nothing new */
+    int64_t quiet;
     /* Gradient: */
     double usual_ns; /* average of the latest `averaged` calls                                   */
     int64_t averaged;

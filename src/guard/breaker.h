@@ -48,8 +48,8 @@ int64_t wr_breaker_open_ns(const struct wr_breaker_settings *set, uint64_t attem
 /* What a step needs besides the breaker. */
 struct wr_breaker_step {
     weir_time now;
-    uint64_t
-        luck; /* for how long an opening lasts that comes of this step                        */
+    /* For how long an opening lasts that comes of this step */
+    uint64_t luck;
     struct wr_breaker_news *news;
 };
 

@@ -36,21 +36,21 @@ struct wr_group_guard {
     weir_permit permit; /* what the latest ask took, as a permit remembers it                     */
     int64_t taken;      /* so many with it                                                        */
 
-    _Atomic int64_t
-        held; /* permits of the cell's that its tasks have                             */
+    /* Permits of the cell's that its tasks have */
+    _Atomic int64_t held;
     const char *key;
-    struct wr_group_guard
-        *next; /* of those before which the guard stands                         */
+    /* Of those before which the guard stands */
+    struct wr_group_guard *next;
 
-    bool
-        tells; /* the guard has functions of the user's that tasks concern                        */
+    /* The guard has functions of the user's that tasks concern */
+    bool tells;
     struct wr_errand errand;
     struct wr_spin notes_lock;
     struct wr_note *note;
     uint32_t notes, room;
-    _Atomic uint32_t
-        unjudged; /* ended tasks whose verdict is to come: none starts before that     */
-    bool gone;    /* no gate to open any more                                         */
+    /* Ended tasks whose verdict is to come: none starts before that */
+    _Atomic uint32_t unjudged;
+    bool gone; /* no gate to open any more                                         */
 };
 
 int wr_group_tell_init(struct wr_group_guard *g);

@@ -94,17 +94,17 @@ struct weir_guard {
     _Atomic uint64_t *fast; /* the word, if calls may enter by it alone; else NULL                */
     _Atomic int32_t limit;  /* for that                                                          */
     _Atomic uint64_t pass; /* breaker: the token of a usual call, 0: go the long way              */
-    struct wr_quick
-        *quick; /* rate, breaker: a book of usual calls, see quick.h; else NULL        */
+    /* Rate, breaker: a book of usual calls, see quick.h; else NULL */
+    struct wr_quick *quick;
     _Atomic(struct wr_quick *) spread; /* breaker: several                                        */
     _Atomic uint64_t *hint; /* breaker: epoch << 3 | state                              */
     const struct wr_kind *kind;
     weir_direct direct; /* permits in shared memory: what of the cell calls may use; else zero   */
-    _Atomic uint32_t
-        crowd; /* how often threads were in each other's way                          */
-    _Atomic bool
-        pulses; /* breaker: it has wanted the pulse (wr_os_pulse_join)                    */
-    struct {    /* breaker, under the lock: calls that came out of its books since then  */
+    /* How often threads were in each other's way */
+    _Atomic uint32_t crowd;
+    /* Breaker: it has wanted the pulse (wr_os_pulse_join) */
+    _Atomic bool pulses;
+    struct { /* breaker, under the lock: calls that came out of its books since then  */
         uint64_t calls;
         weir_time since;
         bool fast; /* as of the last count                                                       */
@@ -124,8 +124,8 @@ struct weir_guard {
     int failure_count, ignored_count;
     int failures[32], ignored[32];
     _Atomic int64_t sleeping; /* rate: callers that wait for what they have reserved              */
-    _Atomic int64_t
-        pins; /* callers that wait, and permits of those that did: it stays for them   */
+    /* Callers that wait, and permits of those that did: it stays for them */
+    _Atomic int64_t pins;
     struct wr_counts counts;
 
     struct wr_group_guard *groups; /* the first one it stands before; under a lock of group.c     */

@@ -32,10 +32,10 @@ struct wr_host_header {
     uint32_t layout, kind, version, name_length;
     uint64_t birth;      /* by chance: the same in all files that follow one another            */
     uint64_t generation; /* 0 has the guard's name                                              */
-    int64_t
-        displaced_held; /* what was seen of the process that was stopped in a step: its permits, */
-    uint64_t
-        displaced_active; /* and which copy of the state counted                              */
+    /* What was seen of the process that was stopped in a step: its permits, */
+    int64_t displaced_held;
+    /* and which copy of the state counted */
+    uint64_t displaced_active;
     uint64_t state_size, file_size;
     unsigned char machine[WR_OS_MACHINE];
     uint64_t sum; /* of all before, and of the name */
@@ -72,8 +72,8 @@ struct wr_host_store {
     unsigned char machine[WR_OS_MACHINE];
     char path[512];
 
-    struct wr_lock
-        moving; /* held while a cell of ours goes on to its next file; no other inside  */
+    /* Held while a cell of ours goes on to its next file; no other inside */
+    struct wr_lock moving;
 
     /* The watcher. `watching` is what it and closers hold while they are at work with cells; it comes before a cell's lock, which comes
      * before `waiters_lock`. */
