@@ -155,15 +155,15 @@ if verb == 'enter' then
   local process, number, n, few, wait, who = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7]
   local id = process .. ':' .. ARGV[3]
   local state, mine, count, target, ends = 0, 0, 0, -1, now + lease
-  local old = redis.call('HGET', info, id)
 
   expire()
+  if redis.call('ZCARD', line) > 0 then serve() end -- it may be in line itself
+  local old = redis.call('HGET', info, id)
   local kept = old and redis.call('ZSCORE', held, id)
   if kept then -- asked before; that answer was lost. The lease is as it was.
     local t, k = string.match(old, '^h (%d+) (%d+)')
     state, mine, count, ends = 1, tonumber(t), tonumber(k), tonumber(kept)
   else
-    if redis.call('ZCARD', line) > 0 then serve() end
     local free, first = count_free(), redis.call('ZCARD', line) == 0
     if ARGV[8] then
       local have = tonumber(ARGV[9])

@@ -215,6 +215,7 @@ static void look(void)
     }
     if (is_faithful() && !uncounted)
         MUST(in_use + w.inside <= w.limit);
+    MUST(model_orphans() == 0);
     MUST(w.may[LIMIT_CHANGES] || w.may[SERVER_GOES_BACK] || model_held() <= w.limit);
 }
 

@@ -72,6 +72,8 @@ int64_t model_line(
 int64_t model_wants(bool all); /* processes that want permits; likewise */
 int64_t model_end(const char *process,
                   int64_t number); /* of a permit's lease, by weir_now; 0: it is not held */
-uint64_t model_commands(void);     /* scripts that ran so far          */
+int64_t model_orphans(
+    void); /* permits and waiters whose description is missing, or another one's */
+uint64_t model_commands(void); /* scripts that ran so far          */
 
 #endif

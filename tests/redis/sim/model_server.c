@@ -464,24 +464,23 @@ static struct wr_reply *enter(void)
     struct id id = id_of(argv[1], number_at(2));
     int64_t n = number_at(3), few = number_at(4), state = 0, mine = 0, count = 0, target = -1;
     int64_t ends = now + lease;
-    struct info old, *known = find_info(&id);
     struct held *kept;
 
-    if (known)
-        old = *known;
     expire();
-    kept = known ? find_held(&id) : NULL;
+    if (g->line_count)
+        serve();
+    kept = find_held(&id);
     if (kept) {
+        const struct info *known = find_info(&id);
+
         state = 1;
-        mine = old.token;
-        count = old.count;
+        mine = known->token;
+        count = known->count;
         ends = kept->ends;
     } else {
         int64_t free;
         bool first;
 
-        if (g->line_count)
-            serve();
         free = count_free();
         first = g->line_count == 0;
         if (argc > 7) {
@@ -878,6 +877,22 @@ int64_t model_end(const char *process, int64_t number)
         if (same(&permits->held[i].id, &id))
             return (permits->held[i].ends - AHEAD_US) * 1000;
     return 0;
+}
+
+int64_t model_orphans(void)
+{
+    int64_t count = 0;
+
+    g = permits_guard();
+    for (int i = 0; g && i < g->held_count; i++) {
+        const struct info *info = find_info(&g->held[i].id);
+        count += !info || info->waits;
+    }
+    for (int i = 0; g && i < g->line_count; i++) {
+        const struct info *info = find_info(&g->line[i].id);
+        count += !info || !info->waits;
+    }
+    return g ? count + labs((long)(g->info_count - g->held_count - g->line_count)) : 0;
 }
 
 uint64_t model_commands(void)
