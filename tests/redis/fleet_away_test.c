@@ -288,7 +288,9 @@ static void join_from(struct apart *it, const char *name, const char *guard,
     snprintf(it->path, sizeof(it->path), "%s/%s", server.dir, name);
     snprintf(it->url, sizeof(it->url), "unix://%s", it->path);
     show_server_to(it);
-    it->store = store_at(WEIR_REDIS(.url = it->url, .backoff_ms = 5, .backoff_max_ms = 50), NULL);
+    it->store = store_at(
+        WEIR_REDIS(.url = it->url, .backoff_ms = 5, .backoff_max_ms = 50, .reply_ms = ANSWER_MS),
+        WEIR_FLEET(.look_ms = ANSWER_MS));
     it->guard = guard_of(it->store, guard, opt);
     it->permit = WEIR_PERMIT;
 }

@@ -231,6 +231,13 @@ static void test_a_task_whose_permit_an_operator_takes_away_is_cancelled(void)
     fixture_free(&f);
 }
 
+/* Patient: answers that the relay holds back are late, not lost. */
+static weir_store *store_behind(const struct relay *relay)
+{
+    return store_at(WEIR_REDIS(.url = relay->url, .reply_ms = 600000),
+                    WEIR_FLEET(.look_ms = ANSWER_MS));
+}
+
 static void *enter_and_leave(void *guard)
 {
     weir_permit p = WEIR_PERMIT;
@@ -269,7 +276,7 @@ static void test_a_permit_that_is_taken_away_before_its_grant_is_heard_is_notice
 
     told = 0;
     relay_start(&relay, &server);
-    f = fixture_with(store_at(WEIR_REDIS(.url = relay.url, .reply_ms = 600000), NULL), "early",
+    f = fixture_with(store_behind(&relay), "early",
                      WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(3600000), .on_lost = count_loss));
     awaited = guard_of(f.store, "behind", one);
     assert_int_equal(weir_guard_enter(&p, held, WEIR_NOW_OR_NEVER), 0);
@@ -313,7 +320,7 @@ static void test_a_caller_whose_permit_is_taken_away_before_its_grant_is_heard_i
 
     told = 0;
     relay_start(&relay, &server);
-    store = store_at(WEIR_REDIS(.url = relay.url, .reply_ms = 600000), NULL);
+    store = store_behind(&relay);
     mine = guard_of(store, "alone",
                     WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(3600000), .on_lost = count_loss));
     awaited = guard_of(store, "after", one);
@@ -378,7 +385,7 @@ static void test_a_group_that_was_refused_because_a_renewal_was_heard_late_goes_
 
     go = false;
     relay_start(&relay, &server);
-    f = fixture_with(store_at(WEIR_REDIS(.url = relay.url, .reply_ms = 600000), NULL), "late",
+    f = fixture_with(store_behind(&relay), "late",
                      WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(LATE_LEASE_MS)));
     pastime = guard_of(f.store, "pastime",
                        WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(3600000), .on_lost = stay));
@@ -589,14 +596,15 @@ static int held_by(weir_guard *guard, pid_t pid)
 
 static void test_what_one_process_does_not_use_others_may(void)
 {
+    enum { KEPT_LEASE_MS = 3000 }; /* a process that loses its lease loses tasks, too */
     weir_store *store = store_of(NULL);
     weir_guard *guard =
-        guard_of(store, "lend", WEIR_CONCURRENCY(.limit = 8, .lease_ns = MS(LEASE_MS)));
+        guard_of(store, "lend", WEIR_CONCURRENCY(.limit = 8, .lease_ns = MS(KEPT_LEASE_MS)));
     struct member busy_one, idle_one;
 
-    member_start(&idle_one, "lend", 8, LEASE_MS, "/dev/null", "group", 5000, 1);
+    member_start(&idle_one, "lend", 8, KEPT_LEASE_MS, "/dev/null", "group", 5000, 1);
     await_ready(&idle_one);
-    member_start(&busy_one, "lend", 8, LEASE_MS, "/dev/null", "group", 5000, 32);
+    member_start(&busy_one, "lend", 8, KEPT_LEASE_MS, "/dev/null", "group", 5000, 32);
     await_ready(&busy_one);
     AWAIT(held_by(guard, busy_one.pid) > 4); /* more than half of the limit */
     count_of(&busy_one);
