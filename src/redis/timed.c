@@ -97,6 +97,16 @@ static int read_window(weir_remote_call *call, const struct wr_reply *reply)
     return wr_reply_number(reply, 0) == 1 ? 0 : WEIR_EAGAIN;
 }
 
+/* The caller gave up before the answer came: a turn that the server may have given goes back, by its number. A call that went at once
+ * stays counted; and a rate gives back only what its answer has named. */
+static void give_unheard(struct wr_fleet_cell *cell, weir_remote_call *call, int error)
+{
+    if (cell->kind == WEIR_GUARD_RATE || (error != WEIR_ECANCELED && error != WEIR_ETIMEDOUT))
+        return;
+    call->where = 0; /* not in a window that still counts */
+    give(cell, call);
+}
+
 /* The server gives the turn, and the caller sleeps until then. */
 static int enter(struct wr_fleet_cell *cell, weir_remote_call *call)
 {
@@ -104,8 +114,10 @@ static int enter(struct wr_fleet_cell *cell, weir_remote_call *call)
     weir_time now;
     int rc = take(cell, call, &reply);
 
-    if (rc)
+    if (rc) {
+        give_unheard(cell, call, rc);
         return rc;
+    }
     rc = cell->kind == WEIR_GUARD_RATE ? read_rate(call, reply) : read_window(call, reply);
     now = wr_os_now();
     call->retry_at = call->wait_ns < 0 ? WEIR_FOREVER : now + call->wait_ns;

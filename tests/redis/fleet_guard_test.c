@@ -1,6 +1,7 @@
 /* Guards on a server: every kind does what it does in a process, for all processes at once.
  * SPDX-License-Identifier: MIT */
 #include "redis/fleet_support.h"
+#include "redis/relay.h"
 
 #include <pthread.h>
 
@@ -533,6 +534,49 @@ static void test_callers_of_a_window_have_their_turns_in_order_across_processes(
     wait_in_order(WEIR_WEIGHTED, "turns-weighted", "line");
 }
 
+static void cancel_unheard(weir_guard_mode mode, const char *name, const char *kind)
+{
+    const weir_guard_options *opt =
+        WEIR_FREQUENCY(.mode = mode, .limit = 1, .period_ns = MS(3600000));
+    weir_result result = WEIR_RESULT;
+    weir_permit p = WEIR_PERMIT;
+    int had = mode == WEIR_EXACT;
+    struct relay relay;
+    weir_store *store;
+    weir_guard *guard;
+    weir_executor *ex;
+    weir_task *task;
+    char look[80];
+
+    snprintf(look, sizeof(look), "ZCARD weir:{%s}:%s", name, kind);
+    relay_start(&relay, &server);
+    store = store_at(WEIR_REDIS(.url = relay.url, .reply_ms = 600000),
+                     WEIR_FLEET(.look_ms = ANSWER_MS));
+    guard = guard_of(store, name, opt);
+    assert_int_equal(weir_guard_enter(&p, guard, WEIR_NOW_OR_NEVER), 0);
+    assert_int_equal(weir_executor_new(&ex, WEIR_POLICY(.workers = 1), NULL), 0);
+    relay.hold = true;
+    assert_int_equal(weir_submit_key(&task, ex, "g", enter_for_ever, guard, NULL), 0);
+    await_number(had + 1, look);
+    weir_task_cancel(task);
+    assert_int_equal(weir_task_wait(&result, task, patience()), 0);
+    assert_int_equal(result.error, WEIR_ECANCELED);
+    await_number(had, look);
+    relay.hold = false;
+    weir_task_unref(task);
+    weir_executor_free(ex);
+    weir_guard_unref(guard);
+    weir_store_free(store);
+    relay_stop(&relay);
+}
+
+static void test_a_caller_that_is_cancelled_before_it_hears_of_its_turn_gives_it_back(void)
+{
+    cancel_unheard(WEIR_EXACT, "unheard-exact", "log");
+    cancel_unheard(WEIR_FIXED, "unheard-fixed", "line");
+    cancel_unheard(WEIR_WEIGHTED, "unheard-weighted", "line");
+}
+
 static void test_a_caller_of_an_exact_window_waits_for_its_room(void)
 {
     weir_store *store = store_of(NULL);
@@ -623,6 +667,7 @@ int main(void)
         TEST(test_a_caller_of_a_rate_sleeps_until_its_turn),
         TEST(test_windows_count_what_is_let_in_and_nothing_else),
         TEST(test_callers_of_a_window_have_their_turns_in_order_across_processes),
+        TEST(test_a_caller_that_is_cancelled_before_it_hears_of_its_turn_gives_it_back),
         TEST(test_a_caller_of_an_exact_window_waits_for_its_room),
         TEST(test_names_of_the_original_are_shared_with_it),
         TEST(test_every_key_has_a_time_to_live),
