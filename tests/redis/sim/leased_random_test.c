@@ -256,14 +256,14 @@ static int call(void **value, void *arg)
     struct process *process = arg;
     int64_t us = up_to(w.lease_us);
     weir_permit permit = WEIR_PERMIT;
-    weir_guard *guard = process->guard ? weir_guard_ref(process->guard) : NULL;
+    weir_guard *guard = process->guard;
     int rc;
 
     (void)value;
     if (!guard)
         return 0;
+    process->calls++; /* it is not replaced meanwhile */
     w.started++;
-    process->calls++;
     rc = weir_guard_enter(&permit, guard, chance(50) ? WEIR_FOREVER : weir_in_us(a_while()));
     w.moved = weir_now();
     if (!rc) {
@@ -274,7 +274,6 @@ static int call(void **value, void *arg)
     }
     w.ended++;
     w.moved = weir_now();
-    weir_guard_unref(guard);
     process->calls--;
     return rc;
 }

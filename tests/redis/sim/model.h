@@ -3,8 +3,9 @@
  *     model_server.c  what the scripts of src/redis/scripts do, written in C from docs/redis.md
  *     model_client.c  redis/client.h, on a network in which requests, answers and messages take their time and get lost
  *
- * One body does all that happens between the clients and the server, so nothing here has a lock: functions for tests leave it
- * an order. Only one run at a time. SPDX-License-Identifier: MIT */
+ * One body does all that happens between the clients and the server, and no thread is interrupted here but where the library is
+ * called, so little has a lock: functions for tests leave the body an order, and time is read without a call (wr_sim.now). Only one run at
+ * a time. SPDX-License-Identifier: MIT */
 #ifndef WR_TESTS_REDIS_MODEL_H
 #define WR_TESTS_REDIS_MODEL_H
 

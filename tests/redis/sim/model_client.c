@@ -6,6 +6,7 @@
 #include "redis/sim/model.h"
 #include "redis/teller.h"
 #include "redis/wire.h"
+#include "sim/sim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,14 +90,20 @@ static struct {
     bool stop, ended, idle;
 } net;
 
+/* As weir_sim_random, but nobody else goes on here. */
+static uint64_t draw(void)
+{
+    return wr_sim_draw(&wr_sim.test_luck);
+}
+
 static int64_t up_to(int64_t most)
 {
-    return most > 0 ? (int64_t)(weir_sim_random() % (uint64_t)(most + 1)) : 0;
+    return most > 0 ? (int64_t)(draw() % (uint64_t)(most + 1)) : 0;
 }
 
 static bool chance(uint32_t per_thousand)
 {
-    return weir_sim_random() % 1000 < per_thousand;
+    return draw() % 1000 < per_thousand;
 }
 
 static void look_up(void)
@@ -107,7 +114,7 @@ static void look_up(void)
 
 static weir_time later(weir_time *last)
 {
-    weir_time when = weir_now() + 1000 * up_to(net.weather.delay_us);
+    weir_time when = wr_sim.now + 1000 * up_to(net.weather.delay_us);
 
     if (when < *last)
         when = *last;
@@ -254,8 +261,8 @@ static void broken(struct wr_redis *redis, int64_t down_us)
 {
     struct request *request;
 
-    if (weir_now() + 1000 * down_us > redis->down_until)
-        redis->down_until = weir_now() + 1000 * down_us;
+    if (wr_sim.now + 1000 * down_us > redis->down_until)
+        redis->down_until = wr_sim.now + 1000 * down_us;
     while ((request = first_at(redis, SENT))) {
         request->progress = RUN;
         if (chance(500))
@@ -266,7 +273,7 @@ static void broken(struct wr_redis *redis, int64_t down_us)
         end(request, WEIR_ELOST, NULL);
     }
     redis->last_due[0] = redis->last_due[1] = 0;
-    redis->link_at = weir_now() + 1000 * up_to(net.weather.connect_us);
+    redis->link_at = wr_sim.now + 1000 * up_to(net.weather.connect_us);
     change_state(redis, WR_REDIS_CONNECTING);
 }
 
@@ -360,8 +367,8 @@ static struct heard *heard_new(struct wr_redis *redis, enum wr_redis_event event
 
 static void deaf(struct wr_redis *redis, int64_t down_us)
 {
-    if (weir_now() + 1000 * down_us > redis->deaf_until)
-        redis->deaf_until = weir_now() + 1000 * down_us;
+    if (wr_sim.now + 1000 * down_us > redis->deaf_until)
+        redis->deaf_until = wr_sim.now + 1000 * down_us;
     if (!redis->bell)
         return;
     wr_list_each_safe(at, &redis->messages) {
@@ -372,7 +379,7 @@ static void deaf(struct wr_redis *redis, int64_t down_us)
         wr_teller_post(&redis->teller, &heard_new(redis, WR_REDIS_DEAF, "")->told);
     redis->ear_up = redis->listening = false;
     redis->last_heard = 0;
-    redis->ear_at = weir_now() + 1000 * up_to(net.weather.connect_us);
+    redis->ear_at = wr_sim.now + 1000 * up_to(net.weather.connect_us);
 }
 
 static void put_message(struct wr_redis *redis, enum wr_redis_event event, const char *text)
@@ -473,7 +480,7 @@ static void obey(struct order *order)
 /* Does one thing that is due. False: nothing is, and *next is when something will be. */
 static bool step(weir_time *next)
 {
-    weir_time now = weir_now();
+    weir_time now = wr_sim.now;
 
     *next = WEIR_FOREVER;
     if (!wr_list_empty(&net.orders)) {
@@ -630,7 +637,7 @@ int wr_redis_open(struct wr_redis **out, const weir_redis_options *opt,
     wr_teller_init(&redis->teller);
     redis->calls = *calls;
     redis->state_told.tell = tell_state;
-    redis->link_at = weir_now() + 1000 * up_to(net.weather.connect_us);
+    redis->link_at = wr_sim.now + 1000 * up_to(net.weather.connect_us);
     wr_list_init(&redis->requests);
     wr_list_init(&redis->messages);
     WEIR_SIM_CHECK(weir_spawn(net.runtime, teller_main, redis, NULL) == 0);
@@ -669,7 +676,7 @@ enum wr_redis_state wr_redis_state(struct wr_redis *redis, weir_message *why)
 weir_time wr_redis_away_since(struct wr_redis *redis)
 {
     (void)redis;
-    return weir_now();
+    return wr_sim.now;
 }
 
 static int submit(struct request **out, struct wr_redis *redis, const struct wr_command *command,
@@ -783,7 +790,7 @@ int wr_redis_subscribe(struct wr_subscription **out, struct wr_redis *redis, con
     WEIR_SIM_CHECK(bell && !redis->bell);
     *bell = (struct wr_subscription){ .redis = redis, .listener = listener, .arg = arg };
     snprintf(bell->process, sizeof(bell->process), "%s", strrchr(channel, ':') + 1);
-    redis->ear_at = weir_now() + 1000 * up_to(net.weather.connect_us);
+    redis->ear_at = wr_sim.now + 1000 * up_to(net.weather.connect_us);
     redis->bell = bell;
     *out = bell;
     look_up();

@@ -156,7 +156,7 @@ static struct guard *permits_guard(void)
 
 int64_t model_clock(void)
 {
-    return weir_now() / 1000 + AHEAD_US;
+    return wr_sim.now / 1000 + AHEAD_US;
 }
 
 /* ---- answers ----------------------------------------------------------------------------------- */
