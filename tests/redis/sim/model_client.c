@@ -90,20 +90,14 @@ static struct {
     bool stop, ended, idle;
 } net;
 
-/* As weir_sim_random, but nobody else goes on here. */
-static uint64_t draw(void)
-{
-    return wr_sim_draw(&wr_sim.test_luck);
-}
-
 static int64_t up_to(int64_t most)
 {
-    return most > 0 ? (int64_t)(draw() % (uint64_t)(most + 1)) : 0;
+    return most > 0 ? (int64_t)(weir_sim_random() % (uint64_t)(most + 1)) : 0;
 }
 
 static bool chance(uint32_t per_thousand)
 {
-    return draw() % 1000 < per_thousand;
+    return weir_sim_random() % 1000 < per_thousand;
 }
 
 static void look_up(void)
