@@ -56,27 +56,39 @@ void wr_group_pop_entries(struct weir_group *group, uint32_t count)
     group->sums.queued_cost -= count;
 }
 
+/* Brings its times and its last task into group and record. Answers when that began. */
+static weir_time read_hand(struct weir_group *group, const struct wr_hand *hand, uint32_t count)
+{
+    weir_time last = hand->at[count - 1];
+
+    for (uint32_t i = 0; i < count; i++)
+        group->waited_ns += waited(hand->entry[i], hand->at[i]);
+    if (last > hand->task->started_at) /* each ended when the next began */
+        group->ran_ns += last - hand->task->started_at;
+    wr_entry_to_record(hand->entry[count - 1], hand->task, last);
+    return last;
+}
+
 void wr_hand_fold(struct weir_group *group)
 {
     struct wr_hand *hand = (struct wr_hand *)((uintptr_t)group->pending_first & ~(uintptr_t)MARK);
-    uint32_t count = wr_swap(&hand->next, WR_HAND_FOLDED, acq_rel);
+    uint32_t count = wr_swap(&hand->next, WR_HAND_FOLDING, acq_rel);
     struct weir_task *task = hand->task;
+    weir_time last = 0;
 
     WR_ASSERT(count <= hand->end);
     group->pending_first = NULL;
+    if (count)
+        last = read_hand(group, hand, count);
+    wr_store(&hand->next, WR_HAND_FOLDED, release); /* pairs with wr_hand_finish */
     if (!count)
         return;
-    for (uint32_t i = 0; i < count; i++)
-        group->waited_ns += waited(hand->entry[i], hand->at[i]);
-    if (hand->at[count - 1] > task->started_at) /* each ended when the next began */
-        group->ran_ns += hand->at[count - 1] - task->started_at;
     group->submitted += count;
     group->started += count;
     group->succeeded += count;
-    wr_entry_to_record(hand->entry[count - 1], task, hand->at[count - 1]);
     wr_group_pop_entries(group, count);
     if (wr_group_gates(group))
-        wr_gates_went_on(group, task, count, hand->at[count - 1]);
+        wr_gates_went_on(group, task, count, last);
     if ((wr_group_place(group) == WR_READY || wr_group_is_counted(group)) &&
         wr_group_refresh(group))
         wr_executor_wake(group->executor);

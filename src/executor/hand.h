@@ -22,13 +22,14 @@
 struct weir_group;
 struct weir_task;
 
-enum { WR_HAND_MAX = 32, WR_HAND_FOLDED = 1 << 16 };
+enum { WR_HAND_MAX = 32, WR_HAND_FOLDING = 1 << 16, WR_HAND_FOLDED = 1 << 17 };
 
-/* A worker's: it has one at most. `next` is stepped by that worker and swapped for FOLDED by whoever folds; what stands
- * before `next` was written before the step that counted it. The entries are copies: as soon as a task has begun, a fold
- * may have given its place in the queue to another. */
+/* A worker's: it has one at most. `next` is stepped by that worker and swapped for FOLDING by whoever folds, and then set to
+ * FOLDED: until then the rest is read, and not the worker's to write. What stands before `next` was written before the step
+ * that counted it. The entries are copies: as soon as a task has begun, a fold may have given its place in the queue to
+ * another. */
 struct wr_hand {
-    _Atomic uint32_t next; /* tasks that began with it, or WR_HAND_FOLDED: it is not out  */
+    _Atomic uint32_t next; /* tasks that began with it; or FOLDING, FOLDED: it is not out  */
     uint32_t end;          /* how many may                                                */
     struct weir_group *group;
     struct weir_task *task;    /* the record that they run on                                  */
@@ -42,6 +43,7 @@ static inline void wr_hand_init(struct wr_hand *hand)
     hand->end = 0;
 }
 
+/* Or being folded: what another thread reads of it is not ours to write yet. */
 static inline bool wr_hand_is_out(const struct wr_hand *hand)
 {
     return wr_load(&hand->next, acquire) != WR_HAND_FOLDED;

@@ -139,6 +139,31 @@ SIM_TEST(test_a_body_that_parks_in_a_turn_is_not_followed_until_it_ends, 50)
     CHECK_EQ(turn.begun, TASKS);
 }
 
+/* Its worker goes on with another group, and needs the means by which it had begun the tasks of this one. */
+SIM_TEST(test_a_turn_can_be_looked_at_while_its_worker_begins_another, 1000)
+{
+    struct turn turn = { .acts_at = 3, .stays_ms = 50 };
+    struct step step[TASKS];
+    weir_group *other;
+    weir_group_stats stats;
+
+    begin(&turn, 1, 1);
+    other = group_of(turn.ex, "other");
+    submit_steps(&turn, step, note);
+    sleep_until(10);
+    weir_group_pause(other);
+    for (int i = 0; i < TASKS; i++)
+        CHECK(weir_submit(NULL, other, do_nothing, NULL, NULL) == 0);
+    weir_group_resume(other);
+    stats = stats_of(turn.ex, "g");
+    CHECK_EQ(stats.started, 4);
+    CHECK_EQ(stats.waiting, TASKS - 4);
+    CHECK_EQ(stats.waited_ns, 0);
+    end(&turn);
+    CHECK_EQ(turn.begun, TASKS);
+    CHECK_EQ(weir_now(), at(50));
+}
+
 static int pause_own(void **value, void *step_arg)
 {
     struct step *step = step_arg;
@@ -232,6 +257,7 @@ int main(void)
         cmocka_unit_test(test_another_thread_finds_the_figures_of_a_turn_whose_body_stays),
         cmocka_unit_test(test_a_body_that_stays_strands_no_task_behind_it),
         cmocka_unit_test(test_a_body_that_parks_in_a_turn_is_not_followed_until_it_ends),
+        cmocka_unit_test(test_a_turn_can_be_looked_at_while_its_worker_begins_another),
         cmocka_unit_test(test_a_pause_in_the_middle_of_a_turn_stops_the_next_task),
         cmocka_unit_test(test_a_body_in_a_turn_is_a_task_that_can_be_kept),
         cmocka_unit_test(test_a_task_that_fails_in_the_middle_of_a_turn_is_counted_as_such),
