@@ -29,7 +29,7 @@ enum { WR_HAND_MAX = 32, WR_HAND_FOLDING = 1 << 16, WR_HAND_FOLDED = 1 << 17 };
  * that counted it. The entries are copies: as soon as a task has begun, a fold may have given its place in the queue to
  * another. */
 struct wr_hand {
-    _Atomic uint32_t next; /* tasks that began with it; or FOLDING, FOLDED: it is not out  */
+    _Atomic uint32_t next; /* tasks that began with it; or FOLDING, FOLDED: no more begin */
     uint32_t end;          /* how many may                                                */
     struct weir_group *group;
     struct weir_task *task;    /* the record that they run on                                  */

@@ -113,16 +113,16 @@ void wr_script_init(struct wr_script *script, const char *text);
 
 /* What to send. Copied as far as it outlives the call. */
 struct wr_command {
-    const struct wr_script
-        *script; /* NULL: words is the whole command                             */
-    int keys;    /* with a script: how many of the words, from the first, are keys */
+    /* NULL: words is the whole command */
+    const struct wr_script *script;
+    int keys; /* with a script: how many of the words, from the first, are keys */
     int count;
     const char *const *words;
-    const size_t
-        *sizes; /* of the words, in bytes; NULL: they are strings                          */
+    /* Of the words, in bytes; NULL: they are strings */
+    const size_t *sizes;
     int key; /* without a script: which word is the key that says which node of a cluster is asked; 0: any */
-    weir_time
-        patience; /* if the server is down, wait for it until then, rather than WEIR_EAWAY; 0: do not */
+    /* If the server is down, wait for it until then, rather than WEIR_EAWAY; 0: do not */
+    weir_time patience;
 };
 #define WR_COMMAND(                                                                    \
     ...) /* of strings: wr_redis_call(&reply, redis, WR_COMMAND("GET", "x"), ...) */   \

@@ -64,28 +64,28 @@ struct wr_hold {
     struct wr_list link;
     int64_t number, count;
     uint64_t token;
-    weir_time
-        until; /* of the lease: counted from before the request that won or renewed it was sent */
-    weir_time
-        asked; /* the renewal that is under way was sent then                                   */
+    /* Of the lease: counted from before the request that won or renewed it was sent */
+    weir_time until;
+    /* The renewal that is under way was sent then */
+    weir_time asked;
     bool lost; /* its holder was told to stop; it is not renewed any more                     */
-    bool
-        uncounted; /* entered while the server was away                                           */
-    weir_task
-        *task; /* that entered, with a reference; or NULL                                     */
-    weir_permit
-        share; /* of the guard in its place                                                  */
+    /* Entered while the server was away */
+    bool uncounted;
+    /* That entered, with a reference; or NULL */
+    weir_task *task;
+    /* Of the guard in its place */
+    weir_permit share;
 };
 
 /* Stands in a guard's line. Under the fleet's lock from enlist to delist. */
 struct wr_waiter {
     struct wr_list link; /* in its bucket                                                      */
-    struct wr_list
-        cell_link; /* in its cell                                                        */
+    /* In its cell */
+    struct wr_list cell_link;
     struct wr_fleet_cell *cell;
     int64_t number;
-    bool
-        in_line; /* the server said so: renewed from now on                                       */
+    /* The server said so: renewed from now on */
+    bool in_line;
     bool served; /* it has the permits; token, count, ends are set                                */
     bool again;  /* the server does not know it any more: ask anew                                */
     uint64_t token;
@@ -104,8 +104,8 @@ struct wr_fleet_cell {
     size_t key_size[WR_KEYS];
     weir_guard_kind kind;
     weir_guard_mode mode;
-    _Atomic int64_t
-        lease_ns; /* learned again when the guard is opened anew; also read without the lock */
+    /* Learned again when the guard is opened anew; also read without the lock */
+    _Atomic int64_t lease_ns;
     int64_t margin_ns, share;
     weir_when_away when_away;
     bool keep_task;

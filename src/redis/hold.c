@@ -225,8 +225,9 @@ struct entry {
     struct wr_waiter waiter;
     weir_parker_room room;
     bool may_wait, patient;
-    weir_time
-        sent; /* of the latest request that was answered: our clock before it, and the server's when it answered */
+    /* Of the latest request that was answered: our clock before it, and the server's when it
+     * answered */
+    weir_time sent;
     int64_t clock;
     uint64_t evictions; /* that were heard before it asked */
     char who[WR_FLEET_WHO];

@@ -74,8 +74,9 @@ struct wr_link {
     uint64_t head, tail;
     uint32_t ring_room;
 
-    struct wr_conn
-        conn; /* conn.fd, conn.tls: fixed while UP; tls is used under the lock. conn.wire: the reading role's */
+    /* conn.fd, conn.tls: fixed while UP; tls is used under the lock. conn.wire: the reading
+     * role's. */
+    struct wr_conn conn;
     weir_time last_read;
     struct wr_redis_timer watch; /* gives up a server that owes a reply for too long */
     bool watched;                /* it is set */

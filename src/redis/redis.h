@@ -16,8 +16,8 @@ struct wr_node {
     struct wr_endpoint endpoint;
     bool started;
     bool marked; /* the cluster's body's */
-    _Atomic bool
-        wanted; /* it has a slot, or there is no cluster: if it is lost, it is to be found again */
+    /* It has a slot, or there is no cluster: if it is lost, it is to be found again */
+    _Atomic bool wanted;
     uint32_t count;
     struct wr_link links[];
 };
