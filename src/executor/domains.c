@@ -112,7 +112,7 @@ uint64_t wr_domains_barred(const struct wr_domains *domains)
     if (wr_load(&domains->counts, relaxed))
         return ~domains->ledger.promising;
     for (uint64_t hungry = domains->ledger.hungry; hungry; hungry &= hungry - 1)
-        if (domains->domain[__builtin_ctzll(hungry)].asks)
+        if (wr_load(&domains->domain[__builtin_ctzll(hungry)].asks, relaxed))
             barred |= hungry & -hungry;
     return barred;
 }
@@ -203,8 +203,8 @@ void wr_domains_set_asks(struct wr_domains *domains, uint32_t d, bool asks)
 {
     struct wr_domain *domain = &domains->domain[d];
 
-    if (domain->asks == asks)
+    if (wr_load(&domain->asks, relaxed) == asks)
         return;
-    domain->asks = asks;
+    wr_store(&domain->asks, asks, seq_cst); /* pairs with wr_domains_ask_no_slot */
     wr_ledger_want(&domains->ledger, d, asks ? 1 : -1);
 }

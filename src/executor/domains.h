@@ -35,9 +35,9 @@ struct wr_domain {
     /* Groups that workers have in their hands, uncounted, with a slot each */
     _Atomic uint32_t in_hands;
     _Atomic uint32_t peak; /* of what was used of ceded units                                 */
-    /* The ledger counts one task for those that wait, since a worker found no slot; under the
-     * lock. Never in an executor that counts. */
-    bool asks;
+    /* The ledger counts one task for those that wait, since a worker found no slot. Written under the
+     * lock. Never in an executor that counts, nor (at rest) while no group is in the ring. */
+    _Atomic bool asks;
     struct wr_crew *crew;
     struct wr_crew own; /* if it has workers of its own */
     /* Groups that wait with a thread reserved for them; under the domains' lock */

@@ -29,19 +29,17 @@ void wr_domain_withdraw(struct weir_group *group)
     wr_domains_unlock(group->executor);
 }
 
-/* A slot is not kept for a domain without a group that could have it. */
-static void ask_no_slot(struct weir_group *group)
+void wr_domains_ask_no_slot(struct weir_executor *ex, uint32_t d)
 {
-    uint64_t bit = wr_domain_bit(group->domain);
-    struct wr_domains *domains = wr_domains_of(group);
+    struct wr_domains *domains = ex->domains;
+    uint64_t bit = wr_domain_bit(d);
 
-    if (wr_load(&domains->ready, seq_cst) & bit ||
-        wr_load(&domains->domain[group->domain].slots, seq_cst) != WR_SLOTS_IN_LEDGER)
+    if (wr_load(&domains->ready, seq_cst) & bit || !wr_load(&domains->domain[d].asks, seq_cst))
         return;
-    wr_domains_lock_near(group);
+    wr_domains_lock(ex, bit | wr_domain_bit(WR_DEFAULT));
     if (!(wr_load(&domains->ready, seq_cst) & bit) && !wr_load(&domains->counts, relaxed))
-        wr_domains_set_asks(domains, group->domain, false);
-    wr_domains_unlock(group->executor);
+        wr_domains_set_asks(domains, d, false);
+    wr_domains_unlock(ex);
 }
 
 /* Without the lock `want` and WR_IN_HANDS may change under our eyes, but only by a worker that takes a task of the group, and
@@ -49,7 +47,7 @@ static void ask_no_slot(struct weir_group *group)
 bool wr_domain_sync(struct weir_group *group)
 {
     if (!group->extras->counted) {
-        ask_no_slot(group);
+        wr_domains_ask_no_slot(group->executor, group->domain);
         return wr_executor_has_ready(group->executor);
     }
     if (wr_domain_ready_tasks(group) == wr_load(&group->extras->want, relaxed))

@@ -12,7 +12,7 @@ struct wr_share wr_domains_look(struct weir_executor *ex, uint32_t d, int64_t *u
     wr_lock(&domain->ring.lock); /* a slot is taken and in hands at one moment */
     s = domains->ledger.share[d];
     *used = (int64_t)s.own + s.borrowed + s.strays - wr_load(&domain->in_hands, relaxed);
-    if (domain->asks)
+    if (wr_load(&domain->asks, relaxed))
         *used -= s.promised; /* to a worker that has yet to see whether there is a task */
     wr_unlock(&domain->ring.lock);
     s.peak = wr_load(&domain->peak, relaxed) > s.peak ? wr_load(&domain->peak, relaxed) : s.peak;

@@ -63,6 +63,10 @@ void wr_domain_set_waits_with_thread(struct weir_group *group, bool has);
 /* Where tasks are not counted the ledger knows of one, and only while a worker that came for it found no slot. */
 void wr_domains_set_asks(struct wr_domains *domains, uint32_t d, bool asks);
 
+/* After a group has left the ring of a domain whose tasks are not counted: no slot is kept for one without a group there. Whoever
+ * asks for one looks at the ring after that, so one of the two sees what the other has done. */
+void wr_domains_ask_no_slot(struct weir_executor *ex, uint32_t d);
+
 /* ---- domains_take.c ---------------------------------------------------------------------------- */
 
 /* A crew that was refused permits of the executor's has got some, or needs none any more. */

@@ -104,7 +104,7 @@ static bool take_promised(struct weir_group *group, void *domains_arg)
         return false;
     wr_ledger_take(&domains->ledger, group->domain);
     s->queued++; /* it does not know of that one */
-    domains->domain[group->domain].asks = false;
+    wr_store(&domains->domain[group->domain].asks, false, relaxed);
     wr_domain_take_in_hands(group, &domains->domain[group->domain]);
     return true;
 }
@@ -135,8 +135,10 @@ static struct weir_group *take_uncounted(struct weir_executor *ex, uint32_t d)
     struct wr_domain *domain = &ex->domains->domain[d];
     struct weir_group *group = wr_line_pull(&domain->ring, wr_domain_take_ceded, domain);
 
-    if (!group && wr_load(&ex->domains->ready, relaxed) & wr_domain_bit(d) &&
-        !wr_load(&domain->ring.deciding, relaxed))
+    if (group)
+        wr_domains_ask_no_slot(ex, d); /* another slot may be kept for it */
+    else if (wr_load(&ex->domains->ready, relaxed) & wr_domain_bit(d) &&
+             !wr_load(&domain->ring.deciding, relaxed))
         group = take_asking(ex, d);
     return group;
 }

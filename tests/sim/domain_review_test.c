@@ -560,6 +560,33 @@ SIM_TEST(short_tasks_of_a_borrower_get_their_share, 5)
     weir_executor_free(ex);
 }
 
+static weir_domain_policy lender_and_borrower[] = {
+    { .name = "A", .slots = 1 },
+    { .name = "B", .slots = 1, .slots_mode = WEIR_RESERVED },
+};
+
+/* The default domain's third task finds no slot, and then two at once: one that was kept for it, one that was not. It
+ * needs only one of them, whichever it takes. */
+SIM_TEST(a_slot_that_is_kept_for_a_task_that_took_another_is_free, 1000)
+{
+    weir_executor *ex = new_executor(AB_POLICY(lender_and_borrower, 4, 0));
+    struct body brief = { .until_ms = 10 }, longer = { .until_ms = 100 };
+    struct heap tasks = { .count = 0 };
+
+    heap_add(&tasks, ex, "D1", 1, &brief);
+    heap_add(&tasks, ex, "D2", 1, &brief);
+    let_start();
+    heap_add(&tasks, ex, "D3", 1, &longer);
+    sleep_until(20);
+    CHECK_DOMAIN(ex, "default", 1, 0, 0);
+    heap_add(&tasks, ex, "B", 2, &longer);
+    let_start();
+    CHECK_DOMAIN(ex, "B", 2, 1, 0);
+    heap_free(&tasks);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -584,6 +611,7 @@ int main(void)
         cmocka_unit_test(a_task_that_waits_for_a_thread_is_not_overdue),
         cmocka_unit_test(short_tasks_of_a_borrower_get_their_share),
         cmocka_unit_test(slots_that_no_worker_carries_are_not_kept_from_their_owner),
+        cmocka_unit_test(a_slot_that_is_kept_for_a_task_that_took_another_is_free),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
