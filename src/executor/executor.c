@@ -188,9 +188,12 @@ int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_
             wr_store(&ex->root.inflight_max, limit, relaxed);
     }
     wr_table_unlock_all(&ex->table);
-    if (ex->domains) { /* a task that needs more than there can be keeps no other waiting: all look again */
+    /* A task that needs more than there can be keeps no other waiting: all look again. */
+    if (ex->domains) {
         wr_domains_lock(ex, 0);
         wr_domains_unlock(ex);
+    } else {
+        wr_line_ask_again(&ex->ring);
     }
     wr_room_made(ex);
     wr_executor_wake(ex);

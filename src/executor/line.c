@@ -47,7 +47,9 @@ static void unlink_group(struct wr_line *line, struct weir_group *group, enum wr
 void wr_line_add(struct wr_line *line, struct weir_group *group, bool first)
 {
     link_group(line, group, first);
-    if (first)
+    /* It goes before one that needs more than there can be, too; see first_that_can. */
+    if (first ||
+        wr_load(&line->needed, relaxed) > wr_load(&group->executor->root.inflight_max, relaxed))
         ask_again(line);
     wr_add(&line->count, 1, seq_cst); /* pairs with a sleeper's look; see parking.md */
 }
@@ -66,11 +68,24 @@ static bool is_deciding(struct wr_line *line)
     return true;
 }
 
+/* One whose task costs more than the executor's limit was lowered to keeps no other waiting; if there is no other, it is the
+ * first. There is a group. */
+static struct weir_group *first_that_can(const struct wr_line *line)
+{
+    wr_list_each(node, &line->groups) {
+        struct weir_group *group = WR_CONTAINER(node, struct weir_group, link);
+        if (WR_LIKELY(wr_cost_of(wr_load(&group->first_needs, relaxed)) <=
+                      wr_load(&group->executor->root.inflight_max, relaxed)))
+            return group;
+    }
+    return WR_CONTAINER(line->groups.next, struct weir_group, link);
+}
+
 struct weir_group *wr_line_first(struct wr_line *line)
 {
     if (wr_list_empty(&line->groups) || is_deciding(line))
         return NULL;
-    return WR_CONTAINER(line->groups.next, struct weir_group, link);
+    return first_that_can(line);
 }
 
 void wr_line_take(struct wr_line *line, struct weir_group *group)
@@ -219,14 +234,11 @@ void wr_line_return(struct wr_line *line, struct weir_group *group, uint32_t nee
 
 uint32_t wr_line_first_cost(struct wr_line *line, bool patient)
 {
-    struct weir_group *first;
     uint32_t needs = 0;
 
     wr_lock(&line->lock);
-    if (!wr_list_empty(&line->groups)) {
-        first = WR_CONTAINER(line->groups.next, struct weir_group, link);
-        needs = wr_load(&first->first_needs, relaxed);
-    }
+    if (!wr_list_empty(&line->groups))
+        needs = wr_load(&first_that_can(line)->first_needs, relaxed);
     wr_unlock(&line->lock);
     return patient && needs & WR_TIMED ? 0 : wr_cost_of(needs);
 }

@@ -60,6 +60,27 @@ SIM_TEST(test_a_task_that_no_limit_allows_is_refused, 20)
 }
 
 /* weir/executor.h: running counts bodies, whatever they cost. */
+SIM_TEST(test_a_task_that_costs_more_than_a_lowered_limit_keeps_no_other_group_waiting, 200)
+{
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .group_limit = 3, .inflight_max = 3));
+    struct body body = { .ms = 10 };
+    weir_task *first = submit(ex, "a", &body), *other;
+    weir_task *costly = submit_with(ex, "b", &body, WEIR_TASK(.cost = 3));
+
+    sleep_until(5);
+    CHECK(weir_executor_resize(ex, 2, 0) == 0);
+    other = submit(ex, "c", &body);
+    check_done_at(first, 0, 10);
+    check_done_at(other, 5, 15);
+    sleep_until(30);
+    CHECK(!weir_task_done(costly));
+    CHECK(weir_executor_resize(ex, 3, 0) == 0);
+    check_done_at(costly, 30, 40);
+    check_books(ex);
+    weir_executor_free(ex);
+}
+
 SIM_TEST(test_figures_count_bodies_not_permits, 20)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 3));
@@ -478,6 +499,8 @@ int main(void)
         cmocka_unit_test(test_urgent_tasks_go_first_and_equals_in_the_order_they_came),
         cmocka_unit_test(test_a_task_takes_as_many_permits_as_it_costs_and_is_not_overtaken),
         cmocka_unit_test(test_a_task_that_no_limit_allows_is_refused),
+        cmocka_unit_test(
+            test_a_task_that_costs_more_than_a_lowered_limit_keeps_no_other_group_waiting),
         cmocka_unit_test(test_figures_count_bodies_not_permits),
         cmocka_unit_test(test_a_cancelled_first_in_line_does_not_keep_the_others_waiting),
         cmocka_unit_test(test_a_lone_task_waits_for_one_turn_of_each_other_group),
