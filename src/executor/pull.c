@@ -99,8 +99,6 @@ static struct weir_task *start_slice(struct weir_group *group, struct wr_slice *
     task = wr_slice_begin(group, first, slice);
     if (slice->to_thread) {
         wr_thread_used(group);
-        slice->more = group->turn_left;
-        group->turn_left = 0;
         task->runner = NULL; /* until it is on its thread */
         wr_watch_on_way(task, true);
     }

@@ -134,23 +134,25 @@ static bool slice_lasts(const struct wr_slice *slice, const struct weir_group *g
            (!slice->on_thread || !wr_thread_others_wait(group));
 }
 
-/* Whether slices are left of the turn: a thread has the whole of it, workers share theirs. */
-static bool turn_lasts(const struct wr_slice *slice, const struct weir_group *group)
+/* Its next turn comes after all others in the line that it stands in. */
+static void end_turn(struct weir_group *group)
 {
-    return slice->on_thread ? slice->more > 0 : wr_group_is_in_turn(group);
+    struct wr_line *line = NULL;
+
+    if (wr_group_place(group) == WR_READY)
+        line = wr_group_ring(group);
+    else if (wr_group_place(group) == WR_AWAITS_THREAD)
+        line = &group->executor->threads.line;
+    if (line && wr_line_to_end(line, group))
+        group->turn_left = wr_load(&group->weight, relaxed);
 }
 
 static void begin_slice(struct wr_slice *slice, struct weir_group *group)
 {
     slice->began = slice->clock;
     slice->tasks = 0;
-    if (slice->on_thread) {
-        slice->more--;
-    } else if (--group->turn_left == 0 && wr_group_place(group) == WR_READY &&
-               wr_line_to_end(wr_group_ring(group), group)) {
-        group->turn_left =
-            wr_load(&group->weight, relaxed); /* its next one, after all others in the ring */
-    }
+    if (--group->turn_left == 0)
+        end_turn(group);
 }
 
 /* Permits of the whole path, or none. The domain's slot is kept: nobody else has a claim to it. */
@@ -179,7 +181,7 @@ static struct weir_task *pass_on(struct weir_group *group, struct wr_slice *slic
     bool lasts = slice_lasts(slice, group);
 
     if (first && wr_cost_at(first) == cost && stays(slice, group, chain) &&
-        (lasts || turn_lasts(slice, group)) && wr_slice_has_record(group, first, slice) &&
+        (lasts || wr_group_is_in_turn(group)) && wr_slice_has_record(group, first, slice) &&
         (!gates || (!group->sums.closed && wr_gates_grant(group, slice->clock))) &&
         hand_over(group, slice, cost)) {
         if (!lasts)
@@ -191,9 +193,6 @@ static struct weir_task *pass_on(struct weir_group *group, struct wr_slice *slic
             wr_executor_wake(group->executor);
         return next;
     }
-    if (slice->on_thread && slice->group == group && slice->more &&
-        wr_group_place(group) == WR_AT_REST)
-        group->turn_left = slice->more; /* goes on when it can */
     wr_group_finish(group, cost);
     if (gates)
         wr_gates_turn_over(group, slice->clock);

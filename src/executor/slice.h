@@ -20,7 +20,6 @@ struct wr_slice {
     struct weir_task *record; /* at hand, for a task that waits without one */
     struct wr_beat *beat; /* by which its task began, as the `step`th; NULL: by none, see beat.h */
     uint16_t tasks;       /* at most SLICE_TASKS + 1                  */
-    uint16_t more;        /* on a thread: slices that it may run after this one */
     bool to_thread : 1;   /* its first task is to run on a thread    */
     bool on_thread : 1;
     bool closed : 1; /* when its latest task had begun, its group would have started no other */
