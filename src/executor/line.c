@@ -44,12 +44,18 @@ static void unlink_group(struct wr_line *line, struct weir_group *group, enum wr
         wr_sub(line->set, line->bit, seq_cst);
 }
 
+/* Whether workers sleep for more permits than there can be; see first_that_can. */
+static bool keeps_nobody(const struct wr_line *line, const struct weir_executor *ex)
+{
+    return !ex->domains &&
+           wr_load(&line->needed, relaxed) > wr_load(&ex->root.inflight_max, relaxed);
+}
+
 void wr_line_add(struct wr_line *line, struct weir_group *group, bool first)
 {
     link_group(line, group, first);
-    /* It goes before one that needs more than there can be, too; see first_that_can. */
-    if (first ||
-        wr_load(&line->needed, relaxed) > wr_load(&group->executor->root.inflight_max, relaxed))
+    /* Then it goes before the one that was first. */
+    if (first || keeps_nobody(line, group->executor))
         ask_again(line);
     wr_add(&line->count, 1, seq_cst); /* pairs with a sleeper's look; see parking.md */
 }
@@ -68,14 +74,22 @@ static bool is_deciding(struct wr_line *line)
     return true;
 }
 
-/* One whose task costs more than the executor's limit was lowered to keeps no other waiting; if there is no other, it is the
- * first. There is a group. */
+/* Whether there can never be as many permits as its first task costs, unless the executor's limit is raised. With
+ * domains such a task keeps others of its workers' waiting: there crews are owed permits, and look no further. */
+static bool costs_too_much(const struct weir_group *group)
+{
+    const struct weir_executor *ex = group->executor;
+
+    return !ex->domains && wr_cost_of(wr_load(&group->first_needs, relaxed)) >
+                               wr_load(&ex->root.inflight_max, relaxed);
+}
+
+/* Such a one keeps no other waiting; if there is no other, it is the first. There is a group. */
 static struct weir_group *first_that_can(const struct wr_line *line)
 {
     wr_list_each(node, &line->groups) {
         struct weir_group *group = WR_CONTAINER(node, struct weir_group, link);
-        if (WR_LIKELY(wr_cost_of(wr_load(&group->first_needs, relaxed)) <=
-                      wr_load(&group->executor->root.inflight_max, relaxed)))
+        if (WR_LIKELY(!costs_too_much(group)))
             return group;
     }
     return WR_CONTAINER(line->groups.next, struct weir_group, link);
