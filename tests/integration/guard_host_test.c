@@ -216,7 +216,7 @@ static void holds_one_and_sleeps(void *arg)
     weir_guard *g = open_guard(host(), "group", WEIR_BULKHEAD(.limit = 1));
     weir_permit p = WEIR_PERMIT;
 
-    CHECK_EQUAL(weir_guard_enter(&p, g, 0), 0);
+    CHECK_EQUAL(weir_guard_enter(&p, g, patience()), 0); /* the task before may be about to end */
     *(_Atomic int *)arg = 1;
     for (;;)
         pause();
