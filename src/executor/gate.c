@@ -7,15 +7,12 @@
 #include "base/options.h"
 #include "base/os.h"
 #include "executor/settle.h"
-#include "executor/state.h"
+#include "executor/slice.h"
 
 #include <string.h>
 #include <weir/error.h>
 
-enum {
-    GRANT_MAX = 32,  /* starts of one turn, or a few more than most turns have           */
-    GRANT_NS = 8000, /* how long a grant is good: as long as a slice of short tasks lasts */
-};
+enum { GRANT_MAX = 32 }; /* starts of one turn, or a few more than most turns have */
 
 static void gates_fired(struct wr_alarm *alarm, weir_time now);
 
@@ -140,7 +137,7 @@ bool wr_gates_grant(struct weir_group *group, weir_time now)
     struct wr_gates *gates = group->extras->gates;
     uint32_t count;
 
-    if (gates->granted && now - gates->granted_at < GRANT_NS)
+    if (gates->granted && now - gates->granted_at < WR_SLICE_NS)
         return true;
     /* A long body kept them from being used. A pace has earned a burst since, and they must not come on top of it. */
     if (gates->granted)

@@ -11,8 +11,7 @@
 #include <weir/error.h>
 
 enum {
-    SLICE_NS = 8000,   /* how long a slice may go on if its tasks are short                  */
-    SLICE_TASKS = 128, /* and how many tasks it may run then, before the worker looks around */
+    SLICE_TASKS = 128, /* how many short tasks a slice may have, before the worker looks around */
     HAND_FIRST = 4,    /* tasks of a slice's first hand: whether they are short is not known yet */
 };
 
@@ -127,7 +126,7 @@ static bool slice_lasts(const struct wr_slice *slice, const struct weir_group *g
 {
     if (slice->tasks >= SLICE_TASKS)
         return false;
-    if (slice->clock - slice->began < SLICE_NS)
+    if (slice->clock - slice->began < WR_SLICE_NS)
         return true;
     return wr_load(&wr_group_ring(group)->count, relaxed) == 0 && /* nobody else waits for a turn */
            (!group->executor->domains || !wr_executor_has_ready(group->executor)) &&
@@ -369,8 +368,8 @@ static const uint64_t *go_on(struct wr_hand *hand, struct weir_group *group, str
     const uint64_t *entry;
 
     slice->clock = wr_os_now();
-    if (slice->tasks >= SLICE_TASKS || slice->closed || slice->clock - slice->began >= SLICE_NS ||
-        slice->cancels != wr_cancels(group) ||
+    if (slice->tasks >= SLICE_TASKS || slice->closed ||
+        slice->clock - slice->began >= WR_SLICE_NS || slice->cancels != wr_cancels(group) ||
         (domains && !wr_domains_is_calm(domains, group->domain)))
         return NULL;
     WR_ASSERT(hand->task == task || !wr_hand_is_out(hand)); /* see pull */

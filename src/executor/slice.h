@@ -10,6 +10,8 @@
 
 #include "executor/state.h"
 
+enum { WR_SLICE_NS = 8000 }; /* how long a slice may go on if its tasks are short */
+
 /* A worker's present slice; lives in its scratch words, or, on a thread, on its stack. */
 struct wr_slice {
     struct weir_group *group;
