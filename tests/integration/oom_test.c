@@ -26,7 +26,7 @@ static struct belongings belongings(void)
 
 static void check_nothing_left(struct belongings before)
 {
-    AWAIT(thread_count() == before.threads); /* a joined thread may linger in /proc for a moment */
+    CHECK_EQUAL(thread_count(), before.threads);
     CHECK_EQUAL(descriptor_count(), before.descriptors);
 }
 

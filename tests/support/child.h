@@ -78,10 +78,55 @@ static inline int in_new_program(const char *mode, char *said, size_t size)
     return child_end(pid);
 }
 
-/* Entries of a directory such as /proc/self/task; the descriptor that reads it counts in .../fd. */
-static inline int entries(const char *directory)
+/* Whether a thread of this process is there and not on its way out, in which state one that has been joined may be
+ * listed for a while; and whether it has that name, unless `name` is NULL. */
+static inline bool thread_lives(const char *number, const char *name)
 {
-    DIR *d = opendir(directory);
+    enum {
+        PF_EXITING = 4
+    }; /* set before the kernel lets a joiner go on; its <linux/sched.h> is not for programs */
+    char path[300], stat[512] = "", *begin, *end;
+    unsigned flags = PF_EXITING;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%s/stat", number);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return !CHECK(errno == ENOENT);
+    if (read(fd, stat, sizeof(stat) - 1) <= 0)
+        stat[0] = '\0'; /* it went meanwhile */
+    close(fd);
+    begin = strchr(stat, '(');
+    end = strrchr(stat, ')');
+    if (!begin || !end || !CHECK_EQUAL(sscanf(end, ") %*c %*d %*d %*d %*d %*d %u", &flags), 1))
+        return false;
+    *end = '\0';
+    return !(flags & PF_EXITING) && (!name || strcmp(begin + 1, name) == 0);
+}
+
+/* How many threads of this process have that name; NULL counts them all. */
+static inline int threads_called(const char *name)
+{
+    DIR *d = opendir("/proc/self/task");
+    int count = 0;
+
+    if (!CHECK(d))
+        return -1;
+    for (struct dirent *e = readdir(d); e; e = readdir(d))
+        count += e->d_name[0] != '.' && thread_lives(e->d_name, name);
+    closedir(d);
+    return count;
+}
+
+static inline int thread_count(void)
+{
+    return threads_called(NULL);
+}
+
+/* With the one that reads the list. */
+static inline int descriptor_count(void)
+{
+    DIR *d = opendir("/proc/self/fd");
     int count = 0;
 
     if (!d)
@@ -90,16 +135,6 @@ static inline int entries(const char *directory)
         count += e->d_name[0] != '.';
     closedir(d);
     return count;
-}
-
-static inline int thread_count(void)
-{
-    return entries("/proc/self/task");
-}
-
-static inline int descriptor_count(void)
-{
-    return entries("/proc/self/fd");
 }
 
 #endif
