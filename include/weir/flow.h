@@ -99,8 +99,9 @@ typedef struct weir_node_options { /* zero in any field asks for its default; al
     void (*result)(const weir_node_result *result, void *arg);
     void *callback_arg;
     bool never_skip; /* the node runs even if no other node needs it */
-    bool interrupt;  /* the node may be cancelled while its body runs: when no other node needs it
-                        any more, or when the run's deadline passes. The body is asked to end */
+    bool interrupt;  /* the node may be cancelled while its body runs, or is about to: when no other
+                        node needs it any more, or when the run's deadline passes. The body is asked
+                        to end */
     bool fatal;      /* unless the node succeeds, or is not needed, the run is cancelled at once,
                         for WEIR_REASON_DEPENDENCY */
     /* A sub-flow in place of the body, frozen by this call. Its input is the node's parameter or, if that is NULL, the

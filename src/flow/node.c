@@ -59,9 +59,9 @@ void wr_node_result(weir_node_result *out, struct wr_run *run, uint32_t n)
     if (cause != WR_NODE_NONE)
         out->cause = wr_flow_node(run->flow, cause)->id;
     if (run->times) {
-        out->ready_at = wr_load(&run->times[n].ready_at, relaxed);
-        out->started_at = wr_load(&run->times[n].started_at, relaxed);
-        out->ended_at = wr_load(&run->times[n].ended_at, relaxed);
+        out->ready_at = wr_times_get(&run->times[n].ready_at, WEIR_FOREVER);
+        out->started_at = wr_times_get(&run->times[n].started_at, WEIR_FOREVER);
+        out->ended_at = wr_times_get(&run->times[n].ended_at, WEIR_FOREVER);
     }
 }
 
@@ -104,8 +104,8 @@ int wr_node_call(struct weir_step *step, void **value)
     bool again = wr_load(&run->plan.word[n], relaxed) & WR_BEGUN;
     int error = 0;
 
-    if (run->times && !wr_load(&run->times[n].started_at, relaxed)) /* the first try */
-        wr_store(&run->times[n].started_at, wr_os_now(), relaxed);
+    if (run->times)
+        wr_times_note(&run->times[n].started_at, wr_os_now()); /* the first try */
     if (run->flow->hot[n].flags & WR_F_BEGIN && !again) {
         if (!wr_plan_begins(&run->plan, n))
             return WEIR_ECANCELED; /* decided in the meantime */
@@ -132,8 +132,11 @@ static void tell_result(struct wr_work *work, uint32_t n)
     const weir_node_options *options = wr_run_options(run, n);
     weir_node_result result;
 
-    if (run->times && !wr_load(&run->times[n].ended_at, relaxed))
-        wr_store(&run->times[n].ended_at, wr_os_now(), relaxed);
+    if (run->times) {
+        wr_times_note(&run->times[n].ended_at, wr_os_now());
+        wr_times_note(&run->times[n].ready_at, WEIR_FOREVER);
+        wr_times_note(&run->times[n].started_at, WEIR_FOREVER);
+    }
     if (run->flow->hot[n].flags & WR_F_RESULT) {
         wr_node_result(&result, run, n);
         options->result(&result, options->callback_arg);
@@ -190,7 +193,7 @@ static void take_ready(struct wr_work *work, uint32_t n)
     struct wr_run *run = work->run;
 
     if (run->times)
-        wr_store(&run->times[n].ready_at, wr_os_now(), release); /* pairs with path.c */
+        wr_times_note(&run->times[n].ready_at, wr_os_now());
     if (!wr_plan_is_needed(&run->plan, n, &work->moves))
         return;
     if (run->flow->hot[n].flags & WR_F_OWN) {
@@ -210,6 +213,15 @@ static void take_ready(struct wr_work *work, uint32_t n)
 void wr_work_ended(struct wr_work *work, uint32_t n)
 {
     wr_plan_add_ended(&work->run->plan, &work->moves.ended, n);
+}
+
+/* What became ready first may have lost all that needed it to what followed. Answers whether it has, so that more follows. */
+static bool drops(struct wr_work *work, uint32_t *kept)
+{
+    if (*kept == WR_NODE_NONE || wr_plan_is_needed(&work->run->plan, *kept, &work->moves))
+        return false;
+    *kept = WR_NODE_NONE;
+    return true;
 }
 
 void wr_work_settle(struct wr_work *work)
@@ -232,7 +244,7 @@ void wr_work_settle(struct wr_work *work)
                 end_fatally(run, n);
             if (!wr_load(&run->closed, relaxed)) /* else each is decided by the close */
                 wr_plan_tell(&run->plan, n, moves);
-        } else {
+        } else if (!drops(work, &work->next) && !(work->keeps_own && drops(work, &work->own))) {
             return;
         }
     }

@@ -7,22 +7,14 @@
 #include <stdlib.h>
 #include <weir/error.h>
 
-/* When that happened; 0: it had not by then. */
-static weir_time time_of(const _Atomic weir_time *when, weir_time then)
-{
-    weir_time time = wr_load(when, acquire); /* what made it ready; pairs with take_ready */
-
-    return time <= then ? time : 0;
-}
-
 static weir_time ready_at(const struct wr_run *run, uint32_t n, weir_time now)
 {
-    return time_of(&run->times[n].ready_at, now);
+    return wr_times_get(&run->times[n].ready_at, now);
 }
 
 static weir_time ended_at(const struct wr_run *run, uint32_t n, weir_time now)
 {
-    weir_time ended = time_of(&run->times[n].ended_at, now);
+    weir_time ended = wr_times_get(&run->times[n].ended_at, now);
 
     return ended ? ended : now;
 }
@@ -59,7 +51,7 @@ static size_t length_of(const struct wr_run *run, uint32_t last)
 static void add_times(weir_critical_path *path, const struct wr_run *run, uint32_t n, weir_time now)
 {
     weir_time ready = ready_at(run, n, now), ended = ended_at(run, n, now);
-    weir_time started = time_of(&run->times[n].started_at, ended);
+    weir_time started = wr_times_get(&run->times[n].started_at, ended);
 
     if (!ready)
         return;

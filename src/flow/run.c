@@ -405,7 +405,7 @@ static void start_roots(struct wr_run *run)
     for (uint32_t i = 0; i < flow->roots; i++) {
         uint32_t n = flow->root[i];
         if (run->times)
-            wr_store(&run->times[n].ready_at, wr_os_now(), release);
+            wr_times_note(&run->times[n].ready_at, wr_os_now());
         if (!(flow->hot[n].flags & WR_F_OWN))
             wr_turn_give(run, NULL, n);
         else if (wr_plan_begin(&run->plan, n, &locals))

@@ -65,10 +65,28 @@
 
 struct wr_run;
 
-/* Of one node, if the run keeps them. */
+/* Of one node, if the run keeps them: 0 until it happens. When the end of the node is told of, what has not happened never
+ * does, and is WEIR_FOREVER: after that no moment changes, though a body that was late may just begin. */
 struct wr_times {
     _Atomic weir_time ready_at, started_at, ended_at;
 };
+
+/* The first to note it decides. */
+static inline void wr_times_note(_Atomic weir_time *when, weir_time now)
+{
+    weir_time none = 0;
+
+    wr_cas(when, &none, now, acq_rel);
+}
+
+/* When that happened; 0: it had not by then. */
+static inline weir_time wr_times_get(const _Atomic weir_time *when, weir_time then)
+{
+    weir_time time =
+        wr_load(when, acquire); /* and what made a node ready; pairs with wr_times_note */
+
+    return time <= then && time != WEIR_FOREVER ? time : 0;
+}
 
 /* A node that is a task of its own or has a sub-flow. */
 struct wr_own {

@@ -57,8 +57,8 @@ static struct slice *slice_add(struct slices *all)
 static void collect_node(struct slices *all, struct wr_run *run, uint32_t n, const char *path,
                          weir_time now)
 {
-    weir_time from = wr_load(&run->times[n].started_at, relaxed);
-    weir_time to = wr_load(&run->times[n].ended_at, relaxed);
+    weir_time from = wr_times_get(&run->times[n].started_at, now);
+    weir_time to = wr_times_get(&run->times[n].ended_at, now);
     struct slice *slice = from && run->flow->body[n].fn ? slice_add(all) : NULL;
 
     if (slice)
@@ -143,7 +143,7 @@ static double us_since(weir_time began, weir_time when)
 
 static void add_slice(struct wr_text *text, const struct slice *s, weir_time began)
 {
-    weir_time ready = wr_load(&s->run->times[s->node].ready_at, relaxed);
+    weir_time ready = wr_times_get(&s->run->times[s->node].ready_at, WEIR_FOREVER);
 
     wr_text_add(text, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f,\"name\":",
                 s->track, us_since(began, s->from), us_since(s->from, s->to));
@@ -212,7 +212,7 @@ static void draw_slices(struct wr_text *text, struct slices *all, struct wr_run 
     weir_time began = all->count ? all->slice[0].from : 0;
 
     for (uint32_t i = 0; i < run->flow->roots; i++) {
-        weir_time ready = wr_load(&run->times[run->flow->root[i]].ready_at, relaxed);
+        weir_time ready = wr_times_get(&run->times[run->flow->root[i]].ready_at, WEIR_FOREVER);
         began = ready && ready < began ? ready : began;
     }
     wr_text_add(text, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"

@@ -124,6 +124,28 @@ SIM_TEST(test_a_judge_replaces_all_kinds, 20)
     }
 }
 
+/* a fails, so that c may start; but so does b, and with it d, the only node that needs c. */
+SIM_TEST(test_a_node_that_loses_what_needs_it_before_it_begins_is_skipped, 30)
+{
+    weir_flow *flow = new_flow("late loss");
+    weir_node *a, *b, *c, *d;
+
+    forget_nodes();
+    a = add(flow, "a", 0);
+    b = add(flow, "b", 10);
+    c = add(flow, "c", 10);
+    d = add(flow, "d", 10);
+    node_seen("a")->error = -EIO;
+    must(b, a);
+    needs(c, a, WEIR_AFTER);
+    must(d, b);
+    needs(d, c, WEIR_ANY);
+    run_flow(flow, 1, 4, NULL);
+    check_told("c", WEIR_SKIPPED, 0);
+    CHECK_EQ(node_seen("c")->began, 0);
+    weir_flow_free(flow);
+}
+
 /* must {A3, A4} of ten, the others optional: those that have not begun are skipped. */
 SIM_TEST(test_optional_nodes_that_have_not_begun_are_skipped, 30)
 {
@@ -546,6 +568,7 @@ int main(void)
         cmocka_unit_test(test_ready_nodes_that_wait_for_a_limit_are_skipped),
         cmocka_unit_test(test_a_judge_decides_by_what_has_ended),
         cmocka_unit_test(test_a_judge_replaces_all_kinds),
+        cmocka_unit_test(test_a_node_that_loses_what_needs_it_before_it_begins_is_skipped),
         cmocka_unit_test(test_optional_nodes_that_have_not_begun_are_skipped),
         cmocka_unit_test(test_skipping_can_be_switched_off),
         cmocka_unit_test(test_a_deadline_in_the_middle_leaves_one_result_for_each),
