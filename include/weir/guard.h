@@ -109,7 +109,7 @@ typedef struct weir_guard_options {
                             default: bulkhead 50, rate 100, adaptive 20 at first, budget 10
                             tokens. Concurrency and frequency have no default                    */
     int64_t period_ns;   /* default: rate 500 ms, frequency 1 h                                  */
-    int64_t burst;       /* WEIR_SMOOTH: calls that may come at once; default 1                  */
+    int64_t burst;       /* only WEIR_SMOOTH: calls that may come at once; default 1             */
     int64_t initial_ns;  /* WEIR_SMOOTH: how long after the guard was made the first call may
                             come; default 0                                                      */
     int64_t wait_ns;     /* how long WEIR_GUARD_WAIT waits; default: rate 5 s, concurrency for

@@ -186,6 +186,9 @@ static int check(struct wr_settings *s, weir_message *m)
         return refuse(m, "limit is WEIR_NO_CALLS: a rate needs 1 or more");
     if (s->mode == WEIR_EXACT)
         return in_range(m, "limit", s->limit, 0, EXACT_MAX);
+    if (s->kind == WEIR_GUARD_RATE && s->mode != WEIR_SMOOTH && s->burst > 1)
+        return refuse(m, "burst is %" PRId64 ": only a rate with .mode = WEIR_SMOOTH has one",
+                      s->burst);
     if (s->mode == WEIR_SMOOTH &&
         (__int128)(s->burst + 1) * s->period_ns / s->limit > INT64_MAX / 8)
         return refuse(m, "the burst is too large: to earn it takes longer than 36 years");

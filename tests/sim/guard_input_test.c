@@ -35,6 +35,7 @@ GUARD_TEST(test_settings_out_of_range_are_refused_and_named)
     bad("limit is missing", WEIR_CONCURRENCY());
     bad("limit is missing", WEIR_FREQUENCY(.period_ns = 1));
     bad("one holder", WEIR_MUTEX(.limit = 2));
+    bad("only a rate with .mode = WEIR_SMOOTH", WEIR_RATE(.burst = 5));
     bad("period_ns is -1", WEIR_RATE(.period_ns = -1));
     bad("WEIR_NO_CALLS", WEIR_RATE(.limit = WEIR_NO_CALLS));
     bad("burst is -1", WEIR_RATE(.mode = WEIR_SMOOTH, .burst = -1));
