@@ -18,6 +18,9 @@ target_link_libraries(redis-holder PRIVATE weir-redis-static)
 weir_tests(unit weir-redis-static src/redis/*_test.c)
 weir_tests(redis "weir-redis-static;redis-support" tests/redis/*_test.c)
 weir_tests(chaos "weir-redis-static;redis-support" tests/redis/*_chaos_test.c)
+if(TARGET model_test)
+    target_sources(model_test PRIVATE tests/redis/sim/model_server.c)
+endif()
 
 # The half of the library that keeps limits, in the simulator: a model stands for the server, and for the client's connections.
 if(NOT WEIR_SANITIZE MATCHES thread)

@@ -622,7 +622,11 @@ static struct wr_reply *change(void)
 
 static struct wr_reply *look(void)
 {
-    say(now), say(version), say(limit), say(g->held_count), say(g->line_count), say(next_end());
+    int64_t held = 0;
+
+    for (int i = 0; i < g->held_count; i++)
+        held += g->held[i].ends > now;
+    say(now), say(version), say(limit), say(held), say(g->line_count), say(next_end());
     return numbers();
 }
 
