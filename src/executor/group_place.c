@@ -22,6 +22,7 @@ void wr_group_pop(struct weir_group *group, const uint64_t *first)
 
 uint64_t *wr_group_next(struct weir_group *group, struct wr_group_place *at)
 {
+    WR_ASSERT_SLOW(group);
     for (; at->level < WR_LEVELS; *at = (struct wr_group_place){ .level = at->level + 1 }) {
         struct wr_queue *queue = wr_group_level(group, at->level);
         uint64_t *word = queue ? wr_queue_next(queue, &at->place) : NULL;

@@ -349,8 +349,8 @@ static weir_judgement judge_kinds(const struct wr_join *now, const struct wr_joi
         (any && !now->done[WEIR_ANY] && !now->left[WEIR_ANY]) ||
         (least && now->done[WEIR_AT_LEAST] + now->left[WEIR_AT_LEAST] < now->at_least))
         return WEIR_JUDGE_FAIL;
-    for (uint8_t kind = WEIR_MUST; kind <= WEIR_NONE_FAILED; kind++)
-        if (is_open(now, first, kind))
+    for (weir_need kind = WEIR_MUST; kind <= WEIR_NONE_FAILED; kind++)
+        if (is_open(now, first, (uint8_t)kind))
             return WEIR_JUDGE_WAIT;
     return WEIR_JUDGE_START;
 }

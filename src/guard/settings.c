@@ -171,6 +171,19 @@ static int check_ranges(const struct wr_settings *s, weir_message *m)
     return rc ? rc : is_share(m, "budget_percent", s->budget_percent, 0.01, 100);
 }
 
+static int check_rate(const struct wr_settings *s, weir_message *m)
+{
+    if (!s->limit)
+        return refuse(m, "limit is WEIR_NO_CALLS: a rate needs 1 or more");
+    if (s->mode != WEIR_SMOOTH && s->burst > 1)
+        return refuse(m, "burst is %" PRId64 ": only a rate with .mode = WEIR_SMOOTH has one",
+                      s->burst);
+    if (s->mode == WEIR_SMOOTH &&
+        (__int128)(s->burst + 1) * s->period_ns / s->limit > INT64_MAX / 8)
+        return refuse(m, "the burst is too large: to earn it takes longer than 36 years");
+    return 0;
+}
+
 static int check(struct wr_settings *s, weir_message *m)
 {
     int rc;
@@ -182,16 +195,10 @@ static int check(struct wr_settings *s, weir_message *m)
         return rc;
     if (s->kind == WEIR_GUARD_MUTEX && s->limit != 1)
         return refuse(m, "limit is %" PRId64 ": a mutex has one holder", s->limit);
-    if (s->kind == WEIR_GUARD_RATE && !s->limit)
-        return refuse(m, "limit is WEIR_NO_CALLS: a rate needs 1 or more");
+    if (s->kind == WEIR_GUARD_RATE)
+        return check_rate(s, m);
     if (s->mode == WEIR_EXACT)
         return in_range(m, "limit", s->limit, 0, EXACT_MAX);
-    if (s->kind == WEIR_GUARD_RATE && s->mode != WEIR_SMOOTH && s->burst > 1)
-        return refuse(m, "burst is %" PRId64 ": only a rate with .mode = WEIR_SMOOTH has one",
-                      s->burst);
-    if (s->mode == WEIR_SMOOTH &&
-        (__int128)(s->burst + 1) * s->period_ns / s->limit > INT64_MAX / 8)
-        return refuse(m, "the burst is too large: to earn it takes longer than 36 years");
     if (s->mode == WEIR_BY_COUNT && s->minimum > s->window)
         s->minimum = s->window;
     return 0;
