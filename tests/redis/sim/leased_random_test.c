@@ -342,6 +342,10 @@ static bool open_guards(struct process *process)
 
 static void end_process(struct process *process)
 {
+    weir_guard *guard = process->guard;
+
+    process->guard =
+        NULL; /* first: tasks that begin while the gates are removed enter it no more */
     for (int i = 0; i < process->groups; i++)
         if (process->gate[i])
             change_gate(process, i);
@@ -349,9 +353,9 @@ static void end_process(struct process *process)
         weir_gate_remove(process->rate_gate[i]);
         process->rate_gate[i] = NULL;
     }
-    weir_guard_unref(process->guard);
+    weir_guard_unref(guard);
     weir_guard_unref(process->rate);
-    process->guard = process->rate = NULL;
+    process->rate = NULL;
     weir_store_free(process->store);
     process->store = NULL;
 }
