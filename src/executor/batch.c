@@ -97,12 +97,10 @@ static void wait_returned(struct weir_task *task)
 
     if (has_returned(task))
         return;
-    wr_add(&ex->return_waiters, 1, seq_cst); /* pairs with wr_task_tell_end */
     wr_waitq_enter(&ex->returned, &waiter, self);
     while (!has_returned(task))
         wr_park(self, WEIR_FOREVER);
     wr_waitq_leave(&ex->returned, &waiter);
-    wr_sub(&ex->return_waiters, 1, seq_cst);
 }
 
 static void collect_one(weir_result *result, struct weir_task *task, bool drops_arg)

@@ -175,7 +175,7 @@ int weir_domain_release(weir_executor *ex, const char *name, const char *receive
         wr_ledger_release(&domains->ledger, (uint32_t)d, (uint32_t)r);
         wr_store(&domains->domain[d].released, true, release);
         if (flags & WEIR_CANCEL_RUNNING) /* now: bodies that begin after a restore are not meant */
-            wr_add(&domains->domain[d].cancels, 1, release);
+            wr_add(&domains->domain[d].cancels, 1, seq_cst);
     }
     wr_domains_unlock(ex);
     if (already)

@@ -33,7 +33,7 @@ void wr_group_retire(struct weir_group *group, weir_reason reason, int flags)
     struct wr_telling telling;
 
     if (flags & WEIR_CANCEL_RUNNING) {
-        wr_store(&group->cancel_all, true, release);
+        wr_store(&group->cancel_all, true, seq_cst);
         wr_executor_sweep(ex);
         wr_telling_open(&telling);
         wr_group_end_pending(group, reason);

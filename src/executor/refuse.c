@@ -188,7 +188,6 @@ static int wait_for_room(struct weir_task *task, struct wr_submission *sub, weir
     wr_group_lock(group);
     group->pins++; /* once the task is in, it may end and its group go, before the wait is left */
     wr_unlock(&group->lock);
-    wr_add(&ex->room_waiters, 1, seq_cst);
     wr_waitq_enter(&ex->room, &waiter, self);
     for (;;) {
         wr_group_lock(group);
@@ -207,7 +206,6 @@ static int wait_for_room(struct weir_task *task, struct wr_submission *sub, weir
             rc = wr_park(self, deadline);
     }
     wr_waitq_leave(&ex->room, &waiter);
-    wr_sub(&ex->room_waiters, 1, seq_cst);
     wr_nested_wait_leave(&nested);
     wr_group_unpin(group);
     return is_final(*reason) ? 0 : rc;

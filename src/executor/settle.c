@@ -262,8 +262,7 @@ void wr_task_tell_end(struct weir_task *task, const struct wr_end *end, bool dec
         return;
     }
     wr_task_drop_value(task, end->value);
-    if (wr_load(&ex->return_waiters, seq_cst)) /* pairs with wr_task_wait_returned */
-        wr_waitq_wake_all(&ex->returned);
+    wr_waitq_wake_all(&ex->returned); /* pairs with wait_returned */
     wr_task_told(task);
 }
 
@@ -404,6 +403,5 @@ void wr_group_left(struct weir_group *group)
 
 void wr_room_made(struct weir_executor *ex)
 {
-    if (wr_load(&ex->room_waiters, seq_cst))
-        wr_waitq_wake_all(&ex->room);
+    wr_waitq_wake_all(&ex->room);
 }

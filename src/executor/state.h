@@ -50,10 +50,8 @@ struct weir_executor {
     struct wr_waitq quiet;         /* those who wait for live == 0, or freed == 0, too         */
     struct wr_waitq guests;        /* bodies that WEIR_CALLER_RUNS has others run              */
     struct wr_waitq returned;      /* those who wait for bodies that were settled to return    */
-    _Atomic uint32_t return_waiters;
-    struct wr_waitq resolved; /* those who wait for somebody else to ask for a limit      */
-    struct wr_waitq room;     /* those whom WEIR_BLOCK made wait for room                 */
-    _Atomic uint32_t room_waiters;
+    struct wr_waitq resolved;      /* those who wait for somebody else to ask for a limit      */
+    struct wr_waitq room;          /* those whom WEIR_BLOCK made wait for room                 */
     _Atomic uint64_t evicted;
     _Atomic uint32_t freed; /* overdue bodies that run on without their permits */
     _Atomic uint64_t stalls;
@@ -66,9 +64,9 @@ struct weir_executor {
 static inline uint32_t wr_cancels(const struct weir_group *group)
 {
     struct weir_executor *ex = group->executor;
-    uint32_t cancels = wr_load(&ex->cancels, acquire);
+    uint32_t cancels = wr_load(&ex->cancels, seq_cst); /* see struct wr_waitq */
 
-    return ex->domains ? cancels + wr_load(&ex->domains->domain[group->domain].cancels, acquire)
+    return ex->domains ? cancels + wr_load(&ex->domains->domain[group->domain].cancels, seq_cst)
                        : cancels;
 }
 

@@ -130,6 +130,7 @@ void wr_waitq_enter(struct wr_waitq *queue, struct wr_waiter *waiter, struct wr_
     waiter->who = who;
     wr_lock(&queue->lock);
     wr_list_append(&queue->waiters, &waiter->link);
+    wr_add(&queue->count, 1, seq_cst); /* pairs with wr_waitq_wake_all */
     wr_unlock(&queue->lock);
 }
 
@@ -137,11 +138,14 @@ void wr_waitq_leave(struct wr_waitq *queue, struct wr_waiter *waiter)
 {
     wr_lock(&queue->lock);
     wr_list_remove(&waiter->link);
+    wr_sub(&queue->count, 1, relaxed);
     wr_unlock(&queue->lock);
 }
 
 void wr_waitq_wake_all(struct wr_waitq *queue)
 {
+    if (wr_load(&queue->count, seq_cst) == 0)
+        return;
     wr_lock(&queue->lock);
     wr_list_each(node, &queue->waiters)
         wr_unpark(WR_CONTAINER(node, struct wr_waiter, link)->who);

@@ -167,10 +167,12 @@ int wr_park(struct wr_parker *self, weir_time deadline) WEIR_PARKS;
 /* The parker must not be able to end before this returns; see Note: who may be unparked. */
 void wr_unpark(struct wr_parker *who);
 
-/* Those who wait for one thing. Wakers call wr_waitq_wake_all under no lock of their own. */
+/* Those who wait for one thing. A waiter enters, then looks whether it is there; a waker makes it so, then calls
+ * wr_waitq_wake_all, under no lock of its own. All four in one total order, so a waker that finds nobody passes no lock. */
 struct wr_waitq {
     struct wr_lock lock;
     struct wr_list waiters;
+    _Atomic uint32_t count; /* of them; written under the lock */
 };
 
 struct wr_waiter {
