@@ -20,6 +20,8 @@ void wr_sim_point(void);
 #define wr_swap(p, v, order)  (WR_POINT(), atomic_exchange_explicit(p, v, memory_order_##order))
 #define wr_add(p, v, order)   (WR_POINT(), atomic_fetch_add_explicit(p, v, memory_order_##order))
 #define wr_sub(p, v, order)   (WR_POINT(), atomic_fetch_sub_explicit(p, v, memory_order_##order))
+#define wr_or(p, v, order)    (WR_POINT(), atomic_fetch_or_explicit(p, v, memory_order_##order))
+#define wr_and(p, v, order)   (WR_POINT(), atomic_fetch_and_explicit(p, v, memory_order_##order))
 /* On failure *expected gets the present value, read with acquire. Strong: fails only if different. */
 #define wr_cas(p, expected, v, order)                                                          \
     (WR_POINT(), atomic_compare_exchange_strong_explicit(p, expected, v, memory_order_##order, \

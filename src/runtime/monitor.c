@@ -39,8 +39,8 @@ static struct wr_worker *on_the_bench(weir_runtime *rt, bool gone)
 
     for (uint32_t i = rt->options.workers; i < count; i++) {
         struct wr_worker *worker = rt->worker[i];
-        if (wr_load(&worker->benched, relaxed) && !worker->watch.stalled &&
-            wr_load(&worker->gone, acquire) == gone)
+        if (wr_load(&worker->bench, acquire) == (gone ? WR_GONE : WR_BENCHED) &&
+            !worker->watch.stalled)
             return worker;
     }
     return NULL;
@@ -79,7 +79,7 @@ static void replace(weir_runtime *rt, struct wr_worker *worker, weir_time now)
 {
     struct wr_stall_watch *watch = &worker->watch;
 
-    if (wr_load(&worker->benched, relaxed))
+    if (wr_worker_is_benched(worker))
         return;
     if (now >= watch->judge_at)
         judge(rt, worker, now);
@@ -156,7 +156,7 @@ static bool inspect(weir_runtime *rt, struct wr_worker *worker, weir_time now)
     struct wr_fiber *fiber = wr_load(&worker->current, acquire);
     void *item = fiber ? wr_load(&fiber->item, acquire) : NULL;
     uint64_t epoch = wr_load(&worker->epoch, acquire); /* last: not older than the item */
-    bool gone = wr_load(&worker->gone, acquire);
+    bool gone = wr_worker_is_gone(worker);
 
     if (!item || epoch != watch->epoch) {
         if (watch->stalled)
@@ -191,7 +191,7 @@ static bool anyone_awake(weir_runtime *rt)
     uint32_t count = wr_load(&rt->worker_count, acquire);
 
     for (uint32_t i = 0; i < count; i++)
-        if (!wr_load(&rt->worker[i]->asleep, seq_cst) && !wr_load(&rt->worker[i]->gone, acquire))
+        if (!wr_load(&rt->worker[i]->asleep, seq_cst) && !wr_worker_is_gone(rt->worker[i]))
             return true;
     return false;
 }

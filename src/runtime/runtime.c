@@ -54,14 +54,16 @@ uint32_t weir_cpus(void)
 static weir_runtime *runtime_alloc(const weir_runtime_options *o)
 {
     uint32_t slots = o->workers + o->replacements_max;
-    weir_runtime *rt = wr_os_alloc(sizeof(*rt) + slots * sizeof(rt->worker[0]));
+    size_t workers = slots * sizeof(struct wr_worker *),
+           idle = WR_IDLE_WORDS(slots) * sizeof(uint64_t);
+    weir_runtime *rt = wr_os_alloc(sizeof(*rt) + workers + idle);
 
     if (!rt)
         return NULL;
     rt->options = *o;
     rt->worker_slots = slots;
     rt->source = &rt->spawn.source;
-    wr_list_init(&rt->idle);
+    rt->idle = (_Atomic uint64_t *)&rt->worker[slots];
     wr_waitq_init(&rt->drained);
     wr_spawn_init(&rt->spawn, rt);
     wr_stack_pool_init(&rt->stacks, o->stack_size);
@@ -247,7 +249,7 @@ static uint32_t workers_live(const weir_runtime *rt)
     uint32_t count = wr_load(&rt->worker_count, acquire), live = 0;
 
     for (uint32_t i = 0; i < count; i++)
-        live += !wr_load(&rt->worker[i]->gone, relaxed);
+        live += !wr_worker_is_gone(rt->worker[i]);
     return live;
 }
 
@@ -259,7 +261,7 @@ int weir_runtime_stats_get(weir_runtime_stats *out, weir_runtime *rt)
         return WEIR_EINVAL;
     s.workers = rt->options.workers;
     s.workers_live = workers_live(rt);
-    s.workers_idle = wr_load(&rt->idle_count, relaxed);
+    s.workers_idle = wr_idle_count(rt);
     wr_spawn_count(&rt->spawn, &s.accepted, &s.ended);
     s.stalls = wr_load(&rt->monitor.stalls, relaxed);
     s.stack_waits = wr_load(&rt->stack_waits, relaxed);

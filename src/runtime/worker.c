@@ -278,7 +278,7 @@ static bool start_one(struct wr_worker *worker, struct wr_fiber *self)
         wr_add(&rt->stack_waits, 1, relaxed);
         return false;
     }
-    if (wr_load(&worker->benched, relaxed))
+    if (wr_worker_is_benched(worker))
         return false;
     item = rt->source->pull(rt->source);
     if (!item)
@@ -296,20 +296,46 @@ void wr_worker_wake(struct wr_worker *worker)
         wr_os_poller_ring(&worker->poller);
 }
 
-/* Takes a worker out of the idle set and makes it search; NULL if there is none. */
+/* The set of idle workers; a worker enters and leaves it itself, or is taken out by who wakes it. */
+static _Atomic uint64_t *idle_word(struct wr_worker *worker)
+{
+    return &worker->carrier.runtime->idle[worker->number / 64];
+}
+
+static uint64_t idle_bit(const struct wr_worker *worker)
+{
+    return UINT64_C(1) << worker->number % 64;
+}
+
+uint32_t wr_idle_count(const weir_runtime *rt)
+{
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < WR_IDLE_WORDS(rt->worker_slots); i++)
+        count += (uint32_t)__builtin_popcountll(wr_load(&rt->idle[i], seq_cst));
+    return count;
+}
+
+static bool anyone_idle(const weir_runtime *rt)
+{
+    for (size_t i = 0; i < WR_IDLE_WORDS(rt->worker_slots); i++)
+        if (wr_load(&rt->idle[i], seq_cst))
+            return true;
+    return false;
+}
+
+/* Takes a worker out of the idle set, which makes it search; NULL if there is none. */
 static struct wr_worker *idle_pop(weir_runtime *rt)
 {
-    struct wr_worker *worker = NULL;
-
-    wr_lock(&rt->idle_lock);
-    if (!wr_list_empty(&rt->idle)) { /* the last to fall asleep is the warmest */
-        worker = WR_CONTAINER(rt->idle.prev, struct wr_worker, idle_link);
-        wr_list_remove(&worker->idle_link);
-        wr_sub(&rt->idle_count, 1, seq_cst);
-        worker->searching = true; /* under the lock, so that it knows when it leaves the set */
+    for (size_t i = 0; i < WR_IDLE_WORDS(rt->worker_slots); i++) {
+        uint64_t idle;
+        while ((idle = wr_load(&rt->idle[i], seq_cst))) {
+            uint64_t first = idle & -idle;
+            if (wr_and(&rt->idle[i], ~first, seq_cst) & first)
+                return rt->worker[i * 64 + (size_t)__builtin_ctzll(first)];
+        }
     }
-    wr_unlock(&rt->idle_lock);
-    return worker;
+    return NULL;
 }
 
 void wr_runtime_wake(weir_runtime *rt)
@@ -319,7 +345,7 @@ void wr_runtime_wake(weir_runtime *rt)
 
     do {
         none = 0;
-        if (wr_load(&rt->idle_count, seq_cst) == 0 || wr_load(&rt->searching, seq_cst) != 0)
+        if (!anyone_idle(rt) || wr_load(&rt->searching, seq_cst) != 0)
             return;
         if (!wr_cas(&rt->searching, &none, 1, seq_cst))
             return;
@@ -333,54 +359,22 @@ void wr_runtime_wake(weir_runtime *rt)
     } while (rt->source->pending(rt->source));
 }
 
-/* False: it is benched, and takes no work. Decided under the lock under which it is benched. */
-static bool idle_enter(struct wr_worker *worker)
+static void idle_enter(struct wr_worker *worker)
 {
-    weir_runtime *rt = worker->carrier.runtime;
-    bool benched;
-
-    wr_lock(&rt->idle_lock);
-    benched = wr_load(&worker->benched, relaxed);
-    if (!benched) {
-        stop_searching(worker); /* it looks once more itself, after this */
-        wr_list_append(&rt->idle, &worker->idle_link);
-        wr_add(&rt->idle_count, 1, seq_cst);
-    }
-    wr_unlock(&rt->idle_lock);
-    return !benched;
+    stop_searching(worker); /* it looks once more itself, after this */
+    wr_or(idle_word(worker), idle_bit(worker), seq_cst);
 }
 
-/* Unless somebody has taken us out, and made us search. */
 static void idle_leave(struct wr_worker *worker)
 {
-    weir_runtime *rt = worker->carrier.runtime;
-
-    wr_lock(&rt->idle_lock);
-    if (!wr_list_empty(&worker->idle_link)) {
-        wr_list_remove(&worker->idle_link);
-        wr_sub(&rt->idle_count, 1, seq_cst);
-    }
-    wr_unlock(&rt->idle_lock);
-}
-
-static void set_benched(struct wr_worker *worker, bool benched)
-{
-    weir_runtime *rt = worker->carrier.runtime;
-
-    wr_lock(&rt->idle_lock);
-    wr_store(&worker->benched, benched, relaxed);
-    if (benched && !wr_list_empty(&worker->idle_link)) {
-        wr_list_remove(&worker->idle_link);
-        wr_sub(&rt->idle_count, 1, seq_cst);
-    }
-    wr_unlock(&rt->idle_lock);
-    /* Asleep or not, it looks again: a fresh one may have slept outside the idle set. */
-    wr_worker_wake(worker);
+    if (!(wr_and(idle_word(worker), ~idle_bit(worker), seq_cst) & idle_bit(worker)))
+        worker->searching = true; /* somebody has taken us out */
 }
 
 void wr_worker_bench(struct wr_worker *worker)
 {
-    set_benched(worker, true);
+    wr_store(&worker->bench, WR_BENCHED, seq_cst);
+    wr_worker_wake(worker); /* if it sleeps it stands in the idle set, where it is of no use */
 }
 
 /* There is work: whoever made some available while we searched before has relied on us. */
@@ -397,10 +391,10 @@ void wr_runtime_search(weir_runtime *rt)
     struct wr_worker *worker = wr_worker_self();
     struct wr_source *source;
 
-    if (!worker || worker->carrier.runtime != rt || wr_load(&worker->benched, relaxed) ||
+    if (!worker || worker->carrier.runtime != rt || wr_worker_is_benched(worker) ||
         wr_current_item(&source))
         wr_runtime_wake(rt);
-    else if (wr_load(&rt->idle_count, seq_cst))
+    else if (anyone_idle(rt))
         search(worker);
 }
 
@@ -422,16 +416,16 @@ static bool finished(struct wr_worker *worker)
            !rt->source->pending(rt->source);
 }
 
-/* Whether this worker is a replacement that has had nothing to do for a while, and ends for that. Whether it
- * is still on the bench is decided under the lock under which it is called back. */
+/* Whether this worker is a replacement that has had nothing to do for a while, and ends for that: unless it is called back
+ * before it says so. */
 static bool retire(struct wr_worker *worker)
 {
     weir_runtime *rt = worker->carrier.runtime;
     uint64_t epoch = wr_load(&worker->epoch, relaxed);
-    bool gone;
+    uint32_t benched = WR_BENCHED;
 
     worker->retire_at = WEIR_FOREVER;
-    if (!wr_load(&worker->benched, relaxed) || !wr_list_empty(&worker->waiting))
+    if (!wr_worker_is_benched(worker) || !wr_list_empty(&worker->waiting))
         return false;
     if (worker->idle_epoch != epoch) {
         worker->idle_epoch = epoch;
@@ -440,23 +434,19 @@ static bool retire(struct wr_worker *worker)
     worker->retire_at = worker->idle_since + (int64_t)rt->options.thread_idle_ms * 1000000;
     if (wr_os_now() < worker->retire_at)
         return false;
-    wr_lock(&rt->idle_lock);
-    gone = wr_load(&worker->benched, relaxed);
-    wr_store(&worker->gone, gone, release); /* pairs with the monitor's acquire */
-    wr_unlock(&rt->idle_lock);
-    return gone;
+    return wr_cas(&worker->bench, &benched, WR_GONE, acq_rel); /* pairs with wr_worker_call_back */
 }
 
 /* Sleeps until something happens. Every test below comes after the store it pairs with: asleep
- * against the inbox, the idle set against the source, both against closing. */
+ * against the inbox and the bench, the idle set against the source, both against closing. */
 static void sleep_until_something(struct wr_worker *worker)
 {
     weir_runtime *rt = worker->carrier.runtime;
     weir_time deadline = wr_wheel_next(&worker->wheel);
     bool takes_work, found;
 
-    /* What has come since we looked needs no lock of the idle set. */
-    if (worker->spare && !wr_load(&worker->benched, relaxed) && rt->source->pending(rt->source)) {
+    /* What has come since we looked needs no visit to the idle set. */
+    if (worker->spare && !wr_worker_is_benched(worker) && rt->source->pending(rt->source)) {
         search(worker);
         wr_monitor_notice(&rt->monitor);
         return;
@@ -467,8 +457,10 @@ static void sleep_until_something(struct wr_worker *worker)
         deadline = retry < deadline ? retry : deadline;
     }
     wr_store(&worker->asleep, true, seq_cst);
-    takes_work = worker->spare && idle_enter(worker);
-    if (!takes_work)
+    takes_work = worker->spare && !wr_worker_is_benched(worker);
+    if (takes_work)
+        idle_enter(worker);
+    else
         pass_search_on(worker);
     found = takes_work && rt->source->pending(rt->source);
     if (!found && !wr_load(&worker->inbox, seq_cst) &&
@@ -578,7 +570,6 @@ int wr_worker_start(weir_runtime *rt)
     worker->carrier.runtime = rt;
     worker->number = number;
     wr_list_init(&worker->waiting);
-    wr_list_init(&worker->idle_link);
     rc = wr_os_poller_open(&worker->poller);
     if (rc) {
         wr_os_free(worker);
@@ -598,17 +589,18 @@ int wr_worker_start(weir_runtime *rt)
 
 int wr_worker_call_back(struct wr_worker *worker)
 {
-    int rc = 0;
+    uint32_t benched = WR_BENCHED;
+    int rc;
 
-    set_benched(worker, false); /* from here on it does not go, if it has not gone already */
-    if (!wr_load(&worker->gone, acquire))
+    if (wr_cas(&worker->bench, &benched, WR_TAKES_WORK, seq_cst)) {
+        wr_worker_wake(worker);
         return 0;
+    }
     wr_worker_bury(worker);
+    wr_store(&worker->bench, WR_TAKES_WORK, seq_cst);
     rc = start_thread(worker);
     if (rc)
-        wr_store(&worker->benched, true, relaxed); /* and gone, as before */
-    else
-        wr_store(&worker->gone, false, relaxed);
+        wr_store(&worker->bench, WR_GONE, relaxed);
     return rc;
 }
 

@@ -26,6 +26,13 @@ struct wr_fiber_queue {
     struct wr_fiber *tail; /* meaningless while head is NULL */
 };
 
+/* Only the monitor sends a worker to the bench and calls it back; the worker itself goes from there. */
+enum wr_bench {
+    WR_TAKES_WORK,
+    WR_BENCHED, /* a replacement whose stall is over                                           */
+    WR_GONE,    /* its thread has ended, or is about to; the record stays for the next stall     */
+};
+
 struct wr_worker {
     struct wr_carrier carrier; /* first: the thread-local slot points here */
 
@@ -56,17 +63,16 @@ struct wr_worker {
     _Atomic(struct wr_fiber *) current; /* written by its own thread, read by the monitor        */
     _Atomic uint64_t epoch; /* counts switches and bodies; one writer                         */
     _Atomic(struct wr_fiber *) inbox; /* posted fibers, pushed by anyone                         */
-    _Atomic bool asleep;  /* in the poller, or about to be                                  */
-    _Atomic bool benched; /* takes no new work: a replacement whose stall is over           */
-    _Atomic bool gone;    /* benched, and its thread has ended or is about to; under idle_lock.
-                          The record stays for the next stall                                 */
+    _Atomic bool asleep;        /* in the poller, or about to be                                  */
+    _Atomic uint32_t bench;     /* enum wr_bench                                                  */
     _Atomic uint32_t os_number; /* of its thread; see wr_os_thread_computes                      */
-    struct wr_list idle_link;   /* in runtime->idle, under its lock                               */
     struct wr_os_poller poller;
     struct wr_os_thread thread;
     uint32_t number;
     struct wr_stall_watch watch; /* the monitor's own notes                                      */
 };
+
+#define WR_IDLE_WORDS(workers) (((size_t)(workers) + 63) / 64)
 
 struct weir_runtime {
     weir_runtime_options options;
@@ -79,11 +85,8 @@ struct weir_runtime {
     _Atomic uint32_t sweeps; /* asked for: each wakes every parked body once */
     struct wr_waitq drained; /* those who wait for live == 0                                   */
 
-    /* Sleeping workers; see "Idle workers and new work" in parking.md.
-     *     idle_count == length of idle, under the lock                                          */
-    struct wr_lock idle_lock;
-    struct wr_list idle;
-    _Atomic uint32_t idle_count;
+    /* Sleeping workers, a bit for each; see "Idle workers and new work" in parking.md. */
+    _Atomic uint64_t *idle;
     _Atomic uint32_t searching;
 
     struct wr_stack_pool stacks;
@@ -114,8 +117,21 @@ int wr_worker_start(weir_runtime *rt);
 void wr_worker_join(struct wr_worker *worker);
 void wr_worker_delete(struct wr_worker *worker);
 
+static inline bool wr_worker_is_benched(const struct wr_worker *worker)
+{
+    return wr_load(&worker->bench, seq_cst) != WR_TAKES_WORK;
+}
+
+static inline bool wr_worker_is_gone(const struct wr_worker *worker)
+{
+    return wr_load(&worker->bench, acquire) == WR_GONE; /* pairs with retire */
+}
+
 /* Makes a worker look around if it sleeps. From any thread. */
 void wr_worker_wake(struct wr_worker *worker);
+
+/* How many workers sleep, ready for work. */
+uint32_t wr_idle_count(const weir_runtime *rt);
 
 /* Sends a worker to the bench, where it takes no new work; calls it back from there, with a new thread if
  * it is gone; joins the thread of one that is gone. Only the monitor does. */

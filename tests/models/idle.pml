@@ -18,8 +18,8 @@
  * looks; or, if it has something else to run after all, passes that on (wr_search_pass_on).
  *
  * Checked when nothing moves any more, in every interleaving: each item was taken, once, or nobody is
- * left to take it; who is neither busy nor benched sleeps, has nothing in its inbox, stands in the idle
- * set and is counted there; nobody is searching. The last search looks for a cycle and finds none: every
+ * left to take it; who is neither busy nor benched sleeps, has nothing in its inbox and stands in the idle
+ * set; nobody is searching. The last search looks for a cycle and finds none: every
  * run comes to rest.
  *
  * It all hangs on one rule. Whoever takes `searching` down looks at the source afterwards, and if there
@@ -27,7 +27,7 @@
  *
  * A step is one access to what threads share, in one total order, together with whatever the thread does
  * to its own data. A critical section is one step if only one of its effects shows without the lock; so
- * are those of the source, and those of the idle set, whose count and promises change with it.
+ * are those of the source.
  *
  * `spin -D<mutation> -a` puts in a mistake, which one of the searches must find: */
 /* mutation: BUG_NO_RECHECK    a worker sleeps without looking at the source once more                 */
@@ -38,7 +38,7 @@
 /* mutation: BUG_FIBER_FIRST   it runs a ready fiber and goes on being counted as searching            */
 /* mutation: BUG_BENCH_DROPS@3 it finds itself benched, stops searching, and does not look             */
 /* mutation: BUG_NONE_LEFT     wake finds the idle set empty, stops searching, and does not look       */
-/* mutation: BUG_FLAG_LATE     wake takes a worker from the idle set, and tells it why only afterwards */
+/* mutation: BUG_NOT_TOLD      a worker that was taken out of the idle set does not search             */
 /* mutation: BUG_STAYS_IDLE    a worker woken for another reason does not leave the idle set           */
 /* mutation: BUG_ASLEEP_LATE   a worker enters the idle set before it can be rung                      */
 /* mutation: BUG_FEED_SILENT   it leaves an item behind, wakes nobody, and runs something else            */
@@ -58,8 +58,7 @@ byte  source, taken;         /* items published and not yet taken; items taken  
 byte  fed;                   /* items that workers left behind                               */
 short searching;             /* 0 or 1                                                       */
 bool  idle[WORKERS];         /* the set                                                      */
-short idle_count;
-bool  promised[WORKERS];     /* worker.searching: given with the set's lock, then its own    */
+bool  promised[WORKERS];     /* worker.searching: its own, shared only for asserts           */
 bool  benched[WORKERS];
 bool  asleep[WORKERS];
 bool  bell[WORKERS];         /* once rung, stays so until heard                              */
@@ -75,10 +74,12 @@ inline ring_if_asleep(who)
     fi
 }
 
+#define nobody_idle (!idle[0] && !idle[1] && !idle[WORKERS - 1])
+
 inline wake()
 {
     do
-    :: idle_count == 0 -> break
+    :: nobody_idle -> break
     :: else ->
        atomic {
            if
@@ -93,13 +94,7 @@ inline wake()
            :: idle[WORKERS - 1] -> w = WORKERS - 1
            :: else -> goto none_left
            fi;
-           idle[w] = false;
-           idle_count--;
-#ifdef BUG_FLAG_LATE
-       };
-       atomic {
-#endif
-           promised[w] = true
+           idle[w] = false
        };
        ring_if_asleep(w);
        break;
@@ -140,13 +135,7 @@ proctype monitor(byte w)
 {
     bool was;
 
-    atomic {
-        benched[w] = true;
-        if
-        :: idle[w] -> idle[w] = false; idle_count--
-        :: else
-        fi
-    };
+    benched[w] = true;
     ring_if_asleep(w);
     if
     :: benched[w] = false; ring_if_asleep(w)
@@ -169,6 +158,7 @@ proctype worker(byte me)
 {
     byte w;
     bool was, found;
+    bool entered = true;     /* the idle set */
 
     goto end_sleeping;
 
@@ -237,7 +227,7 @@ feeding:
     :: else
     fi;
     if
-    :: idle_count == 0       /* whoever comes to be idle looks at the source itself */
+    :: nobody_idle           /* whoever comes to be idle looks at the source itself */
     :: else ->
        atomic {
            if
@@ -262,22 +252,20 @@ end_busy:
     false;
 
 to_sleep:
+#ifndef BUG_ASLEEP_LATE
+    asleep[me] = true;       /* first: who is in the idle set can be chosen, and has to be rung */
+#endif
+    if
+    :: benched[me] -> goto on_the_bench
+    :: else                  /* if that comes later it is rung, since it is asleep */
+    fi;
     atomic {
         if
         :: promised[me] -> stop_searching()
         :: else
         fi
     };
-#ifndef BUG_ASLEEP_LATE
-    asleep[me] = true;       /* first: who is in the idle set can be chosen, and has to be rung */
-#endif
-    atomic {
-        assert(!idle[me]);
-        if
-        :: benched[me] -> goto on_the_bench
-        :: else -> idle[me] = true; idle_count++
-        fi
-    };
+    atomic { assert(!idle[me]); idle[me] = true; entered = true };
 #ifdef BUG_INBOX_FIRST
     if
     :: inbox[me] -> goto awake
@@ -299,6 +287,12 @@ to_sleep:
     goto last_look;
 
 on_the_bench:
+    atomic {
+        if
+        :: promised[me] -> stop_searching()
+        :: else -> goto last_look
+        fi
+    };
 #ifndef BUG_BENCH_DROPS
     if
     :: source > 0 -> wake()
@@ -320,10 +314,14 @@ awake:
     atomic {
         if
 #ifndef BUG_STAYS_IDLE
-        :: idle[me] -> idle[me] = false; idle_count--
+        :: idle[me] -> idle[me] = false
 #endif
-        :: else              /* somebody has taken us out */
+#ifndef BUG_NOT_TOLD
+        :: entered && !idle[me] -> promised[me] = true     /* somebody has taken us out */
+#endif
+        :: else
         fi;
+        entered = false;
 #ifdef BUG_NO_RETAKE
         found = false;
 #endif
@@ -345,13 +343,12 @@ awake:
 
 init
 {
-    byte i, count;
+    byte i;
 
     atomic {
         for (i : 0 .. WORKERS - 1) {
             asleep[i] = true;
             idle[i] = true;
-            idle_count++;
             run worker(i)
         }
         for (i : 0 .. PRODUCERS - 1) {
@@ -368,10 +365,8 @@ init
     for (i : 0 .. WORKERS - 1) {
         assert(source == 0 || busy[i] || benched[i]);
         assert(idle[i] == !(busy[i] || benched[i]));
-        assert(busy[i] || (asleep[i] && !inbox[i]));
-        count = count + idle[i]
+        assert(busy[i] || (asleep[i] && !inbox[i]))
     }
-    assert(idle_count == count);
     assert(searching == 0);
     assert(source + taken == PRODUCERS + fed)
 }
