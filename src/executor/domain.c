@@ -276,6 +276,8 @@ int weir_domain_resize(weir_executor *ex, const char *name, int64_t slots, int64
     slots_fit = slots != WEIR_NO_QUEUE && fits(slots, most_slots);
     queue_fits = fits(queue, most_places);
     if (!in_release && slots_fit && queue_fits) {
+        if (queue && queue != WEIR_NO_LIMIT)
+            wr_domains_follow_no_more(ex->domains);
         resize(l, WR_SLOTS, (uint32_t)d, slots);
         resize(l, WR_PLACES, (uint32_t)d, queue);
     }

@@ -26,7 +26,7 @@ bool wr_domain_take_ceded(struct weir_group *group, void *domain_arg)
 
     do {
         used = (uint32_t)slots;
-        if (slots == WR_SLOTS_IN_LEDGER || used >= slots >> 32)
+        if (slots == WR_IN_LEDGER || used >= slots >> 32)
             return false;
     } while (!wr_cas(&domain->slots, &slots, slots + 1, acq_rel));
     peak = wr_load(&domain->peak, relaxed);
@@ -42,7 +42,7 @@ static bool give_ceded(struct wr_domain *domain)
     uint64_t slots = wr_load(&domain->slots, relaxed);
 
     do {
-        if (slots == WR_SLOTS_IN_LEDGER)
+        if (slots == WR_IN_LEDGER)
             return false;
     } while (!wr_cas(&domain->slots, &slots, slots - 1, acq_rel));
     return true;
@@ -50,7 +50,7 @@ static bool give_ceded(struct wr_domain *domain)
 
 static void take_back(struct wr_domains *domains, uint32_t d)
 {
-    uint64_t slots = wr_swap(&domains->domain[d].slots, WR_SLOTS_IN_LEDGER, acq_rel);
+    uint64_t slots = wr_swap(&domains->domain[d].slots, WR_IN_LEDGER, acq_rel);
 
     wr_ledger_uncede(&domains->ledger, d, (uint32_t)(slots >> 32) - (uint32_t)slots);
     domains->ceded &= ~wr_domain_bit(d);

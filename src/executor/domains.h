@@ -20,9 +20,9 @@ struct weir_executor;
 struct weir_group;
 
 /* domain->slots: the units of its own that the ledger has ceded to it, and how many of them its tasks have. Or
- * WR_SLOTS_IN_LEDGER: none is ceded, and the ledger is asked.
+ * WR_IN_LEDGER: none is ceded, and the ledger is asked.
  *     ceded:  share.own == units in `slots` + promised, and share.borrowed == share.strays == 0 */
-#define WR_SLOTS_IN_LEDGER UINT64_MAX
+#define WR_IN_LEDGER UINT64_MAX
 
 static inline uint64_t wr_slots(uint32_t ceded, uint32_t used)
 {
@@ -32,6 +32,9 @@ static inline uint64_t wr_slots(uint32_t ceded, uint32_t used)
 struct wr_domain {
     struct wr_line ring;
     _Atomic uint64_t slots;
+    /* Tasks that followed another on its slot without the ledger being told, which matters only to places and loans:
+     * share.queued is too high by so many. Or WR_IN_LEDGER: it is told of each, from now on. */
+    _Atomic uint64_t followed;
     /* Groups that workers have in their hands, uncounted, with a slot each */
     _Atomic uint32_t in_hands;
     _Atomic uint32_t peak; /* of what was used of ceded units                                 */
@@ -114,6 +117,9 @@ void wr_domains_unlock_unchanged(struct weir_executor *ex);
 /* The next group whose domain has a slot for it, with the slot taken, and with permits of the executor's as
  * wr_line_pull_with_permits has them; or NULL. */
 struct weir_group *wr_domains_take(struct wr_crew *crew, struct wr_root *root, uint32_t *reserved);
+
+/* Has the ledger told of each task that leaves the queue, from now on: places are about to be limited. Under the lock. */
+void wr_domains_follow_no_more(struct wr_domains *domains);
 
 /* Has the ledger count all tasks that wait, if it does not yet: they are about to be limited by more than slots. Without
  * any lock. */

@@ -108,12 +108,35 @@ bool wr_domain_is_quiet(struct weir_group *group)
            !wr_domain_is_released(group);
 }
 
+/* Where nothing but slots is counted, and no other domain has a claim to this one. */
+static bool follows(struct wr_domains *domains, uint32_t d)
+{
+    _Atomic uint64_t *followed = &domains->domain[d].followed;
+    uint64_t count = wr_load(followed, relaxed);
+
+    while (count != WR_IN_LEDGER && wr_domains_is_calm(domains, d))
+        if (wr_cas(followed, &count, count + 1, acq_rel))
+            return true;
+    return false;
+}
+
+void wr_domains_follow_no_more(struct wr_domains *domains)
+{
+    for (uint32_t d = 0; d < domains->ledger.count; d++) {
+        uint64_t count = wr_swap(&domains->domain[d].followed, WR_IN_LEDGER, acq_rel);
+        if (count != WR_IN_LEDGER)
+            domains->ledger.share[d].queued -= (int64_t)count;
+    }
+}
+
 bool wr_domain_hand_over(struct weir_group *group)
 {
     bool may;
 
     if (!group->extras->counted)
         return wr_domain_is_quiet(group);
+    if (follows(wr_domains_of(group), group->domain))
+        return true;
     wr_domains_lock_near(group);
     may = wr_ledger_hand_over(&wr_domains_of(group)->ledger, group->domain);
     wr_domains_tell_of_room(group->executor); /* nothing else has changed */

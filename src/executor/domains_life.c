@@ -68,9 +68,10 @@ static void fill_ledger(struct wr_ledger *l, const struct wr_policy *policy)
     wr_ledger_init(l);
 }
 
-static bool places_are_limited(const struct wr_ledger *l)
+/* Whether the ledger decides by how many tasks wait. */
+static bool waiting_matters(const struct wr_ledger *l)
 {
-    bool limited = l->places_total != WR_INF;
+    bool limited = l->places_total != WR_INF || l->lending.on;
 
     for (uint32_t d = 0; d < l->count; d++)
         limited |= l->share[d].places.amount != WR_INF;
@@ -84,7 +85,7 @@ static bool must_count(const struct wr_domains *domains, const struct wr_policy 
 
     for (uint32_t d = 0; d < domains->ledger.count; d++)
         on_threads |= policy->domain[d].run_on == WEIR_THREADS;
-    return on_threads || places_are_limited(&domains->ledger) || domains->ledger.lending.on ||
+    return on_threads || waiting_matters(&domains->ledger) ||
            wr_limit_from(policy->given.inflight_max) != WR_INF;
 }
 
@@ -164,11 +165,13 @@ int wr_domains_new(struct weir_executor *ex)
     }
     fill_ledger(&domains->ledger, &ex->policy);
     wr_store(&domains->counts, must_count(domains, &ex->policy), relaxed);
+    if (waiting_matters(&domains->ledger))
+        wr_domains_follow_no_more(domains);
     wr_store(&domains->barred, wr_domains_barred(domains), relaxed);
     for (uint32_t d = 0; d < count; d++) {
         struct wr_domain *domain = &domains->domain[d];
         wr_line_init(&domain->ring, WR_READY, &domains->ready, wr_domain_bit(d));
-        wr_store(&domain->slots, WR_SLOTS_IN_LEDGER, relaxed);
+        wr_store(&domain->slots, WR_IN_LEDGER, relaxed);
         domain->crew = ex->policy.domain[d].workers ? &domain->own : &ex->crew;
         if (domain->crew == &domain->own)
             wr_crew_init(&domain->own, ex);

@@ -11,6 +11,8 @@ struct wr_share wr_domains_look(struct weir_executor *ex, uint32_t d, int64_t *u
     wr_domains_lock(ex, WR_ALL_DOMAINS);
     wr_lock(&domain->ring.lock); /* a slot is taken and in hands at one moment */
     s = domains->ledger.share[d];
+    if (wr_load(&domain->followed, relaxed) != WR_IN_LEDGER)
+        s.queued -= (int64_t)wr_load(&domain->followed, relaxed);
     *used = (int64_t)s.own + s.borrowed + s.strays - wr_load(&domain->in_hands, relaxed);
     if (wr_load(&domain->asks, relaxed))
         *used -= s.promised; /* to a worker that has yet to see whether there is a task */

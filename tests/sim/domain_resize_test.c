@@ -469,6 +469,76 @@ SIM_TEST(test_a_queue_without_total_is_resized_by_itself, 25)
     weir_executor_free(ex);
 }
 
+static int lasts_10_ms(void **value, void *arg)
+{
+    (void)value;
+    (void)arg;
+    return weir_sleep(weir_in_ms(10));
+}
+
+/* Tasks that followed each other on one slot while places were not counted take up none afterwards. */
+SIM_TEST(test_a_queue_that_comes_to_be_limited_counts_those_who_wait_then, 60)
+{
+    weir_domain_policy domains[] = { { .name = "A", .slots = 1, .run_on = WEIR_THREADS },
+                                     { .name = "B", .slots = 1 } };
+    weir_executor *ex = new_executor(AB_POLICY(domains, 3, 0, .inflight_max = 0));
+    struct body body = { .ms = 10 };
+    struct heap a = { 0 };
+
+    for (int i = 0; i < 5; i++)
+        CHECK(weir_submit_key(NULL, ex, "A", lasts_10_ms, NULL, NULL) == 0);
+    for (int i = 0; i < 3; i++) {
+        sleep_until(5 + 10 * i);
+        CHECK_DOMAIN(ex, "A", 1, 0, 4 - i);
+    }
+    resize(ex, "A", 0, 3);
+    CHECK_DOMAIN(ex, "A", 1, 0, 2);
+    heap_add(&a, ex, "A", 2, &body); /* one finds a place */
+    CHECK_EQ(heap_refused(&a, WEIR_REASON_DOMAIN_QUEUE_FULL), 1);
+    sleep_until(35);
+    CHECK_DOMAIN(ex, "A", 1, 0, 2);
+    heap_add(&a, ex, "A", 2, &body);
+    CHECK_EQ(heap_refused(&a, WEIR_REASON_DOMAIN_QUEUE_FULL), 2);
+    resize(ex, "A", 0, WEIR_NO_LIMIT);
+    heap_add(&a, ex, "A", 2, &body);
+    CHECK_EQ(heap_refused(&a, WEIR_REASON_DOMAIN_QUEUE_FULL), 2);
+    CHECK_DOMAIN(ex, "A", 1, 0, 5);
+    check_done_at(weir_task_ref(a.task[0]), 50, 60);
+    check_done_at(weir_task_ref(a.task[2]), 60, 70);
+    heap_free(&a);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
+static void resize_queue_at_10(void *ex)
+{
+    sleep_until(10);
+    resize(ex, "A", 0, 1);
+}
+
+/* In the very moment in which one task follows another. */
+SIM_TEST(test_a_queue_is_limited_while_a_task_follows_another, 400)
+{
+    weir_domain_policy domains[] = { { .name = "A", .slots = 1, .run_on = WEIR_THREADS },
+                                     { .name = "B", .slots = 1 } };
+    weir_executor *ex = new_executor(AB_POLICY(domains, 3, 0, .inflight_max = 0));
+    struct body body = { .ms = 10 };
+    struct heap a = { 0 };
+    int64_t other = weir_sim_thread(resize_queue_at_10, ex, "other");
+
+    for (int i = 0; i < 2; i++)
+        CHECK(weir_submit_key(NULL, ex, "A", lasts_10_ms, NULL, NULL) == 0);
+    sleep_until(15);
+    CHECK_DOMAIN(ex, "A", 1, 0, 0);
+    heap_add(&a, ex, "A", 2, &body);
+    CHECK_EQ(heap_refused(&a, WEIR_REASON_DOMAIN_QUEUE_FULL), 1);
+    CHECK_DOMAIN(ex, "A", 1, 0, 1);
+    weir_sim_join(other);
+    heap_free(&a);
+    check_domain_books(ex);
+    weir_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -487,6 +557,8 @@ int main(void)
         cmocka_unit_test(test_another_domain_can_be_resized_during_a_release),
         cmocka_unit_test(test_who_waits_for_room_is_woken_by_a_resize),
         cmocka_unit_test(test_a_queue_without_total_is_resized_by_itself),
+        cmocka_unit_test(test_a_queue_that_comes_to_be_limited_counts_those_who_wait_then),
+        cmocka_unit_test(test_a_queue_is_limited_while_a_task_follows_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
