@@ -109,8 +109,6 @@ static struct sum sum_up(void)
 
 /* ---- measuring --------------------------------------------------------------------------------- */
 
-enum { RARE = 2000 }; /* what comes once in more tasks is not a task's: a drain takes three, say */
-
 /* Those that are executor-wide: in all, and which they are. */
 static void put_wide(struct bench_out *out, const char *metric, const struct sum *before,
                      const struct sum *after, double tasks)
@@ -122,11 +120,11 @@ static void put_wide(struct bench_out *out, const char *metric, const struct sum
         double per_task = (after->wide[i] - before->wide[i]) / tasks;
         all += per_task;
         snprintf(name, sizeof(name), "%s_%s", metric, wide[i].name);
-        if (per_task * RARE >= 1)
+        if (per_task > 0)
             bench_put(out, BENCH_WEIR, name, per_task);
     }
     snprintf(name, sizeof(name), "%s_wide", metric);
-    bench_put(out, BENCH_WEIR, name, all * RARE >= 1 ? all : 0);
+    bench_put(out, BENCH_WEIR, name, all);
 }
 
 static void measure(struct bench_out *out, const char *metric, struct bench_shape shape)
