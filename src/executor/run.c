@@ -195,10 +195,10 @@ static struct weir_task *pass_on(struct weir_group *group, struct wr_slice *slic
     wr_group_finish(group, cost);
     if (gates)
         wr_gates_turn_over(group, slice->clock);
-    /* This worker may have ready fibers to run before it pulls. */
+    /* This worker pulls next, and has another one woken if it has ready fibers to run first, or if there is more. */
     if ((!(gates && wr_beat_give(group, slice)) && wr_group_refresh(group)) ||
         wr_executor_has_ready(group->executor))
-        wr_executor_wake(group->executor);
+        wr_executor_search(group->executor);
     return NULL;
 }
 

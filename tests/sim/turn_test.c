@@ -1,5 +1,6 @@
 /* Tasks that have nothing but a body, one after the other in one turn of their group: what others see of them meanwhile.
  * SPDX-License-Identifier: MIT */
+#include "runtime/runtime.h"
 #include "support/executor_support.h"
 
 enum { TASKS = 12 };
@@ -250,6 +251,59 @@ SIM_TEST(test_the_times_of_a_turn_add_up, 50)
     end(&turn);
 }
 
+/* More tasks than one slice has. */
+enum { LONG = 300 };
+
+static int note_worker(void **value, void *where_arg)
+{
+    void **where = where_arg;
+
+    (void)value;
+    *where = wr_scratch();
+    return 0;
+}
+
+/* Its worker goes on with it, and the other one sleeps: waking that would cost more than the tasks. */
+SIM_TEST(test_a_group_whose_slice_is_over_wakes_no_worker_but_its_own, 100)
+{
+    struct turn turn = { .acts_at = -1 };
+    void *where[LONG] = { NULL };
+
+    begin(&turn, 2, 1);
+    sleep_until(1); /* until both workers do */
+    weir_group_pause(turn.group);
+    for (int i = 0; i < LONG; i++)
+        CHECK(weir_submit(NULL, turn.group, note_worker, &where[i], NULL) == 0);
+    weir_group_resume(turn.group);
+    CHECK(weir_executor_drain(turn.ex, WEIR_FOREVER) == 0);
+    for (int i = 0; i < LONG; i++)
+        CHECK(where[i] && where[i] == where[0]);
+    end(&turn);
+}
+
+/* But if another group waits as well, another worker comes for that. */
+static int note_and_stay(void **value, void *where_arg)
+{
+    note_worker(value, where_arg);
+    weir_sim_busy(MS);
+    return 0;
+}
+
+SIM_TEST(test_a_group_whose_slice_is_over_does_not_keep_another_waiting, 100)
+{
+    struct turn turn = { .acts_at = -1 };
+    void *where[2] = { NULL };
+
+    begin(&turn, 2, 1);
+    sleep_until(1);
+    CHECK(weir_submit(NULL, turn.group, note_and_stay, &where[0], NULL) == 0);
+    CHECK(weir_submit(NULL, turn.group, note_and_stay, &where[0], NULL) == 0);
+    CHECK(weir_submit(NULL, group_of(turn.ex, "h"), note_and_stay, &where[1], NULL) == 0);
+    CHECK(weir_executor_drain(turn.ex, WEIR_FOREVER) == 0);
+    CHECK_EQ(weir_now(), at(3));
+    end(&turn);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +316,8 @@ int main(void)
         cmocka_unit_test(test_a_body_in_a_turn_is_a_task_that_can_be_kept),
         cmocka_unit_test(test_a_task_that_fails_in_the_middle_of_a_turn_is_counted_as_such),
         cmocka_unit_test(test_the_times_of_a_turn_add_up),
+        cmocka_unit_test(test_a_group_whose_slice_is_over_wakes_no_worker_but_its_own),
+        cmocka_unit_test(test_a_group_whose_slice_is_over_does_not_keep_another_waiting),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
