@@ -188,6 +188,18 @@ static void ask_judge(struct wr_work *work, uint32_t n)
     } while (wr_plan_judged(&run->plan, n, verdict, &edges, &work->moves));
 }
 
+/* What was told of so far; before the task of a node starts, which its submitter may have to run (WEIR_CALLER_RUNS). */
+static void count_told(struct wr_work *work)
+{
+    uint32_t told = work->told;
+
+    work->told = 0;
+    if (work->turn)
+        wr_turn_has_told(work->turn, told);
+    else
+        wr_run_told(work->run, told);
+}
+
 static void take_ready(struct wr_work *work, uint32_t n)
 {
     struct wr_run *run = work->run;
@@ -197,10 +209,12 @@ static void take_ready(struct wr_work *work, uint32_t n)
     if (!wr_plan_is_needed(&run->plan, n, &work->moves))
         return;
     if (run->flow->hot[n].flags & WR_F_OWN) {
-        if (work->keeps_own && work->own == WR_NODE_NONE)
+        if (work->keeps_own && work->own == WR_NODE_NONE) {
             work->own = n;
-        else
+        } else {
+            count_told(work);
             wr_own_start(work, n, false);
+        }
     } else if (work->turn && work->next == WR_NODE_NONE && !work->locals) {
         work->next = n;
     } else {

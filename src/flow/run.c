@@ -179,6 +179,20 @@ static void end_parts(struct wr_run *run, bool all)
         wr_own_cancel(own);
 }
 
+/* What turns have told of and have yet to count: their bodies may take long. Note: what turns have told. */
+static uint64_t count_for_turns(struct wr_run *run)
+{
+    uint64_t told = 0;
+
+    wr_lock(&run->lock);
+    if (run->flow->is_large)
+        wr_os_fence_heavy();
+    wr_list_each(link, &run->turns)
+        told += wr_turn_to_count(WR_CONTAINER(link, struct wr_turn, link));
+    wr_unlock(&run->lock);
+    return told;
+}
+
 static void run_ended(struct wr_whole *whole, weir_task *task, weir_outcome outcome,
                       weir_reason reason)
 {
@@ -191,6 +205,7 @@ static void run_ended(struct wr_whole *whole, weir_task *task, weir_outcome outc
     if (!wr_load(&run->settling, relaxed)) { /* else all have ended */
         told = sweep(run, timed_out ? WEIR_TIMED_OUT : WEIR_CANCELLED, reason);
         end_parts(run, !timed_out);
+        told += count_for_turns(run);
     }
     count_down(run, told + 1);
 }

@@ -52,6 +52,16 @@
  * In large runs tell_plainly has a plain store, and a turn that finds nothing beside others that work passes the heavy fence,
  * and looks again before it leaves.
  *
+ * Note: what turns have told. A turn counts the nodes that it has told of all at once, when it has nothing else to do. But a
+ * close does not wait for its body: it counts for the turn.
+ *
+ *     turn:   told = ...;    light fence;  closed?  then leave, and count;  else the next body
+ *     close:  closed = ...;  heavy fence;  told
+ *
+ * In a calm run no turn looks at `closed` between two bodies; there `told` is stored before step.node, which the close has
+ * waited for (wr_run_await_publishers). In a run that is not large there is no fence: what a CPU has stored and keeps to itself
+ * for the whole length of a close is counted when the turn's body has returned.
+ *
  * Lock order: the lock of all waits (executor/deadlock.h), a run's, that of its sub-runs, a group's; the plan's comes last.
  * None of ours is held while code of the user's runs, nor while a task is submitted, cancelled or settled.
  * SPDX-License-Identifier: MIT */
@@ -141,7 +151,8 @@ struct wr_turn {
                                  WR_ASKED */
     struct weir_step step;    /* of the node that it runs */
     struct wr_locals *const *locals; /* where its context stands */
-    uint32_t told;                   /* nodes it has told of that are still counted in run->left */
+    _Atomic uint32_t told;           /* nodes it has told of, ever; written by the turn alone */
+    _Atomic uint32_t counted;        /* of these, those that are not in run->left any more */
     uint32_t until_look;             /* nodes until it looks at the clock ... */
     uint32_t look_every;
     uint32_t grab; /* most nodes it takes from others at once */
@@ -195,6 +206,22 @@ struct wr_work {
     uint32_t told;
     struct wr_locals *locals; /* of the body that has ended, if they are not the run's */
 };
+
+static inline void wr_turn_has_told(struct wr_turn *turn, uint32_t nodes)
+{
+    wr_store(&turn->told, wr_load(&turn->told, relaxed) + nodes, release);
+}
+
+/* How many of the nodes that a turn has told of the caller is to count down. */
+static inline uint32_t wr_turn_to_count(struct wr_turn *turn)
+{
+    uint32_t told = wr_load(&turn->told, acquire), counted = wr_load(&turn->counted, relaxed);
+
+    while ((int32_t)(told - counted) > 0)
+        if (wr_cas(&turn->counted, &counted, told, acq_rel))
+            return told - counted;
+    return 0;
+}
 
 static inline const weir_node_options *wr_run_options(const struct wr_run *run, uint32_t n)
 {

@@ -103,11 +103,7 @@ static uint32_t find_node(struct wr_turn *turn)
 
 static void flush_told(struct wr_turn *turn)
 {
-    uint32_t told = turn->told;
-
-    turn->told = 0;
-    if (told)
-        wr_run_told(turn->run, told);
+    wr_run_told(turn->run, wr_turn_to_count(turn));
 }
 
 /* ---- a turn -------------------------------------------------------------------------------------------- */
@@ -125,7 +121,7 @@ static bool begins_still(struct wr_turn *turn, uint32_t n)
         needed = wr_plan_is_needed(&run->plan, n, &work.moves);
     if (!needed) {
         wr_work_settle(&work);
-        turn->told += work.told;
+        wr_turn_has_told(turn, work.told);
         if (work.next != WR_NODE_NONE) { /* this one goes on with another */
             wr_plan_put_off(&run->plan, work.next, NULL, &work.moves);
             wr_turn_give(run, NULL, work.next);
@@ -245,7 +241,7 @@ static void lay_down(struct wr_turn *turn, uint32_t n)
         wr_turn_give(run, NULL, n);
     }
     wr_work_settle(&work);
-    turn->told += work.told;
+    wr_turn_has_told(turn, work.told);
 }
 
 static void ask_if_waiting(struct wr_run *run)
@@ -353,6 +349,7 @@ int wr_turn_run(void **value, void *turn_arg)
         return 0;
     n = next_node(turn);
     while (n != WR_NODE_NONE) {
+        wr_fence_light(); /* Note: what turns have told */
         if (WR_UNLIKELY(is_closed(run))) {
             leave_list(turn); /* the close decides what is left */
             break;

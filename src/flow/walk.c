@@ -20,7 +20,7 @@ static __attribute__((noinline)) uint32_t settle(struct wr_turn *turn, uint32_t 
     if (ended != WR_NODE_NONE)
         wr_work_ended(&work, ended);
     wr_work_settle(&work);
-    turn->told += work.told;
+    wr_turn_has_told(turn, work.told);
     if (changed)
         wr_locals_release(wr_locals_install(wr_locals_ref(run->locals)));
     if (wr_turn_has_waiting(run, turn))
@@ -170,7 +170,7 @@ static inline uint32_t end_node(struct wr_turn *turn, uint32_t n, int error, voi
         wr_node_drop_value(run, n, value); /* too late */
         return WR_NODE_NONE;
     }
-    turn->told++;
+    wr_turn_has_told(turn, 1);
     return tell_plainly(turn, n);
 }
 
@@ -228,7 +228,7 @@ static __attribute__((noinline)) uint32_t end_apart(struct wr_turn *turn, size_t
                                                     void *value)
 {
     wr_store(&turn->step.node, (uint32_t)n, release); /* pairs with wr_run_await_publishers */
-    turn->told -= turn->until_look--;                 /* this one is not told of yet */
+    turn->until_look--;
     return end_node(turn, (uint32_t)n, error, value);
 }
 
@@ -255,7 +255,6 @@ static __attribute__((noinline)) uint32_t run_calmly(struct wr_turn *turn, size_
     int error;
 
     WR_ASSERT(turn->until_look);
-    turn->told += turn->until_look; /* and less by what is left */
     do {
         wr_store(&turn->step.node, (uint32_t)n, release); /* pairs with wr_run_await_publishers */
         error = body[n].fn(&value, body[n].arg, &turn->step);
@@ -270,6 +269,7 @@ static __attribute__((noinline)) uint32_t run_calmly(struct wr_turn *turn, size_
             wr_store(&word[n], WR_IS_DONE, release);
         else
             publish_value(turn, n, &value);
+        wr_turn_has_told(turn, 1);
         next = heir[n];
         if (WR_LIKELY(next != WR_NODE_NONE)) {
             wr_store(&word[next], 0, relaxed);
@@ -283,7 +283,6 @@ static __attribute__((noinline)) uint32_t run_calmly(struct wr_turn *turn, size_
         }
     } while (--turn->until_look);
     wr_store(&turn->step.node, (uint32_t)n, release);
-    turn->told -= turn->until_look;
     return (uint32_t)n;
 }
 

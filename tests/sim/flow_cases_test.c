@@ -225,6 +225,61 @@ SIM_TEST(test_a_deadline_in_the_middle_leaves_one_result_for_each, 100)
     weir_flow_free(flow);
 }
 
+enum { FEW_NODES = 27 };
+
+static void no_result(const weir_node_result *result, void *arg)
+{
+    (void)result;
+    (void)arg;
+}
+
+/* A body that does not end before the run does, after others of its turn. */
+static void check_settles_beside_a_body(int nodes, const weir_node_options *options, bool cancelled)
+{
+    static char id[FEW_NODES][12];
+    weir_flow *flow = new_flow("busy");
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .group_limit = 2, .stall_after_ms = 1000));
+    weir_time began = weir_now();
+    weir_node *node[FEW_NODES];
+    weir_result result = WEIR_RESULT;
+    weir_task *run;
+
+    forget_nodes();
+    for (int i = 0; i < nodes; i++) {
+        struct seen *s;
+        snprintf(id[i], sizeof(id[i]), "%d", i);
+        s = new_seen(id[i], i == nodes - 1 ? 50 : 0);
+        s->busy = true;
+        CHECK_EQ(weir_flow_node(&node[i], flow, id[i], node_body, s, options), 0);
+        if (i)
+            must(node[i], node[i - 1]);
+    }
+    run = start(flow, group_of(ex, "g"), WEIR_RUN(.deadline_ms = cancelled ? 0 : 10));
+    if (cancelled) {
+        CHECK_EQ(weir_sleep(began + 10 * MS), 0);
+        CHECK(weir_task_cancel(run));
+        CHECK(weir_task_done(run));
+    }
+    CHECK_EQ(weir_task_wait(&result, run, WEIR_FOREVER), 0);
+    CHECK_EQ(weir_now(), began + 10 * MS);
+    CHECK_EQ(result.outcome, cancelled ? WEIR_CANCELLED : WEIR_TIMED_OUT);
+    CHECK_EQ(weir_executor_drain(ex, WEIR_FOREVER), 0);
+    weir_task_unref(run);
+    weir_executor_free(ex);
+    weir_flow_free(flow);
+}
+
+SIM_TEST(test_a_run_settles_though_a_body_goes_on, 40)
+{
+    for (int cancelled = 0; cancelled < 2; cancelled++)
+        for (int nodes = 1; nodes <= FEW_NODES; nodes *= 3) {
+            check_settles_beside_a_body(nodes, NULL, cancelled);
+            check_settles_beside_a_body(nodes, WEIR_NODE(.result = no_result), cancelled);
+            check_settles_beside_a_body(nodes, WEIR_NODE(.task = true), cancelled);
+        }
+}
+
 SIM_TEST(test_a_cancelled_run_settles_at_once, 100)
 {
     weir_flow *flow = sequence(10);
@@ -572,6 +627,7 @@ int main(void)
         cmocka_unit_test(test_optional_nodes_that_have_not_begun_are_skipped),
         cmocka_unit_test(test_skipping_can_be_switched_off),
         cmocka_unit_test(test_a_deadline_in_the_middle_leaves_one_result_for_each),
+        cmocka_unit_test(test_a_run_settles_though_a_body_goes_on),
         cmocka_unit_test(test_a_cancelled_run_settles_at_once),
         cmocka_unit_test(test_at_least_three_of_ten),
         cmocka_unit_test(test_a_thousand_independent_nodes),
