@@ -324,7 +324,7 @@ static void sub_done(weir_task *task, const weir_result *result, void *own_arg)
     if (own->flow && (!decided || result->outcome != WEIR_DONE))
         wr_node_drop_value(run, own->node, own->value);
     if (decided)
-        wr_node_ended(run, own->node);
+        tell_end(own, task);
     wr_run_unref(run);
 }
 

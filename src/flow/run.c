@@ -253,7 +253,7 @@ static bool run_inside(struct wr_whole *whole, const weir_task *task)
                  (!run->flow->body[own->node].fn && sub_inside(own, task));
     }
     for (struct wr_own *own = wr_run_added(run); own && !inside; own = own->more)
-        inside = sub_inside(own, task);
+        inside = wr_load(&own->runner, relaxed) == task || sub_inside(own, task);
     return inside;
 }
 

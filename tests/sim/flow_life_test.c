@@ -467,28 +467,50 @@ static void result_waits_for_its_run(const weir_node_result *node, void *arg)
     CHECK_EQ(weir_task_wait(NULL, node->run, WEIR_FOREVER), WEIR_EDEADLK);
 }
 
-/* Whether the node runs in a turn or is a task of its own. */
+static int adds_a_node(void **value, void *arg, weir_step *step)
+{
+    weir_flow *flow = new_flow("added");
+
+    CHECK_EQ(weir_flow_node(NULL, flow, "y", does_nothing, NULL, NULL), 0);
+    CHECK_EQ(weir_step_expand(step, flow, NULL, NULL), 0);
+    return does_nothing(value, arg, step);
+}
+
+/* Whether the node runs in a turn, is a task of its own, has a sub-flow, has added nodes, or fails after one of these. */
 SIM_TEST(test_a_result_callback_cannot_wait_for_its_own_run, 50)
 {
-    weir_flow *flow = new_flow("self");
+    weir_flow *flow = new_flow("self"), *inner = new_flow("inner");
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 2));
     int called = 0;
+    const weir_node_options kinds[] = {
+        { .task = false },      { .task = true },       { .group = "other", .retries = 1 },
+        { .flow = inner },      { .never_skip = true }, /* adds nodes */
+        { .task = true },                               /* adds nodes */
+        { .never_skip = true },                         /* fails after the sub-flow */
+    };
+    weir_node *node[sizeof(kinds) / sizeof(kinds[0])];
 
-    CHECK_EQ(weir_flow_node(NULL, flow, "a", does_nothing, NULL,
-                            WEIR_NODE(.result = result_waits_for_its_run, .callback_arg = &called)),
-             0);
-    CHECK_EQ(weir_flow_node(NULL, flow, "b", does_nothing, NULL,
-                            WEIR_NODE(.task = true, .result = result_waits_for_its_run,
-                                      .callback_arg = &called)),
-             0);
-    CHECK_EQ(weir_flow_node(NULL, flow, "c", does_nothing, NULL,
-                            WEIR_NODE(.group = "other", .retries = 1,
-                                      .result = result_waits_for_its_run, .callback_arg = &called)),
-             0);
-    CHECK_EQ(weir_flow_edge(flow, "a", "b", WEIR_MUST), 0);
-    check_done(start(flow, group_of(ex, "g"), NULL));
-    CHECK_EQ(called, 3);
+    forget_nodes();
+    CHECK_EQ(weir_flow_node(NULL, inner, "x", node_body, new_seen("x", 1), NULL), 0);
+    seen[0].error = -EIO;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        weir_node_options o = kinds[i];
+        o.size = sizeof(o);
+        o.result = result_waits_for_its_run;
+        o.callback_arg = &called;
+        CHECK_EQ(weir_flow_node(&node[i], flow, (char[]){ (char)('a' + i), '\0' },
+                                o.flow             ? NULL
+                                : i == 4 || i == 5 ? adds_a_node
+                                                   : does_nothing,
+                                NULL, &o),
+                 0);
+    }
+    must(node[1], node[0]);
+    must(node[6], node[3]);
+    CHECK_EQ(result_of(start(flow, group_of(ex, "g"), NULL)).outcome, WEIR_FAILED);
+    CHECK_EQ(called, 7);
     weir_flow_free(flow);
+    weir_flow_free(inner);
     weir_executor_free(ex);
 }
 
