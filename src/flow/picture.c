@@ -58,6 +58,12 @@ static void add_need(struct wr_text *text, const struct weir_flow *flow, uint32_
         wr_text_add(text, " %u", extra->options.at_least);
 }
 
+/* Ids may contain what would end a line there, or worse. */
+static char without_controls(char byte)
+{
+    return (unsigned char)byte < ' ' || byte == 127 ? ' ' : byte;
+}
+
 /* ---- Graphviz -------------------------------------------------------------------------------------------- */
 
 /* Graphviz reads entities in labels. */
@@ -66,7 +72,7 @@ static void add_quoted(struct wr_text *text, const char *id)
     for (; *id; id++) {
         if (*id == '"' || *id == '\\')
             wr_text_add(text, "\\");
-        wr_text_add(text, "%c%s", *id == '\n' ? ' ' : *id, *id == '&' ? "amp;" : "");
+        wr_text_add(text, "%c%s", without_controls(*id), *id == '&' ? "amp;" : "");
     }
 }
 
@@ -119,7 +125,7 @@ static void add_entities(struct wr_text *text, const char *id)
             *id == '`')
             wr_text_add(text, "#%d;", *id);
         else
-            wr_text_add(text, "%c", *id == '\n' ? ' ' : *id);
+            wr_text_add(text, "%c", without_controls(*id));
     }
 }
 
