@@ -89,6 +89,7 @@ void wr_own_cancel(struct wr_own *own)
 void wr_own_fini(struct wr_own *own)
 {
     weir_task_unref(own->task);
+    wr_node_drop_value(own->run, own->node, own->value);
     wr_flow_unref(own->flow);
 }
 
@@ -321,8 +322,8 @@ static void sub_done(weir_task *task, const weir_result *result, void *own_arg)
     else
         decided = wr_plan_decide(&run->plan, own->node, result->outcome, result->reason,
                                  result->error, WR_NODE_NONE);
-    if (own->flow && (!decided || result->outcome != WEIR_DONE))
-        wr_node_drop_value(run, own->node, own->value);
+    if (decided && result->outcome == WEIR_DONE)
+        own->value = NULL; /* else bodies may still have it as their input */
     if (decided)
         tell_end(own, task);
     wr_run_unref(run);
@@ -362,8 +363,6 @@ static void start_sub(struct wr_own *own, struct weir_flow *flow, void *input)
         wr_own_cancel(own);
     if (rc) {
         wr_run_unref(run);
-        if (own->flow)
-            wr_node_drop_value(run, own->node, own->value);
         if (wr_plan_decide(&run->plan, own->node, WEIR_FAILED, WEIR_REASON_NONE, rc, WR_NODE_NONE))
             wr_node_ended(run, own->node);
     }

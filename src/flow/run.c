@@ -15,19 +15,27 @@
 
 /* Parts keep the run's task, not only its memory: a body that runs on after the end may still ask for it. One reference is
  * enough for all of them, since a task has few to give. Whoever adds the first part knows that the task is still there: the
- * end was not told of. */
+ * end was not told of. Nor is the run around it gone then, which waits to hear of that end; it is kept as long, since bodies
+ * of a sub-run use its input and its values. */
 void wr_run_ref(struct wr_run *run)
 {
-    if (wr_add(&run->parts, 1, acq_rel) == 0)
-        weir_task_ref(wr_load(&run->task, acquire));
+    if (wr_add(&run->parts, 1, acq_rel) != 0)
+        return;
+    weir_task_ref(wr_load(&run->task, acquire));
+    if (run->outer)
+        wr_run_ref(run->outer); /* not its first part: see start_sub */
 }
 
 void wr_run_unref(struct wr_run *run)
 {
-    weir_task *task = wr_load(&run->task, acquire);
-
-    if (wr_sub(&run->parts, 1, acq_rel) == 1)
+    while (run) {
+        weir_task *task = wr_load(&run->task, acquire);
+        struct wr_run *outer = run->outer;
+        if (wr_sub(&run->parts, 1, acq_rel) != 1)
+            return;
         weir_task_unref(task);
+        run = outer;
+    }
 }
 
 static void drop_values(struct wr_run *run)
@@ -371,7 +379,8 @@ static void release_locals(void *locals)
     wr_locals_release(locals);
 }
 
-static struct wr_run *run_new(struct weir_flow *flow, weir_group *group, const weir_run_options *o)
+static struct wr_run *run_new(struct weir_flow *flow, weir_group *group, const weir_run_options *o,
+                              const struct wr_own *node)
 {
     size_t bytes = lay_out(NULL, NULL, flow, o);
     struct wr_run *run = wr_os_alloc_raw(bytes);
@@ -394,6 +403,7 @@ static struct wr_run *run_new(struct weir_flow *flow, weir_group *group, const w
     run->plan.interrupt = o->interrupt;
     run->plan.release = release_locals;
     run->group = group;
+    run->outer = node ? node->run : NULL;
     run->locals = wr_locals_capture();
     run->odd = o->times || o->param_count || o->interrupt || o->skip == WEIR_SKIP_ONE_LEVEL;
     wr_store(&run->plan.calm, flow->is_large && !run->odd ? WR_CALM : WR_STIRRED, relaxed);
@@ -444,7 +454,7 @@ static void keep_sub_run(struct wr_own *node, weir_task *task)
 int wr_run_start(weir_task **out, struct weir_flow *flow, weir_group *group,
                  const weir_run_options *o, struct wr_own *node)
 {
-    struct wr_run *run = run_new(flow, group, o);
+    struct wr_run *run = run_new(flow, group, o, node);
     weir_task *task = NULL;
     int rc;
 

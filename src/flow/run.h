@@ -7,7 +7,8 @@
  *
  *     left == nodes that were not told of + 1 until the run has heard of its end     told: `result` has returned
  *     left == 0: the end is published
- *     parts == turns + tasks of nodes + naps + sub-runs;  parts > 0 implies that the run has a reference to its task
+ *     parts == turns + tasks of nodes + naps + sub-runs;  parts > 0 implies that the run has a reference to its task,
+ *                                                        and, of a sub-run, that it is a part of the run around it
  *     coming == turns that were submitted and have not begun (<= 1), plus WR_COVERED, if it is
  *
  * Note: calm runs. Two locked instructions, one for the end of a node and one for the counter of the next, are most of what a
@@ -113,8 +114,8 @@ struct wr_own {
     struct wr_own *adds;         /* what its body has added */
     int error;                   /* of the latest */
     struct wr_whole nap;
-    weir_flow *flow; /* of a node that has added nodes; NULL: that of its options */
-    void *input, *value;
+    weir_flow *flow;     /* of a node that has added nodes; NULL: that of its options */
+    void *input, *value; /* the value goes with the run, unless it became the node's */
     struct wr_own *more; /* one that was added before it: run->added */
 };
 
@@ -165,6 +166,7 @@ struct wr_run {
     struct wr_plan plan;
     struct weir_flow *flow;
     struct weir_group *group;
+    struct wr_run *outer; /* whose node has started it; NULL: none has */
     _Atomic(weir_task *) task;
     _Atomic uint32_t parts;
     _Atomic uint64_t left;
