@@ -158,6 +158,9 @@ static void end_parts(struct wr_run *run, uint32_t n)
         own = wr_own_of(run, n);
     if (own)
         wr_own_cancel(own);
+    own = wr_run_added_by(run, n);
+    if (own)
+        wr_own_cancel(own);
 }
 
 /* A node without which the rest is of no use has ended: the run is over, unless it succeeded or nothing needed it. */

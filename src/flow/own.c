@@ -326,6 +326,7 @@ static void sub_done(weir_task *task, const weir_result *result, void *own_arg)
         own->value = NULL; /* else bodies may still have it as their input */
     if (decided)
         tell_end(own, task);
+    wr_run_told(run, 1);
     wr_run_unref(run);
 }
 
@@ -347,6 +348,18 @@ static weir_run_options options_of(struct wr_own *own, void *input)
                                .on_done_arg = own };
 }
 
+/* The node was not decided, and from here on its run does not settle before what is started now. */
+static bool holds_run(struct wr_own *own)
+{
+    if (!wr_run_hold(own->run))
+        return false;
+    if (!is_decided(own))
+        return true;
+    wr_run_told(own->run, 1);
+    return false;
+}
+
+/* Nothing, if the node was decided meanwhile. */
 static void start_sub(struct wr_own *own, struct weir_flow *flow, void *input)
 {
     struct wr_run *run = own->run;
@@ -355,6 +368,8 @@ static void start_sub(struct wr_own *own, struct weir_flow *flow, void *input)
     weir_group *group = run->group;
     int rc = o && o->group ? weir_group_get(&group, wr_group_executor(group), o->group) : 0;
 
+    if (!holds_run(own))
+        return;
     wr_run_ref(run); /* for sub_done */
     wr_run_ref(run); /* ours */
     if (!rc)
@@ -365,6 +380,7 @@ static void start_sub(struct wr_own *own, struct weir_flow *flow, void *input)
         wr_run_unref(run);
         if (wr_plan_decide(&run->plan, own->node, WEIR_FAILED, WEIR_REASON_NONE, rc, WR_NODE_NONE))
             wr_node_ended(run, own->node);
+        wr_run_told(run, 1);
     }
     wr_run_unref(run);
 }

@@ -128,6 +128,17 @@ void wr_run_told(struct wr_run *run, uint64_t count)
     count_down(run, count);
 }
 
+bool wr_run_hold(struct wr_run *run)
+{
+    uint64_t left = wr_load(&run->left, relaxed);
+
+    do {
+        if (!left)
+            return false;
+    } while (!wr_cas(&run->left, &left, left + 1, acq_rel));
+    return true;
+}
+
 void wr_run_await_publishers(struct wr_run *run)
 {
     wr_os_fence_heavy(); /* pairs with run_calmly */
@@ -237,15 +248,17 @@ static bool is_turn(struct wr_run *run, const weir_task *task)
 
 static bool run_inside(struct wr_whole *whole, const weir_task *task);
 
-/* Whether it is a body of the sub-run that a node has started. */
+/* Whether it is the sub-run that a node has started, whose end calls back, or a body of it. */
 static bool sub_inside(struct wr_own *own, const weir_task *task)
 {
     struct wr_run *sub;
+    bool is;
 
     wr_lock(&own->run->lock);
+    is = own->task == task;
     sub = own->task ? wr_run_of(own->task) : NULL; /* which is there as long as the run is */
     wr_unlock(&own->run->lock);
-    return sub && run_inside(&sub->whole, task);
+    return is || (sub && run_inside(&sub->whole, task));
 }
 
 /* Whether a task's body is one of the run's, or of a sub-run's. The lock is not kept while many nodes are looked at: whoever
@@ -298,6 +311,16 @@ struct wr_own *wr_run_added(struct wr_run *run)
     added = run->added;
     wr_unlock(&run->lock);
     return added; /* none is ever removed, and new ones are put first */
+}
+
+struct wr_own *wr_run_added_by(struct wr_run *run, uint32_t n)
+{
+    struct wr_own *added;
+
+    wr_lock(&run->lock);
+    added = run->added_by ? run->added_by[n] : NULL;
+    wr_unlock(&run->lock);
+    return added;
 }
 
 /* By node they are found in an array, which is not there, and hardly touched, in runs that hardly need it. */

@@ -5,7 +5,8 @@
  * turns steal, or, made ready elsewhere, into the run's own list. Whenever a node is left there, and no turn is on its way,
  * one is submitted: the group's limit decides how many of them run. docs/internals/flow.md.
  *
- *     left == nodes that were not told of + 1 until the run has heard of its end     told: `result` has returned
+ *     left == nodes that were not told of + sub-runs that have not settled + 1 until the run has heard of its end
+ *                                                                                    told: `result` has returned
  *     left == 0: the end is published
  *     parts == turns + tasks of nodes + naps + sub-runs;  parts > 0 implies that the run has a reference to its task,
  *                                                        and, of a sub-run, that it is a part of the run around it
@@ -244,10 +245,16 @@ struct wr_run *wr_run_of(const weir_task *task);
 /* The nodes that bodies have added so far, by `more`. */
 struct wr_own *wr_run_added(struct wr_run *run);
 
+/* The latest that a body of the node has added; NULL: there is none. */
+struct wr_own *wr_run_added_by(struct wr_run *run, uint32_t n);
+
 /* One more, which is the run's from then on. WEIR_ENOMEM. */
 int wr_run_add(struct wr_run *run, struct wr_own *own);
 
-/* So many nodes more were told of. */
+/* The run settles no sooner than a sub-run that is about to start. False: it has settled. */
+bool wr_run_hold(struct wr_run *run);
+
+/* So many nodes more were told of, or sub-runs have settled. */
 void wr_run_told(struct wr_run *run, uint64_t count);
 
 /* As weir_flow_start, of a frozen flow. `node` NULL, or what gets another handle before any node of it starts. */

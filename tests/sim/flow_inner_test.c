@@ -134,11 +134,180 @@ SIM_TEST(test_a_value_outlives_bodies_that_have_it_as_their_input, 50)
     check_kept(one_node(expands_with_value, WEIR_NODE(.drop = drop_thing)), NULL);
 }
 
+/* ---- the end of the run around them ---------------------------------------------------------------------- */
+
+static weir_task *top;
+static int told_of;
+
+static void told_in_time(const weir_node_result *result, void *arg)
+{
+    (void)result;
+    (void)arg;
+    CHECK(!weir_task_done(top));
+    CHECK_EQ(weir_task_wait(NULL, top, WEIR_FOREVER), WEIR_EDEADLK);
+    told_of++;
+}
+
+/* Does not look whether it was asked to end. */
+static int is_busy(void **value, void *ms, weir_step *step)
+{
+    (void)value;
+    (void)step;
+    weir_sim_busy((intptr_t)ms * MS);
+    return 0;
+}
+
+static int sleeps(void **value, void *ms, weir_step *step)
+{
+    (void)value;
+    (void)step;
+    return weir_sleep(weir_now() + (intptr_t)ms * MS);
+}
+
+/* One after the other, of 50 ms each. */
+static weir_flow *two_nodes(weir_node_fn *body)
+{
+    weir_flow *flow = new_flow("two");
+    weir_node *first, *second;
+
+    CHECK_EQ(
+        weir_flow_node(&first, flow, "first", body, (void *)50, WEIR_NODE(.result = told_in_time)),
+        0);
+    CHECK_EQ(weir_flow_node(&second, flow, "second", body, (void *)50,
+                            WEIR_NODE(.result = told_in_time)),
+             0);
+    must(second, first);
+    return flow;
+}
+
+static int expands_at_once(void **value, void *arg, weir_step *step)
+{
+    (void)value;
+    (void)arg;
+    return weir_step_expand(step, two_nodes(is_busy), NULL, NULL);
+}
+
+static int expands_to_sleep(void **value, void *arg, weir_step *step)
+{
+    (void)value;
+    (void)arg;
+    return weir_step_expand(step, two_nodes(sleeps), NULL, NULL);
+}
+
+static void check_all_told(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(weir_task_wait(NULL, top, WEIR_FOREVER), 0);
+    CHECK_EQ(told_of, 2);
+}
+
+/* The inner nodes are below `path`. The run ends after 30 ms. */
+static void check_told_before(weir_flow *flow, const char *path, bool cancels)
+{
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .group_limit = 4, .stall_after_ms = 1000));
+    weir_outcome first, second;
+    char id[40];
+    int64_t waiter;
+
+    told_of = 0;
+    top = start(flow, group_of(ex, "g"), WEIR_RUN(.deadline_ms = cancels ? 0 : 30));
+    weir_flow_free(flow);
+    waiter = weir_sim_thread(check_all_told, NULL, "waiter");
+    if (cancels) {
+        weir_sleep(weir_now() + 30 * MS);
+        weir_task_cancel(top);
+    }
+    weir_sim_join(waiter);
+    snprintf(id, sizeof(id), "%s/first", path);
+    first = result_in(top, id).outcome;
+    snprintf(id, sizeof(id), "%s/second", path);
+    second = result_in(top, id).outcome;
+    CHECK(first != WEIR_UNSETTLED && first != WEIR_DONE && second == first);
+    CHECK_EQ(weir_executor_drain(ex, WEIR_FOREVER), 0);
+    CHECK_EQ(told_of, 2);
+    CHECK_EQ(result_in(top, id).outcome, second);
+    weir_task_unref(top);
+    weir_executor_free(ex);
+}
+
+SIM_TEST(test_inner_nodes_are_told_of_before_the_run_settles, 50)
+{
+    for (int cancels = 0; cancels < 2; cancels++) {
+        check_told_before(around(two_nodes(is_busy)), "sub", cancels);
+        check_told_before(around(around(two_nodes(is_busy))), "sub/sub", cancels);
+        check_told_before(one_node(expands_at_once, NULL), "one", cancels);
+        check_told_before(one_node(expands_at_once, WEIR_NODE(.task = true)), "one", cancels);
+    }
+}
+
+static int expands_and_is_busy(void **value, void *arg, weir_step *step)
+{
+    int rc = expands_at_once(value, arg, step);
+
+    weir_sim_busy(50 * MS);
+    return rc;
+}
+
+SIM_TEST(test_a_body_whose_run_has_ended_adds_nothing, 50)
+{
+    for (int tasks = 0; tasks < 2; tasks++) {
+        weir_executor *ex =
+            new_executor(WEIR_POLICY(.workers = 2, .group_limit = 4, .stall_after_ms = 1000));
+        weir_flow *flow = one_node(expands_and_is_busy, WEIR_NODE(.task = tasks));
+        weir_node_result result = WEIR_NODE_RESULT;
+        told_of = 0;
+        top = start(flow, group_of(ex, "g"), NULL);
+        weir_flow_free(flow);
+        weir_sleep(weir_now() + 10 * MS);
+        weir_task_cancel(top);
+        CHECK_EQ(weir_task_wait(NULL, top, WEIR_FOREVER), 0);
+        CHECK_EQ(weir_executor_drain(ex, WEIR_FOREVER), 0);
+        CHECK_EQ(told_of, 0);
+        CHECK(weir_run_result(&result, top, "one/first") != 0);
+        weir_task_unref(top);
+        weir_executor_free(ex);
+    }
+}
+
+/* As with a sub-flow: what it was going on with is cancelled with it. */
+SIM_TEST(test_a_loser_takes_what_it_has_added_with_it, 50)
+{
+    for (int tasks = 0; tasks < 2; tasks++) {
+        weir_flow *flow = new_flow("race");
+        weir_executor *ex =
+            new_executor(WEIR_POLICY(.workers = 2, .group_limit = 4, .stall_after_ms = 1000));
+        weir_node *loser, *winner, *last;
+        told_of = 0;
+        forget_nodes();
+        CHECK_EQ(weir_flow_node(&loser, flow, "loser", expands_to_sleep, NULL,
+                                WEIR_NODE(.interrupt = true, .task = tasks)),
+                 0);
+        winner = add(flow, "winner", 5);
+        last = add(flow, "last", 1);
+        needs(last, loser, WEIR_ANY);
+        needs(last, winner, WEIR_ANY);
+        top = start(flow, group_of(ex, "g"), NULL);
+        weir_flow_free(flow);
+        CHECK_EQ(weir_task_wait(NULL, top, WEIR_FOREVER), 0);
+        CHECK_EQ(told_of, 2);
+        CHECK_EQ(result_in(top, "loser").outcome, WEIR_CANCELLED);
+        CHECK_EQ(result_in(top, "loser/first").outcome, WEIR_CANCELLED);
+        CHECK_EQ(weir_executor_drain(ex, WEIR_FOREVER), 0);
+        CHECK_EQ(told_of, 2);
+        weir_task_unref(top);
+        weir_executor_free(ex);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_input_outlives_bodies_of_sub_flows),
         cmocka_unit_test(test_a_value_outlives_bodies_that_have_it_as_their_input),
+        cmocka_unit_test(test_inner_nodes_are_told_of_before_the_run_settles),
+        cmocka_unit_test(test_a_body_whose_run_has_ended_adds_nothing),
+        cmocka_unit_test(test_a_loser_takes_what_it_has_added_with_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
