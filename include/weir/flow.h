@@ -13,7 +13,8 @@
  * A plain node is no task of its own. Its body runs inside of a turn: a task of the run's group that runs ready nodes one
  * after the other. So the group's limit bounds how many nodes of the run execute at a time, and the permit of a node
  * is that of the turn it runs in. A node whose options name a group, a deadline, a priority, a cost or retries, or ask for
- * it (`task`), is a task of its own.
+ * it (`task`), is a task of its own. What a policy's rejection_fn makes of such a task is the node's result; nodes that get
+ * no turn are WEIR_REJECTED, whatever that function answers.
  *
  * Of a run that has settled, no node changes its state any more and no callback is still to come. A body that still runs
  * then (the run was cancelled, or its deadline passed) makes no callback, and what it returns is dropped.

@@ -33,9 +33,11 @@ static void refuse(struct wr_run *run, struct wr_turn *turn, const weir_result *
     wr_run_told(run, work.told);
 }
 
+/* A turn is no task of the user's: whatever a rejection_fn has made of one that did not begin, no node has run in it. */
 static void turn_done(weir_task *task, const weir_result *result, void *turn_arg)
 {
     struct wr_turn *turn = turn_arg;
+    weir_result rejected = *result;
     bool began;
 
     (void)task;
@@ -44,7 +46,11 @@ static void turn_done(weir_task *task, const weir_result *result, void *turn_arg
     wr_unlock(&turn->run->lock);
     if (began)
         return;
-    refuse(turn->run, turn, result);
+    if (result->outcome != WEIR_REJECTED) {
+        rejected.outcome = WEIR_REJECTED;
+        rejected.error = WEIR_EREJECTED;
+    }
+    refuse(turn->run, turn, &rejected);
     wr_turn_ask(turn->run); /* what follows may be ready */
 }
 

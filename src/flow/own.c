@@ -187,7 +187,8 @@ static bool try_again(struct wr_own *own, const weir_result *result)
     uint32_t stage;
     weir_task *task;
 
-    if (result->outcome != WEIR_FAILED || own->tries > o->retries || is_decided(own))
+    if (result->outcome != WEIR_FAILED || !wr_own_runs(own) || own->tries > o->retries ||
+        is_decided(own))
         return false;
     own->error = result->error;
     wr_store(&own->began, false, relaxed);
@@ -222,6 +223,17 @@ static void tell_end(struct wr_own *own, weir_task *task)
     set_runner(own, NULL);
 }
 
+/* The task is WEIR_DONE, and so is the node; also if its body has not begun: a rejection_fn has made a result in its place. */
+static bool finish(struct wr_own *own, void *value)
+{
+    struct wr_plan *plan = &own->run->plan;
+    void *locals;
+
+    if (!wr_own_runs(own) && !wr_plan_begin(plan, own->node, &locals))
+        return false;
+    return wr_plan_finish(plan, own->node, 0, value);
+}
+
 static void own_done(weir_task *task, const weir_result *result, void *own_arg)
 {
     struct wr_own *own = own_arg;
@@ -233,12 +245,12 @@ static void own_done(weir_task *task, const weir_result *result, void *own_arg)
     drop_task(own);
     if (try_again(own, result))
         return;
-    if (result->outcome == WEIR_DONE && own->adds) {
+    if (result->outcome == WEIR_DONE && own->adds && wr_own_runs(own)) {
         wr_own_start_added(own->adds, value); /* the node goes on */
         return;
     }
     if (result->outcome == WEIR_DONE)
-        decided = wr_plan_finish(&run->plan, n, 0, value);
+        decided = finish(own, value);
     else
         decided = wr_plan_decide(&run->plan, n, result->outcome, result->reason, result->error,
                                  WR_NODE_NONE);
