@@ -60,6 +60,10 @@ bool wr_group_has_rivals(struct weir_group *group, uint32_t own);
  * do not apply to it. */
 weir_deadlines wr_group_no_deadlines(const struct weir_group *group, int64_t total_ms);
 
+/* What the body of a task has been asked to end for, by the executor or by a cancel; WEIR_REASON_GAVE_UP: nothing has. Only
+ * before it has returned. */
+weir_reason wr_task_asked_by(struct weir_task *task);
+
 /* The task whose end the calling stack is telling of; NULL: of none. */
 struct weir_task *wr_telling_task(void);
 

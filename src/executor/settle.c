@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/os.h"
+#include "executor/executor.h"
 #include "executor/group_check.h"
 #include "executor/state.h"
 #include "executor/tell.h"
@@ -301,6 +302,18 @@ static weir_reason asked_by(const struct weir_task *task)
     if (wr_load(&group->cancel_all, acquire))
         return WEIR_REASON_EVICTED;
     return asked ? WEIR_REASON_DOMAIN_RELEASED : WEIR_REASON_GAVE_UP;
+}
+
+weir_reason wr_task_asked_by(struct weir_task *task)
+{
+    weir_reason reason;
+
+    wr_group_lock(task->group);
+    reason = wr_task_outcome(task) == WEIR_UNSETTLED
+                 ? asked_by(task)
+                 : (weir_reason)((wr_task_word(task) & WR_REASON_MASK) >> WR_REASON_SHIFT);
+    wr_unlock(&task->group->lock);
+    return reason ? reason : WEIR_REASON_GAVE_UP;
 }
 
 struct wr_end wr_end_of_body(const struct weir_task *task, int error, void *value, weir_time now)

@@ -33,7 +33,8 @@ static void refuse(struct wr_run *run, struct wr_turn *turn, const weir_result *
     wr_run_told(run, work.told);
 }
 
-/* A turn is no task of the user's: whatever a rejection_fn has made of one that did not begin, no node has run in it. */
+/* It is over, or was cancelled while its body runs, which then ends soon. A turn is no task of the user's: whatever a
+ * rejection_fn has made of one that did not begin, no node has run in it. */
 static void turn_done(weir_task *task, const weir_result *result, void *turn_arg)
 {
     struct wr_turn *turn = turn_arg;
@@ -43,6 +44,9 @@ static void turn_done(weir_task *task, const weir_result *result, void *turn_arg
     (void)task;
     wr_lock(&turn->run->lock);
     began = turn->began;
+    wr_store(&turn->asked, true, relaxed);
+    if (began)
+        wr_turn_expect(turn);
     wr_unlock(&turn->run->lock);
     if (began)
         return;

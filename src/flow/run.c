@@ -151,7 +151,8 @@ void wr_run_await_publishers(struct wr_run *run)
 void wr_turn_expect(struct wr_turn *turn)
 {
     struct wr_run *run = turn->run;
-    bool plainly = wr_load(&run->plan.calm, relaxed) >= WR_CALM && !turn->step.added;
+    bool plainly = wr_load(&run->plan.calm, relaxed) >= WR_CALM && !turn->step.added &&
+                   !wr_load(&turn->asked, relaxed);
 
     wr_store(&turn->step.expects, plainly ? run->locals : WR_NO_LOCALS, relaxed);
 }

@@ -144,11 +144,13 @@ enum { WR_ASKED = WR_NODES_MAX + 1 };
 /* A task that runs ready nodes. */
 struct wr_turn {
     struct wr_run *run;
-    struct wr_list link;      /* in run->turns from its submit on, under the run's lock */
-    weir_task *task;          /* once it has begun; likewise */
-    bool began, stands_by;    /* likewise */
-    _Atomic bool brisk;       /* likewise; it itself reads it without */
-    _Atomic uint32_t looks;   /* at the clock, so far */
+    struct wr_list link;    /* in run->turns from its submit on, under the run's lock */
+    weir_task *task;        /* once it has begun; likewise */
+    bool began, stands_by;  /* likewise */
+    _Atomic bool asked;     /* its task has settled: if it was cancelled, by whomever, the turn ends
+                                 after the body that runs, since other nodes are not meant; as brisk */
+    _Atomic bool brisk;     /* likewise; it itself reads it without */
+    _Atomic uint32_t looks; /* at the clock, so far */
     _Atomic uint32_t current; /* the node whose body runs, if it may be interrupted; WR_NODE_NONE;
                                  WR_ASKED */
     struct weir_step step;    /* of the node that it runs */

@@ -310,6 +310,10 @@ static bool begin(struct wr_turn *turn)
     turn->step.in_body = true;
     wr_locals_release(wr_locals_install(wr_locals_ref(run->locals)));
     wr_lock(&run->lock);
+    if (wr_load(&turn->asked, relaxed)) { /* and refused: it counts as one that never came */
+        wr_unlock(&run->lock);
+        return false;
+    }
     turn->task = weir_task_self();
     wr_turn_expect(turn);
     entrance = wr_brisk_enter(turn);
@@ -355,6 +359,7 @@ int wr_turn_run(void **value, void *turn_arg)
             break;
         }
         n = wr_walk(turn, n, &asked);
+        asked = asked || wr_load(&turn->asked, relaxed);
         if (WR_UNLIKELY(asked || !turn->until_look) &&
             !go_on(turn, asked ? OVER : look(turn), &n, asked))
             break;

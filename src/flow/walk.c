@@ -126,6 +126,17 @@ static bool is_plain(const struct wr_turn *turn, uint32_t n)
     return !(run->flow->hot[n].flags & WR_F_AT_END) && !run->odd && *turn->locals == run->locals;
 }
 
+/* A body has returned WEIR_ECANCELED: what for is what its turn was asked to end for. */
+static bool finish(struct wr_turn *turn, uint32_t n, int error, void *value)
+{
+    struct wr_plan *plan = &turn->run->plan;
+
+    if (error != WEIR_ECANCELED)
+        return wr_plan_finish(plan, n, error, value);
+    return wr_plan_decide(plan, n, WEIR_CANCELLED, wr_task_asked_by(turn->task), error,
+                          WR_NODE_NONE);
+}
+
 static __attribute__((noinline)) uint32_t end_oddly(struct wr_turn *turn, uint32_t n, int error,
                                                     void *value)
 {
@@ -133,7 +144,7 @@ static __attribute__((noinline)) uint32_t end_oddly(struct wr_turn *turn, uint32
 
     if (error == WEIR_PENDING)
         error = WEIR_EINVAL; /* it is no task of its own */
-    if (!wr_plan_finish(&run->plan, n, error, value)) {
+    if (!finish(turn, n, error, value)) {
         wr_node_drop_value(run, n, value); /* too late */
         return WR_NODE_NONE;
     }

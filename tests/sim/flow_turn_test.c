@@ -176,12 +176,142 @@ SIM_TEST(test_nodes_without_a_turn_are_rejected_whatever_a_rejection_fn_answers,
     }
 }
 
+/* ---- cancelled turns ------------------------------------------------------------------------------------- */
+
+static int cancels_itself(void **value, void *arg, weir_step *step)
+{
+    (void)value;
+    (void)step;
+    CHECK(weir_task_cancel(weir_task_self()));
+    CHECK(weir_cancelled());
+    return arg ? WEIR_ECANCELED : 0;
+}
+
+static int is_not_cancelled(void **value, void *arg, weir_step *step)
+{
+    (void)value;
+    (void)arg;
+    (void)step;
+    return weir_cancelled() ? WEIR_ECANCELED : weir_sleep(weir_in_ms(1));
+}
+
+/* `a` cancels the turn that it runs in, and `b` comes after it; three others have nothing to do with it. */
+static weir_flow *flow_that_cancels(bool gives_up, const weir_node_options *options)
+{
+    static const char *const id[] = { "0", "1", "2" };
+    weir_flow *flow = new_flow("cancels");
+    weir_node *a, *b;
+
+    forget_nodes();
+    CHECK_EQ(weir_flow_node(&a, flow, "a", cancels_itself, gives_up ? &seen : NULL, options), 0);
+    CHECK_EQ(weir_flow_node(&b, flow, "b", is_not_cancelled, NULL, options), 0);
+    must(b, a);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(weir_flow_node(NULL, flow, id[i], is_not_cancelled, NULL, options), 0);
+    return flow;
+}
+
+static void check_cancel_from_inside(bool gives_up, int64_t limit, const weir_node_options *options)
+{
+    weir_flow *flow = flow_that_cancels(gives_up, options);
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = limit));
+    weir_task *run = start(flow, group_of(ex, "g"), NULL);
+    weir_outcome expected = gives_up ? WEIR_CANCELLED : WEIR_DONE;
+
+    CHECK_EQ(weir_task_wait(NULL, run, weir_in_ms(100)), 0);
+    CHECK_EQ(result_in(run, "a").outcome, expected);
+    CHECK_EQ(result_in(run, "a").reason, gives_up ? WEIR_REASON_CANCELLED : WEIR_REASON_NONE);
+    CHECK_EQ(result_in(run, "b").outcome, expected);
+    CHECK_EQ(result_in(run, "0").outcome, WEIR_DONE);
+    CHECK_EQ(result_in(run, "1").outcome, WEIR_DONE);
+    CHECK_EQ(result_in(run, "2").outcome, WEIR_DONE);
+    weir_task_unref(run);
+    CHECK_EQ(weir_executor_drain(ex, WEIR_FOREVER), 0);
+    check_books(ex);
+    weir_executor_free(ex);
+    weir_flow_free(flow);
+}
+
+/* Without options nodes are as plain as can be, and run in a calm run. */
+SIM_TEST(test_a_body_that_cancels_its_turn_cancels_no_other_node, 100)
+{
+    for (int gives_up = 0; gives_up < 2; gives_up++)
+        for (int64_t limit = 1; limit < 3; limit++) {
+            check_cancel_from_inside(gives_up, limit, NULL);
+            check_cancel_from_inside(gives_up, limit, WEIR_NODE(.interrupt = true));
+        }
+}
+
+static bool was_cancelled;
+
+static void cancel_first(weir_task *task, void *arg)
+{
+    (void)arg;
+    if (was_cancelled)
+        return;
+    was_cancelled = true; /* first: the next turn may start meanwhile */
+    CHECK(weir_task_cancel(task));
+}
+
+/* A listener cancels the first turn before that runs any node. What comes after those is left to the next one. */
+SIM_TEST(test_nodes_whose_turn_is_cancelled_before_it_runs_any_are_rejected, 50)
+{
+    weir_flow *flow = new_flow("listener");
+    weir_executor *ex = new_executor(
+        WEIR_POLICY(.workers = 2, .group_limit = 2, .listener = { .started = cancel_first }));
+    weir_node *a, *b, *c;
+    weir_task *run;
+
+    was_cancelled = false;
+    forget_nodes();
+    a = add(flow, "a", 1);
+    b = add(flow, "b", 1);
+    c = add(flow, "c", 1);
+    needs(b, a, WEIR_AFTER);
+    needs(c, a, WEIR_AFTER);
+    run = start(flow, group_of(ex, "g"), NULL);
+    CHECK_EQ(weir_task_wait(NULL, run, weir_in_ms(100)), 0);
+    check_node("a", WEIR_REJECTED);
+    check_node("b", WEIR_DONE);
+    check_node("c", WEIR_DONE);
+    check_results(run);
+    weir_task_unref(run);
+    CHECK_EQ(weir_executor_drain(ex, WEIR_FOREVER), 0);
+    weir_executor_free(ex);
+    weir_flow_free(flow);
+}
+
+/* Whether the run's end or the body's comes first. */
+SIM_TEST(test_a_node_is_cancelled_for_what_its_body_was_asked_to_end_for, 300)
+{
+    for (int tasks = 0; tasks < 2; tasks++) {
+        weir_flow *flow = new_flow("evicted");
+        weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 1));
+        weir_task *run;
+        forget_nodes();
+        add_with(flow, "a", 8, WEIR_NODE(.task = tasks));
+        run = start(flow, group_of(ex, "g"), NULL);
+        CHECK_EQ(weir_sleep(weir_in_ms(3)), 0);
+        CHECK_EQ(weir_group_evict(ex, "g", WEIR_CANCEL_RUNNING), 0);
+        CHECK_EQ(weir_task_wait(NULL, run, weir_in_ms(3)), 0);
+        check_node("a", WEIR_CANCELLED);
+        CHECK_EQ(seen[0].reason, WEIR_REASON_EVICTED);
+        check_results(run);
+        weir_task_unref(run);
+        weir_executor_free(ex);
+        weir_flow_free(flow);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_node_that_is_a_task_takes_the_result_that_a_rejection_fn_made),
         cmocka_unit_test(test_a_value_that_comes_too_late_from_a_rejection_fn_is_dropped_once),
         cmocka_unit_test(test_nodes_without_a_turn_are_rejected_whatever_a_rejection_fn_answers),
+        cmocka_unit_test(test_a_body_that_cancels_its_turn_cancels_no_other_node),
+        cmocka_unit_test(test_nodes_whose_turn_is_cancelled_before_it_runs_any_are_rejected),
+        cmocka_unit_test(test_a_node_is_cancelled_for_what_its_body_was_asked_to_end_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
