@@ -40,6 +40,8 @@ static uint32_t cause_of(struct wr_run *run, uint32_t n, uint64_t word)
         return WR_NODE_NONE;
     if (word & WR_HAS_SLOT && run->plan.slot[n].cause != WR_NODE_NONE)
         return run->plan.slot[n].cause;
+    if (wr_word_reason(word) == WEIR_REASON_NOT_NEEDED) /* interrupted: without the slot */
+        return wr_plan_lost_to(&run->plan, n);
     return wr_word_reason(word) == WEIR_REASON_DEPENDENCY && n != fatal ? fatal : WR_NODE_NONE;
 }
 

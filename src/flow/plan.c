@@ -231,6 +231,13 @@ static bool has_lost_all(struct wr_plan *plan, uint32_t p)
            is_needless(plan, p, wr_load(&plan->lost[p], seq_cst)); /* Note: lost nodes */
 }
 
+uint32_t wr_plan_lost_to(const struct wr_plan *plan, uint32_t n)
+{
+    return wr_out_degree(plan->flow, n)
+               ? wr_target(plan->flow->out[plan->flow->hot[n + 1].out_at - 1])
+               : WR_NODE_NONE;
+}
+
 bool wr_plan_is_needed(struct wr_plan *plan, uint32_t n, struct wr_moves *moves)
 {
     uint64_t word = 0;
@@ -238,7 +245,8 @@ bool wr_plan_is_needed(struct wr_plan *plan, uint32_t n, struct wr_moves *moves)
     if (!has_lost_all(plan, n) || plan->flow->hot[n].flags & WR_F_KEEP)
         return true;
     if (wr_cas(&plan->word[n], &word, WR_DECIDING, acquire)) {
-        publish(plan, n, WEIR_SKIPPED, WEIR_REASON_NOT_NEEDED, WEIR_ECANCELED, WR_NODE_NONE);
+        publish(plan, n, WEIR_SKIPPED, WEIR_REASON_NOT_NEEDED, WEIR_ECANCELED,
+                wr_plan_lost_to(plan, n));
         wr_plan_add_ended(plan, &moves->ended, n);
     }
     return false;
@@ -257,7 +265,8 @@ void wr_plan_put_off(struct wr_plan *plan, uint32_t n, void *locals, struct wr_m
     if (!off && locals)
         plan->release(locals);
     else if (off && has_lost_all(plan, n))
-        drop_needless(plan, n, WR_NODE_NONE, moves); /* the thread that lost it found it RUNNING */
+        drop_needless(plan, n, wr_plan_lost_to(plan, n),
+                      moves); /* the thread that lost it found it RUNNING */
 }
 
 /* The first loss of a run: most have none, so that what nodes have lost is not filled in before. */

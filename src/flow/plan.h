@@ -130,6 +130,9 @@ void wr_plan_init(struct wr_plan *plan);
 /* A node of moves->ready, before it begins: false if no node needs it any more, so that it is skipped. */
 bool wr_plan_is_needed(struct wr_plan *plan, uint32_t n, struct wr_moves *moves);
 
+/* The cause of a node that was not needed any more: one of the nodes after it. All of those have left WAITING. */
+uint32_t wr_plan_lost_to(const struct wr_plan *plan, uint32_t n);
+
 /* RUNNING becomes READY, unless it is decided; and back: false if it was decided meanwhile. `locals` may be NULL. */
 void wr_plan_put_off(struct wr_plan *plan, uint32_t n, void *locals, struct wr_moves *moves);
 bool wr_plan_begin(struct wr_plan *plan, uint32_t n, void **locals);

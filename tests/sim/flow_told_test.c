@@ -1,0 +1,135 @@
+/* What a run says of its nodes: the node that decided another one, errors, how long tries take in all, and the task locals
+ * that each body sees.
+ * SPDX-License-Identifier: MIT */
+#include "support/flow_support.h"
+
+static void check_cause(weir_task *run, const char *id, weir_outcome outcome, weir_reason reason,
+                        const char *cause)
+{
+    weir_node_result result = result_in(run, id);
+
+    if (result.outcome != outcome || result.reason != reason)
+        weir_sim_fail("node %s: outcome %d, reason %s", id, result.outcome,
+                      weir_reason_name(result.reason));
+    if (!cause != !result.cause || (cause && strcmp(cause, result.cause) != 0))
+        weir_sim_fail("node %s: cause %s", id, result.cause ? result.cause : "NULL");
+}
+
+/* Runs the flow to its end. The run is there until over(). */
+static weir_task *run_to_end(weir_executor **ex, weir_flow *flow)
+{
+    weir_task *run;
+
+    *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 4));
+    run = start(flow, group_of(*ex, "g"), NULL);
+    CHECK_EQ(weir_task_wait(NULL, run, WEIR_FOREVER), 0);
+    return run;
+}
+
+static void over(weir_executor *ex, weir_flow *flow, weir_task *run)
+{
+    CHECK_EQ(weir_executor_drain(ex, WEIR_FOREVER), 0);
+    weir_task_unref(run);
+    weir_flow_free(flow);
+    weir_executor_free(ex);
+}
+
+static weir_node *plain(weir_flow *flow, const char *id, weir_node_fn *fn, const void *arg,
+                        const weir_node_options *options)
+{
+    weir_node *node = NULL;
+
+    CHECK_EQ(weir_flow_node(&node, flow, id, fn, (void *)arg, options), 0);
+    return node;
+}
+
+/* ---- causes ------------------------------------------------------------------------------------------ */
+
+/* The end of `a` makes `b` ready, and at once starts `c`, which was all that needed it. */
+SIM_TEST(test_a_node_that_is_skipped_as_it_becomes_ready_has_a_cause, 20)
+{
+    for (int tasks = 0; tasks < 2; tasks++) {
+        weir_flow *flow = new_flow("skips");
+        weir_node *a, *b, *c;
+        weir_executor *ex;
+        weir_task *run;
+
+        forget_nodes();
+        a = add(flow, "a", 0);
+        b = add_with(flow, "b", 10, WEIR_NODE(.task = tasks));
+        c = add(flow, "c", 0);
+        must(b, a);
+        must(c, a);
+        needs(c, b, WEIR_NONE_FAILED);
+        run = run_to_end(&ex, flow);
+        check_results(run);
+        check_cause(run, "b", WEIR_SKIPPED, WEIR_REASON_NOT_NEEDED, "c");
+        over(ex, flow, run);
+    }
+}
+
+static int fails_after_10_ms(void **value, void *arg, weir_step *step)
+{
+    (void)value;
+    (void)arg;
+    (void)step;
+    weir_sim_busy(10 * MS);
+    return -EIO;
+}
+
+/* Either the first of two nodes starts `c`; `b` takes longer than `a`. */
+static weir_flow *loses(weir_node_fn *fn, const weir_node_options *options)
+{
+    weir_flow *flow = new_flow("loses");
+    weir_node *b, *c;
+
+    forget_nodes();
+    b = plain(flow, "b", fn, NULL, options);
+    c = add(flow, "c", 100);
+    needs(c, add(flow, "a", 5), WEIR_ANY);
+    needs(c, b, WEIR_ANY);
+    return flow;
+}
+
+SIM_TEST(test_a_node_that_is_skipped_after_a_try_has_a_cause, 20)
+{
+    for (int64_t pause = 0; pause <= 20; pause += 20) {
+        weir_flow *flow = loses(fails_after_10_ms, WEIR_NODE(.retries = 3, .backoff_ms = pause));
+        weir_executor *ex;
+        weir_task *run = run_to_end(&ex, flow);
+
+        check_cause(run, "b", WEIR_SKIPPED, WEIR_REASON_NOT_NEEDED, "c");
+        over(ex, flow, run);
+    }
+}
+
+static int sleeps_10_ms(void **value, void *arg, weir_step *step)
+{
+    (void)value;
+    (void)arg;
+    (void)step;
+    return weir_sleep(weir_in_ms(10));
+}
+
+SIM_TEST(test_a_node_that_is_interrupted_because_nothing_needs_it_has_a_cause, 20)
+{
+    for (int tasks = 0; tasks < 2; tasks++) {
+        weir_flow *flow = loses(sleeps_10_ms, WEIR_NODE(.interrupt = true, .task = tasks));
+        weir_executor *ex;
+        weir_task *run = run_to_end(&ex, flow);
+
+        check_cause(run, "b", WEIR_CANCELLED, WEIR_REASON_NOT_NEEDED, "c");
+        over(ex, flow, run);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_node_that_is_skipped_as_it_becomes_ready_has_a_cause),
+        cmocka_unit_test(test_a_node_that_is_skipped_after_a_try_has_a_cause),
+        cmocka_unit_test(test_a_node_that_is_interrupted_because_nothing_needs_it_has_a_cause),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
