@@ -37,6 +37,7 @@ WEIR_BEGIN_DECLS
     X(FOREIGN, -4110, "not a guard, damaged, or of another version of weir")              \
     X(EXIST, -4112, "a guard of that name has other settings")                            \
     X(NOGUARD, -4111, "unknown guard")                                                    \
+    X(JUDGED, -4113, "the judge of the node did not let it start")                        \
     X(AWAY, -4120, "the server cannot be reached")                                        \
     X(LOST, -4121, "the connection broke before the reply: the command may have run")     \
     X(REPLY, -4122, "the server answered with an error")                                  \

@@ -61,7 +61,8 @@ typedef enum weir_judgement {
 
 /* Decides in place of the kinds of edges. Called each time nodes before this one have ended, with no lock held, one call
  * at a time for each node; weir_step_result tells about single nodes. A node that still waits when all nodes before it
- * have ended fails. */
+ * have ended fails. A node that fails when one before it has succeeded is WEIR_FAILED with error WEIR_EJUDGED; its `cause`
+ * is NULL if no node before it has failed. */
 typedef weir_judgement weir_judge_fn(const weir_edges *edges, weir_step *step, void *arg);
 
 /* One node of a run, as it stands or as it ended. What it points to is valid until the run's last unref. */

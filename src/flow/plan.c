@@ -379,7 +379,23 @@ bool wr_plan_waits_for(struct wr_plan *plan, uint32_t n, uint8_t kind)
     return waits;
 }
 
-/* The node failed because of `by`: it ends as that one did, and for what made that one end. */
+/* The node where it began that a node before n has failed; WR_NODE_NONE: none has. */
+static uint32_t failed_before(struct wr_plan *plan, uint32_t n)
+{
+    const struct weir_flow *flow = plan->flow;
+
+    for (uint32_t i = flow->in_at[n]; i < flow->in_at[n + 1]; i++) {
+        uint32_t p = flow->in[i];
+        uint64_t word = wr_load(&plan->word[p], acquire);
+        if (wr_word_outcome(word) && has_failed(wr_word_outcome(word)))
+            return word & WR_HAS_SLOT && plan->slot[p].cause != WR_NODE_NONE ? plan->slot[p].cause
+                                                                             : p;
+    }
+    return WR_NODE_NONE;
+}
+
+/* The node failed because of `by`: it ends as that one did, and for what made that one end. If that one succeeded, a judge
+ * has failed it, for a failure of another one or for reasons of its own. */
 static void fail(struct wr_plan *plan, uint32_t n, uint32_t by, struct wr_moves *moves)
 {
     const union wr_slot *before = &plan->slot[by];
@@ -387,18 +403,21 @@ static void fail(struct wr_plan *plan, uint32_t n, uint32_t by, struct wr_moves 
     weir_outcome outcome = wr_word_outcome(word);
     bool has_slot = outcome != WEIR_DONE && word & WR_HAS_SLOT;
     uint32_t cause = has_slot && before->cause != WR_NODE_NONE ? before->cause : by;
+    weir_reason reason = WEIR_REASON_DEPENDENCY;
     int error = has_slot                    ? before->error
                 : outcome == WEIR_TIMED_OUT ? WEIR_ETIMEDOUT
                                             : WEIR_ECANCELED;
 
-    if (outcome == WEIR_DONE) { /* a judge said so */
+    if (outcome == WEIR_DONE) {
         outcome = WEIR_FAILED;
-        error = WEIR_EREJECTED;
+        error = WEIR_EJUDGED;
+        cause = failed_before(plan, n);
+        reason = cause == WR_NODE_NONE ? WEIR_REASON_NONE : WEIR_REASON_DEPENDENCY;
     }
     if (!claim_waiting(plan, n))
         return;
     plan->links[n].by = by; /* a node that comes after this one may be on a critical path */
-    publish(plan, n, outcome, WEIR_REASON_DEPENDENCY, error, cause);
+    publish(plan, n, outcome, reason, error, cause);
     wr_plan_add_ended(plan, &moves->ended, n);
 }
 

@@ -123,12 +123,80 @@ SIM_TEST(test_a_node_that_is_interrupted_because_nothing_needs_it_has_a_cause, 2
     }
 }
 
+static weir_judgement waits(const weir_edges *edges, weir_step *step, void *arg)
+{
+    (void)edges;
+    (void)step;
+    (void)arg;
+    return WEIR_JUDGE_WAIT;
+}
+
+static weir_judgement refuses(const weir_edges *edges, weir_step *step, void *arg)
+{
+    (void)step;
+    (void)arg;
+    return edges->left ? WEIR_JUDGE_WAIT : WEIR_JUDGE_FAIL;
+}
+
+/* `c` is judged when `b` has succeeded, after `a` has ended like that. */
+static weir_flow *judged(weir_judge_fn *judge, int error_of_a)
+{
+    weir_flow *flow = new_flow("judged");
+    weir_node *c, *d;
+
+    forget_nodes();
+    c = add_with(flow, "c", 0, WEIR_NODE(.judge = judge));
+    d = add(flow, "d", 0);
+    must(c, add(flow, "a", 5));
+    must(c, add(flow, "b", 10));
+    must(d, c);
+    node_seen("a")->error = error_of_a;
+    return flow;
+}
+
+SIM_TEST(test_a_node_that_its_judge_alone_fails_says_so, 20)
+{
+    static weir_judge_fn *const judge[] = { waits, refuses };
+
+    for (int i = 0; i < 2; i++) {
+        weir_flow *flow = judged(judge[i], 0);
+        weir_executor *ex;
+        weir_task *run = run_to_end(&ex, flow);
+
+        check_results(run);
+        check_cause(run, "c", WEIR_FAILED, WEIR_REASON_NONE, NULL);
+        CHECK_EQ(result_in(run, "c").error, WEIR_EJUDGED);
+        check_cause(run, "d", WEIR_FAILED, WEIR_REASON_DEPENDENCY, "c");
+        CHECK_EQ(result_in(run, "d").error, WEIR_EJUDGED);
+        over(ex, flow, run);
+    }
+}
+
+SIM_TEST(test_a_node_that_its_judge_fails_after_a_failure_names_that, 20)
+{
+    static weir_judge_fn *const judge[] = { waits, refuses };
+
+    for (int i = 0; i < 2; i++) {
+        weir_flow *flow = judged(judge[i], -EIO);
+        weir_executor *ex;
+        weir_task *run = run_to_end(&ex, flow);
+
+        check_results(run);
+        check_cause(run, "c", WEIR_FAILED, WEIR_REASON_DEPENDENCY, "a");
+        CHECK_EQ(result_in(run, "c").error, WEIR_EJUDGED);
+        check_cause(run, "d", WEIR_FAILED, WEIR_REASON_DEPENDENCY, "a");
+        over(ex, flow, run);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_node_that_is_skipped_as_it_becomes_ready_has_a_cause),
         cmocka_unit_test(test_a_node_that_is_skipped_after_a_try_has_a_cause),
         cmocka_unit_test(test_a_node_that_is_interrupted_because_nothing_needs_it_has_a_cause),
+        cmocka_unit_test(test_a_node_that_its_judge_alone_fails_says_so),
+        cmocka_unit_test(test_a_node_that_its_judge_fails_after_a_failure_names_that),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
