@@ -116,7 +116,9 @@ typedef struct weir_node_options { /* zero in any field asks for its default; al
     const char *group; /* the key of its group; default: the run's group */
     uint8_t priority;
     uint32_t cost;
-    weir_deadlines deadlines; /* counted from when the node is ready */
+    weir_deadlines deadlines; /* counted from when the node is ready. total_ms is for all tries, the
+                                 pauses between them, and nodes that the body adds; wait_ms and
+                                 run_ms are for each try */
     uint32_t retries;         /* how often a body that failed is tried again */
     int64_t backoff_ms;       /* how long before the first retry; each next time twice as long */
     int64_t backoff_max_ms;   /* but at most this; default: 64 times backoff_ms */

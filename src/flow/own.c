@@ -137,6 +137,21 @@ static int64_t backoff_of(const weir_node_options *o, uint32_t tries)
     return ms < most ? ms : most;
 }
 
+/* A node's total deadline counts from when it is ready, over all its tries and the pauses between them. */
+static void set_deadline(struct wr_own *own, int64_t total_ms)
+{
+    if (total_ms > 0 && total_ms <= WEIR_SPAN_MAX_MS)
+        own->until = wr_os_now() + total_ms * 1000000;
+}
+
+/* How many milliseconds are left until then, at most `most`; 0: it has passed. Without a deadline, `most`. */
+static int64_t left_of(const struct wr_own *own, int64_t most)
+{
+    int64_t ns = own->until - wr_os_now(), ms = ns > 0 ? (ns + 999999) / 1000000 : 0;
+
+    return own->until && ms < most ? ms : most;
+}
+
 /* The pause before a try is over, or ended from outside. */
 static void nap_ended(struct wr_whole *nap, weir_task *task, weir_outcome outcome,
                       weir_reason reason)
@@ -190,6 +205,7 @@ static bool try_again(struct wr_own *own, const weir_result *result)
     if (result->outcome != WEIR_FAILED || !wr_own_runs(own) || own->tries > o->retries ||
         is_decided(own))
         return false;
+    ms = left_of(own, ms);
     own->error = result->error;
     wr_store(&own->began, false, relaxed);
     wr_plan_put_off(&run->plan, own->node, NULL, &moves);
@@ -260,24 +276,40 @@ static void own_done(weir_task *task, const weir_result *result, void *own_arg)
         wr_node_drop_value(run, n, value);
 }
 
+/* Its total deadline has passed before the next try. */
+static void end_late(struct wr_own *own)
+{
+    if (wr_plan_decide(&own->run->plan, own->node, WEIR_TIMED_OUT, WEIR_REASON_TOTAL_DEADLINE,
+                       WEIR_ETIMEDOUT, WR_NODE_NONE))
+        wr_node_ended(own->run, own->node);
+}
+
 static void submit_task(struct wr_own *own, bool last)
 {
     struct wr_run *run = own->run;
     const weir_node_options *o = wr_run_options(run, own->node);
-    const weir_task_options options = { .size = sizeof(options),
-                                        .id = wr_flow_node(run->flow, own->node)->id,
-                                        .cost = o->cost,
-                                        .priority = o->priority,
-                                        .drop = o->drop,
-                                        .deadlines = o->deadlines,
-                                        .on_done = own_done,
-                                        .on_done_arg = own,
-                                        .drop_arg = own_over };
-    uint32_t stage = next_stage(own);
+    weir_task_options options = { .size = sizeof(options),
+                                  .id = wr_flow_node(run->flow, own->node)->id,
+                                  .cost = o->cost,
+                                  .priority = o->priority,
+                                  .drop = o->drop,
+                                  .deadlines = o->deadlines,
+                                  .on_done = own_done,
+                                  .on_done_arg = own,
+                                  .drop_arg = own_over };
     weir_task *task = NULL;
+    uint32_t stage;
     int rc;
 
-    own->tries++;
+    if (!own->tries++)
+        set_deadline(own, o->deadlines.total_ms);
+    else if (own->until)
+        options.deadlines.total_ms = left_of(own, o->deadlines.total_ms);
+    if (own->until && !options.deadlines.total_ms) {
+        end_late(own);
+        return;
+    }
+    stage = next_stage(own);
     wr_run_ref(run);
     wr_run_ref(run); /* until the handle is kept */
     if (last)
@@ -346,8 +378,13 @@ static void sub_done(weir_task *task, const weir_result *result, void *own_arg)
 static weir_run_options options_of(struct wr_own *own, void *input)
 {
     struct wr_run *run = own->run;
-    const weir_node_options *o = own->flow ? NULL : wr_run_options(run, own->node);
+    const weir_node_options *o = wr_run_options(run, own->node);
     int64_t total_ms = o && o->deadlines.total_ms != WEIR_NO_LIMIT ? o->deadlines.total_ms : 0;
+
+    if (own->flow && total_ms) { /* the body has had its part of it */
+        total_ms = left_of(wr_own_of(run, own->node), total_ms);
+        total_ms = total_ms ? total_ms : 1;
+    }
 
     return (weir_run_options){ .size = sizeof(weir_run_options),
                                .id = wr_flow_node(run->flow, own->node)->id,

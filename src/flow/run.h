@@ -111,6 +111,7 @@ struct wr_own {
     _Atomic(weir_task *) runner; /* the task whose body or end calls code of the user's: only
                                     compared, by that code */
     uint32_t tries;              /* so far */
+    weir_time until;             /* its total deadline, for all tries; 0: it has none */
     _Atomic bool began;          /* the body of this try */
     struct wr_own *adds;         /* what its body has added */
     int error;                   /* of the latest */

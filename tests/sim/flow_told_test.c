@@ -189,6 +189,62 @@ SIM_TEST(test_a_node_that_its_judge_fails_after_a_failure_names_that, 20)
     }
 }
 
+/* ---- a deadline for all tries ------------------------------------------------------------------------ */
+
+static int fails_after(void **value, void *ms, weir_step *step)
+{
+    int rc = weir_sleep(weir_in_ms((int64_t)(intptr_t)ms));
+
+    (void)value;
+    (void)step;
+    return rc ? rc : -EIO;
+}
+
+static int adds_a_long_node(void **value, void *arg, weir_step *step)
+{
+    weir_flow *flow = new_flow("long");
+
+    (void)value;
+    (void)arg;
+    CHECK_EQ(weir_sleep(weir_in_ms(4)), 0);
+    plain(flow, "n", fails_after, (void *)300, NULL);
+    return weir_step_expand(step, flow, NULL, NULL);
+}
+
+static void check_time_out(weir_node_fn *fn, intptr_t arg, const weir_node_options *options)
+{
+    weir_flow *flow = new_flow("late");
+    weir_time began = weir_now();
+    weir_executor *ex;
+    weir_task *run;
+
+    forget_nodes();
+    plain(flow, "a", fn, (void *)arg, options);
+    run = run_to_end(&ex, flow);
+    CHECK_EQ(weir_now() - began, 10 * MS);
+    check_cause(run, "a", WEIR_TIMED_OUT, WEIR_REASON_TOTAL_DEADLINE, NULL);
+    CHECK_EQ(result_in(run, "a").error, WEIR_ETIMEDOUT);
+    over(ex, flow, run);
+}
+
+SIM_TEST(test_the_total_deadline_of_a_node_is_for_all_its_tries, 20)
+{
+    check_time_out(fails_after, 4, WEIR_NODE(.retries = 9, .deadlines = { .total_ms = 10 }));
+}
+
+SIM_TEST(test_a_pause_between_tries_ends_at_the_total_deadline, 20)
+{
+    check_time_out(fails_after, 1,
+                   WEIR_NODE(.retries = 5, .backoff_ms = 20, .deadlines = { .total_ms = 10 }));
+    check_time_out(fails_after, 1,
+                   WEIR_NODE(.retries = 5, .backoff_ms = 9, .deadlines = { .total_ms = 10 }));
+}
+
+SIM_TEST(test_nodes_that_a_body_adds_end_at_its_total_deadline, 20)
+{
+    check_time_out(adds_a_long_node, 0, WEIR_NODE(.deadlines = { .total_ms = 10 }));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +253,9 @@ int main(void)
         cmocka_unit_test(test_a_node_that_is_interrupted_because_nothing_needs_it_has_a_cause),
         cmocka_unit_test(test_a_node_that_its_judge_alone_fails_says_so),
         cmocka_unit_test(test_a_node_that_its_judge_fails_after_a_failure_names_that),
+        cmocka_unit_test(test_the_total_deadline_of_a_node_is_for_all_its_tries),
+        cmocka_unit_test(test_a_pause_between_tries_ends_at_the_total_deadline),
+        cmocka_unit_test(test_nodes_that_a_body_adds_end_at_its_total_deadline),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
