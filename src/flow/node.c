@@ -281,9 +281,10 @@ static void settle_and_ask(struct wr_work *work)
 
 /* One node that is a task of its own comes last: if this worker has nothing else to do, it runs there. The run lasts until
  * it is told of that node. */
-void wr_node_ended(struct wr_run *run, uint32_t n)
+void wr_node_ended_with(struct wr_run *run, uint32_t n, struct wr_locals *locals)
 {
     struct wr_work work = { .run = run,
+                            .locals = locals,
                             .moves = WR_NO_MOVES,
                             .next = WR_NODE_NONE,
                             .keeps_own = true,
@@ -296,4 +297,9 @@ void wr_node_ended(struct wr_run *run, uint32_t n)
     wr_own_start(&work, work.own, true);
     if (work.moves.ended.first != WR_NODE_NONE)
         settle_and_ask(&work);
+}
+
+void wr_node_ended(struct wr_run *run, uint32_t n)
+{
+    wr_node_ended_with(run, n, NULL);
 }

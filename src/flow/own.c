@@ -90,7 +90,34 @@ void wr_own_fini(struct wr_own *own)
 {
     weir_task_unref(own->task);
     wr_node_drop_value(own->run, own->node, own->value);
+    wr_locals_release(own->sees);
+    wr_locals_release(wr_load(&own->leaves, acquire));
     wr_flow_unref(own->flow);
+}
+
+/* ---- task locals --------------------------------------------------------------------------------------- */
+
+/* The context of this thread goes on to the nodes that the end of this one makes ready. A body that runs on after its node has
+ * ended may come here late, when that makes no difference any more. */
+static void keep_locals(struct wr_own *own)
+{
+    struct wr_locals *locals = wr_locals_capture(), *former;
+
+    if (locals == own->run->locals) {
+        wr_locals_release(locals);
+        locals = NULL;
+    }
+    former = wr_swap(&own->leaves, locals, acq_rel);
+    wr_locals_release(former);
+}
+
+/* The node has ended; `with` is where its context was kept. */
+static void end_with_locals(struct wr_own *with)
+{
+    struct wr_locals *locals = wr_swap(&with->leaves, NULL, acq_rel);
+
+    wr_node_ended_with(with->run, with->node, locals);
+    wr_locals_release(locals);
 }
 
 /* ---- one try --------------------------------------------------------------------------------------- */
@@ -113,6 +140,7 @@ static int own_body(void **value, void *own_arg)
         return WEIR_ECANCELED; /* decided in the meantime */
     set_runner(own, weir_task_self());
     error = wr_node_call(&step, value);
+    keep_locals(own);
     set_runner(own, NULL);
     own->adds = step.added;
     return error;
@@ -152,6 +180,15 @@ static int64_t left_of(const struct wr_own *own, int64_t most)
     return own->until && ms < most ? ms : most;
 }
 
+/* Another try sees what the first one saw. */
+static void submit_again(struct wr_own *own)
+{
+    struct wr_locals *former = wr_locals_install(wr_locals_ref(own->sees));
+
+    submit_task(own, false);
+    wr_locals_release(wr_locals_install(former));
+}
+
 /* The pause before a try is over, or ended from outside. */
 static void nap_ended(struct wr_whole *nap, weir_task *task, weir_outcome outcome,
                       weir_reason reason)
@@ -164,7 +201,7 @@ static void nap_ended(struct wr_whole *nap, weir_task *task, weir_outcome outcom
     drop_task(own);
     wr_whole_over(task);
     if (outcome == WEIR_TIMED_OUT)
-        submit_task(own, false);
+        submit_again(own);
     else if (wr_plan_decide(&own->run->plan, own->node, WEIR_FAILED, WEIR_REASON_NONE, own->error,
                             WR_NODE_NONE))
         wr_node_ended(own->run, own->node);
@@ -214,7 +251,7 @@ static bool try_again(struct wr_own *own, const weir_result *result)
         return true;
     }
     if (!ms) {
-        submit_task(own, false);
+        submit_again(own);
         return true;
     }
     own->nap = (struct wr_whole){ .ended = nap_ended,
@@ -235,7 +272,7 @@ static bool try_again(struct wr_own *own, const weir_result *result)
 static void tell_end(struct wr_own *own, weir_task *task)
 {
     set_runner(own, task);
-    wr_node_ended(own->run, own->node);
+    end_with_locals(own);
     set_runner(own, NULL);
 }
 
@@ -250,6 +287,16 @@ static bool finish(struct wr_own *own, void *value)
     return wr_plan_finish(plan, own->node, 0, value);
 }
 
+/* The nodes that its body has added see what the body has left. */
+static void start_added(struct wr_own *own, void *value)
+{
+    struct wr_locals *locals = wr_swap(&own->leaves, NULL, acq_rel), *former;
+
+    former = wr_locals_install(locals ? locals : wr_locals_ref(own->run->locals));
+    wr_own_start_added(own->adds, value);
+    wr_locals_release(wr_locals_install(former));
+}
+
 static void own_done(weir_task *task, const weir_result *result, void *own_arg)
 {
     struct wr_own *own = own_arg;
@@ -262,7 +309,7 @@ static void own_done(weir_task *task, const weir_result *result, void *own_arg)
     if (try_again(own, result))
         return;
     if (result->outcome == WEIR_DONE && own->adds && wr_own_runs(own)) {
-        wr_own_start_added(own->adds, value); /* the node goes on */
+        start_added(own, value); /* the node goes on */
         return;
     }
     if (result->outcome == WEIR_DONE)
@@ -419,8 +466,9 @@ static void start_sub(struct wr_own *own, struct weir_flow *flow, void *input)
 
     if (!holds_run(own))
         return;
-    wr_run_ref(run); /* for sub_done */
-    wr_run_ref(run); /* ours */
+    keep_locals(own); /* those of nodes inside stay there */
+    wr_run_ref(run);  /* for sub_done */
+    wr_run_ref(run);  /* ours */
     if (!rc)
         rc = wr_run_start(NULL, flow, group, &options, own);
     if (!rc && is_decided(own))
@@ -462,6 +510,8 @@ void wr_own_start(struct wr_work *work, uint32_t n, bool last)
 
     former = wr_locals_install(wr_locals_ref(locals));
     if (run->flow->body[n].fn) {
+        if (wr_run_options(run, n)->retries)
+            own->sees = wr_locals_ref(locals);
         wr_plan_put_off(&run->plan, n, NULL, &work->moves);
         submit_task(own, last && work->moves.ended.first == WR_NODE_NONE);
     } else {

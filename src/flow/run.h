@@ -105,16 +105,18 @@ struct wr_own {
     struct wr_run *run;
     uint32_t node;
     weir_task *task; /* the task or sub-run, or the nap before the next try; under the run's lock */
-    struct wr_list link;         /* in run->under_way, while that has not ended; likewise */
-    bool ended;                  /* the sub-run has; likewise */
-    _Atomic uint32_t stage;      /* counts what was submitted, and what of that has ended */
-    _Atomic(weir_task *) runner; /* the task whose body or end calls code of the user's: only
+    struct wr_list link;                /* in run->under_way, while that has not ended; likewise */
+    bool ended;                         /* the sub-run has; likewise */
+    _Atomic uint32_t stage;             /* counts what was submitted, and what of that has ended */
+    _Atomic(weir_task *) runner;        /* the task whose body or end calls code of the user's: only
                                     compared, by that code */
-    uint32_t tries;              /* so far */
-    weir_time until;             /* its total deadline, for all tries; 0: it has none */
-    _Atomic bool began;          /* the body of this try */
-    struct wr_own *adds;         /* what its body has added */
-    int error;                   /* of the latest */
+    uint32_t tries;                     /* so far */
+    weir_time until;                    /* its total deadline, for all tries; 0: it has none */
+    _Atomic bool began;                 /* the body of this try */
+    struct wr_own *adds;                /* what its body has added */
+    struct wr_locals *sees;             /* the context of each try, if there may be several */
+    _Atomic(struct wr_locals *) leaves; /* that which the nodes after it see; NULL: the run's */
+    int error;                          /* of the latest */
     struct wr_whole nap;
     weir_flow *flow;     /* of a node that has added nodes; NULL: that of its options */
     void *input, *value; /* the value goes with the run, unless it became the node's */
@@ -277,6 +279,9 @@ void wr_work_ended(struct wr_work *work, uint32_t n);
 
 /* The same for a thread that has no turn, and all at once. */
 void wr_node_ended(struct wr_run *run, uint32_t n);
+
+/* The same of a node whose body has left that context behind; NULL: the run's. */
+void wr_node_ended_with(struct wr_run *run, uint32_t n, struct wr_locals *locals);
 
 /* What its body gets. */
 void *wr_node_param(const struct wr_run *run, uint32_t n);

@@ -137,6 +137,15 @@ static bool finish(struct wr_turn *turn, uint32_t n, int error, void *value)
                           WR_NODE_NONE);
 }
 
+/* The next node is not to see what this one has set. */
+static void reset_locals(struct wr_turn *turn)
+{
+    struct wr_run *run = turn->run;
+
+    if (*turn->locals != run->locals)
+        wr_locals_release(wr_locals_install(wr_locals_ref(run->locals)));
+}
+
 static __attribute__((noinline)) uint32_t end_oddly(struct wr_turn *turn, uint32_t n, int error,
                                                     void *value)
 {
@@ -146,6 +155,7 @@ static __attribute__((noinline)) uint32_t end_oddly(struct wr_turn *turn, uint32
         error = WEIR_EINVAL; /* it is no task of its own */
     if (!finish(turn, n, error, value)) {
         wr_node_drop_value(run, n, value); /* too late */
+        reset_locals(turn);
         return WR_NODE_NONE;
     }
     if (error)
@@ -163,9 +173,11 @@ static __attribute__((noinline)) bool start_added(struct wr_turn *turn, int erro
     turn->step.added = NULL;
     wr_turn_expect(turn);
     wr_unlock(&run->lock);
-    if (!error)
-        wr_own_start_added(added, value);
-    return !error;
+    if (error)
+        return false;
+    wr_own_start_added(added, value);
+    reset_locals(turn);
+    return true;
 }
 
 /* A body has returned. Answers a node that is ready for this turn. */

@@ -245,6 +245,149 @@ SIM_TEST(test_nodes_that_a_body_adds_end_at_its_total_deadline, 20)
     check_time_out(adds_a_long_node, 0, WEIR_NODE(.deadlines = { .total_ms = 10 }));
 }
 
+/* ---- task locals ------------------------------------------------------------------------------------- */
+
+static const weir_local local = WEIR_LOCAL(NULL);
+
+static int sets_two(void **value, void *arg, weir_step *step)
+{
+    (void)value;
+    (void)arg;
+    (void)step;
+    CHECK_EQ(weir_local_set(&local, (void *)2), 0);
+    return 0;
+}
+
+/* Its value is what it saw. */
+static int sees(void **value, void *arg, weir_step *step)
+{
+    (void)arg;
+    (void)step;
+    *value = weir_local_get(&local);
+    return 0;
+}
+
+static int sees_in_the_third_try(void **value, void *tries, weir_step *step)
+{
+    if (++*(int *)tries < 3) {
+        CHECK_EQ(weir_local_set(&local, (void *)7), 0);
+        return -EIO;
+    }
+    return sees(value, NULL, step);
+}
+
+static int sets_two_and_adds(void **value, void *arg, weir_step *step)
+{
+    weir_flow *flow = new_flow("added");
+
+    plain(flow, "n", sees, NULL, NULL);
+    CHECK_EQ(sets_two(value, arg, step), 0);
+    return weir_step_expand(step, flow, NULL, NULL);
+}
+
+static void check_saw(weir_task *run, const char *id, intptr_t what)
+{
+    intptr_t saw = (intptr_t)result_in(run, id).value;
+
+    if (saw != what)
+        weir_sim_fail("node %s saw %ld, not %ld", id, (long)saw, (long)what);
+}
+
+static weir_task *run_with_one(weir_executor **ex, weir_flow *flow)
+{
+    weir_task *run;
+
+    CHECK_EQ(weir_local_set(&local, (void *)1), 0);
+    run = run_to_end(ex, flow);
+    weir_local_clear();
+    return run;
+}
+
+SIM_TEST(test_each_try_sees_what_the_first_one_saw, 30)
+{
+    for (int64_t pause = 0; pause <= 5; pause += 5) {
+        const weir_node_options *options = WEIR_NODE(.retries = 2, .backoff_ms = pause);
+        weir_flow *flow = new_flow("tries");
+        int root = 0, after = 0;
+        weir_executor *ex;
+        weir_task *run;
+
+        plain(flow, "root", sees_in_the_third_try, &root, options);
+        must(plain(flow, "after", sees_in_the_third_try, &after, options),
+             plain(flow, "sets", sets_two, NULL, NULL));
+        run = run_with_one(&ex, flow);
+        check_saw(run, "root", 1);
+        check_saw(run, "after", 2);
+        over(ex, flow, run);
+    }
+}
+
+SIM_TEST(test_nodes_after_a_task_see_what_it_has_set, 100)
+{
+    const weir_node_options *task = WEIR_NODE(.task = true);
+    weir_flow *flow = new_flow("travels");
+    weir_node *sets, *passes;
+    weir_executor *ex;
+    weir_task *run;
+
+    sets = plain(flow, "sets", sets_two, NULL, task);
+    passes = plain(flow, "passes", sees, NULL, task);
+    must(plain(flow, "plain", sees, NULL, NULL), sets);
+    must(plain(flow, "plain too", sees, NULL, NULL), sets);
+    must(passes, sets);
+    must(plain(flow, "last", sees, NULL, NULL), passes);
+    plain(flow, "other", sees, NULL, NULL);
+    run = run_with_one(&ex, flow);
+    check_saw(run, "plain", 2);
+    check_saw(run, "plain too", 2);
+    check_saw(run, "passes", 2);
+    check_saw(run, "last", 2);
+    check_saw(run, "other", 1);
+    over(ex, flow, run);
+}
+
+SIM_TEST(test_what_a_body_that_adds_nodes_sets_is_seen_by_them_and_by_those_after_it, 100)
+{
+    for (int tasks = 0; tasks < 2; tasks++) {
+        weir_flow *flow = new_flow("adds");
+        weir_executor *ex;
+        weir_task *run;
+
+        must(plain(flow, "after", sees, NULL, NULL),
+             plain(flow, "adds", sets_two_and_adds, NULL, WEIR_NODE(.task = tasks)));
+        plain(flow, "other", sees, NULL, NULL);
+        plain(flow, "another", sees, NULL, NULL);
+        run = run_with_one(&ex, flow);
+        check_saw(run, "adds/n", 2);
+        check_saw(run, "after", 2);
+        check_saw(run, "other", 1);
+        check_saw(run, "another", 1);
+        over(ex, flow, run);
+    }
+}
+
+SIM_TEST(test_nodes_after_a_sub_flow_see_what_it_began_with, 100)
+{
+    weir_flow *flow = new_flow("outer"), *inner = new_flow("inner");
+    weir_node *sub, *root;
+    weir_executor *ex;
+    weir_task *run;
+
+    must(plain(inner, "sets", sets_two, NULL, NULL), plain(inner, "sees", sees, NULL, NULL));
+    root = plain(flow, "root", NULL, NULL, WEIR_NODE(.flow = inner));
+    must(plain(flow, "after root", sees, NULL, NULL), root);
+    sub = plain(flow, "sub", NULL, NULL, WEIR_NODE(.flow = inner));
+    must(sub, plain(flow, "sets", sets_two, NULL, NULL));
+    must(plain(flow, "after sub", sees, NULL, NULL), sub);
+    run = run_with_one(&ex, flow);
+    check_saw(run, "root/sees", 1);
+    check_saw(run, "after root", 1);
+    check_saw(run, "sub/sees", 2);
+    check_saw(run, "after sub", 2);
+    over(ex, flow, run);
+    weir_flow_free(inner);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +399,11 @@ int main(void)
         cmocka_unit_test(test_the_total_deadline_of_a_node_is_for_all_its_tries),
         cmocka_unit_test(test_a_pause_between_tries_ends_at_the_total_deadline),
         cmocka_unit_test(test_nodes_that_a_body_adds_end_at_its_total_deadline),
+        cmocka_unit_test(test_each_try_sees_what_the_first_one_saw),
+        cmocka_unit_test(test_nodes_after_a_task_see_what_it_has_set),
+        cmocka_unit_test(
+            test_what_a_body_that_adds_nodes_sets_is_seen_by_them_and_by_those_after_it),
+        cmocka_unit_test(test_nodes_after_a_sub_flow_see_what_it_began_with),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
