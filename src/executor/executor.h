@@ -48,6 +48,9 @@ struct wr_whole *wr_task_whole(const struct weir_task *task);
 int wr_whole_settle(struct weir_task *task, int error, weir_reason reason);
 void wr_whole_over(struct weir_task *task);
 
+/* Ends the whole from outside, as if a deadline of its own had passed: that of another whole has, whose part it is. */
+void wr_whole_time_out(struct weir_task *task, weir_reason reason);
+
 /* ---- questions -------------------------------------------------------------------------------------- */
 
 weir_executor *wr_group_executor(const struct weir_group *group);

@@ -92,6 +92,15 @@ int wr_whole_settle(struct weir_task *task, int error, weir_reason reason)
     return settle(task, error, asked ? end.reason : reason, NULL);
 }
 
+void wr_whole_time_out(struct weir_task *task, weir_reason reason)
+{
+    struct wr_end end = {
+        .outcome = WEIR_TIMED_OUT, .error = WEIR_ETIMEDOUT, .reason = reason, .at = wr_os_now()
+    };
+
+    wr_task_end(task, &end);
+}
+
 struct wr_whole *wr_task_whole(const struct weir_task *task)
 {
     const struct wr_side *side = wr_task_side(task);

@@ -74,14 +74,33 @@ static void drop_task(struct wr_own *own)
     weir_task_unref(task);
 }
 
-void wr_own_cancel(struct wr_own *own)
+/* A reference to what was submitted for it; NULL: there is none. */
+static weir_task *ref_task(struct wr_own *own)
 {
     weir_task *task;
 
     wr_lock(&own->run->lock);
     task = own->task ? weir_task_ref(own->task) : NULL;
     wr_unlock(&own->run->lock);
-    if (task)
+    return task;
+}
+
+void wr_own_cancel(struct wr_own *own)
+{
+    weir_task *task = ref_task(own);
+
+    weir_task_cancel(task);
+    weir_task_unref(task);
+}
+
+void wr_own_end_sub(struct wr_own *own)
+{
+    uint64_t closed = wr_load(&own->run->closed, acquire);
+    weir_task *task = ref_task(own);
+
+    if (task && wr_word_outcome(closed) == WEIR_TIMED_OUT)
+        wr_whole_time_out(task, wr_word_reason(closed));
+    else
         weir_task_cancel(task);
     weir_task_unref(task);
 }
@@ -472,7 +491,7 @@ static void start_sub(struct wr_own *own, struct weir_flow *flow, void *input)
     if (!rc)
         rc = wr_run_start(NULL, flow, group, &options, own);
     if (!rc && is_decided(own))
-        wr_own_cancel(own);
+        wr_own_end_sub(own);
     if (rc) {
         wr_run_unref(run);
         if (wr_plan_decide(&run->plan, own->node, WEIR_FAILED, WEIR_REASON_NONE, rc, WR_NODE_NONE))

@@ -192,11 +192,13 @@ static void end_parts(struct wr_run *run, bool all)
     for (uint32_t i = 0; i < run->flow->owns; i++) {
         uint32_t n = run->own[i].node;
         bool may = all || run->plan.interrupt || run->flow->hot[n].flags & WR_F_INTERRUPT;
-        if (may || !run->flow->body[n].fn || !wr_own_runs(&run->own[i]))
+        if (!run->flow->body[n].fn)
+            wr_own_end_sub(&run->own[i]);
+        else if (may || !wr_own_runs(&run->own[i]))
             wr_own_cancel(&run->own[i]);
     }
     for (struct wr_own *own = wr_run_added(run); own; own = own->more)
-        wr_own_cancel(own);
+        wr_own_end_sub(own);
 }
 
 /* What turns have told of and have yet to count: their bodies may take long. Note: what turns have told. */
@@ -224,7 +226,7 @@ static void run_ended(struct wr_whole *whole, weir_task *task, weir_outcome outc
     wr_store(&run->closed, wr_word_of(outcome, reason), seq_cst);
     if (!wr_load(&run->settling, relaxed)) { /* else all have ended */
         told = sweep(run, timed_out ? WEIR_TIMED_OUT : WEIR_CANCELLED, reason);
-        end_parts(run, !timed_out);
+        end_parts(run, !timed_out || run->asks);
         told += count_for_turns(run);
     }
     count_down(run, told + 1);
@@ -428,6 +430,8 @@ static struct wr_run *run_new(struct weir_flow *flow, weir_group *group, const w
     run->plan.release = release_locals;
     run->group = group;
     run->outer = node ? node->run : NULL;
+    run->asks =
+        node && (node->run->asks || node->run->flow->hot[node->node].flags & WR_F_INTERRUPT);
     run->locals = wr_locals_capture();
     run->odd = o->times || o->param_count || o->interrupt || o->skip == WEIR_SKIP_ONE_LEVEL;
     wr_store(&run->plan.calm, flow->is_large && !run->odd ? WR_CALM : WR_STIRRED, relaxed);

@@ -179,6 +179,8 @@ struct wr_run {
     _Atomic uint64_t closed; /* 0; else a word with outcome and reason: no node begins any more */
     _Atomic uint32_t fatal;  /* the node that has ended it; WR_NODE_NONE: none has */
     _Atomic bool settling;   /* all nodes were told of: it is settled from inside */
+    bool asks;               /* bodies to end also on a deadline: it is the sub-run of a node that
+                                may be interrupted */
     bool odd;                /* its nodes have times, parameters or locals, or can be interrupted */
     struct wr_locals *locals;
     void *input;
@@ -367,6 +369,9 @@ void wr_own_start_added(struct wr_own *own, void *value);
 
 /* Cancels what was submitted for a node that was decided. */
 void wr_own_cancel(struct wr_own *own);
+
+/* The same for a sub-run: if the deadline of the run has passed, it ends as if its own had. */
+void wr_own_end_sub(struct wr_own *own);
 struct wr_own *wr_own_of(struct wr_run *run, uint32_t n);
 
 /* Whether its body has begun; it may be over. */

@@ -300,6 +300,55 @@ SIM_TEST(test_a_loser_takes_what_it_has_added_with_it, 50)
     }
 }
 
+static int notes_sleep(void **value, void *arg, weir_step *step)
+{
+    (void)value;
+    (void)step;
+    *(int *)arg = weir_sleep(weir_now() + 50 * MS);
+    return 0;
+}
+
+static int expands_to_arg(void **value, void *arg, weir_step *step)
+{
+    weir_flow *flow = new_flow("added");
+
+    (void)value;
+    CHECK_EQ(weir_flow_node(NULL, flow, "inner", notes_sleep, arg, NULL), 0);
+    return weir_step_expand(step, flow, NULL, NULL);
+}
+
+/* As those of other nodes: if the node or the run says so. */
+static void check_deadline(bool expands, bool node_may, bool run_may)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 4));
+    weir_flow *inner = new_flow("inner"), *flow = new_flow("outer");
+    int slept = 1;
+
+    CHECK_EQ(weir_flow_node(NULL, inner, "inner", notes_sleep, &slept, NULL), 0);
+    CHECK_EQ(weir_flow_node(NULL, flow, "node", expands ? expands_to_arg : NULL,
+                            expands ? &slept : NULL,
+                            WEIR_NODE(.flow = expands ? NULL : inner, .interrupt = node_may)),
+             0);
+    top = start(flow, group_of(ex, "g"), WEIR_RUN(.deadline_ms = 10, .interrupt = run_may));
+    CHECK_EQ(weir_task_wait(NULL, top, WEIR_FOREVER), 0);
+    CHECK_EQ(result_in(top, "node").outcome, WEIR_TIMED_OUT);
+    CHECK_EQ(result_in(top, "node/inner").outcome, WEIR_TIMED_OUT);
+    CHECK_EQ(result_in(top, "node/inner").reason, WEIR_REASON_TOTAL_DEADLINE);
+    CHECK_EQ(weir_executor_drain(ex, WEIR_FOREVER), 0);
+    CHECK_EQ(slept, node_may || run_may ? WEIR_ECANCELED : 0);
+    weir_task_unref(top);
+    weir_flow_free(inner);
+    weir_flow_free(flow);
+    check_books(ex);
+    weir_executor_free(ex);
+}
+
+SIM_TEST(test_a_deadline_asks_inner_bodies_that_may_be_asked, 30)
+{
+    for (int i = 0; i < 8; i++)
+        check_deadline(i & 1, i & 2, i & 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +357,7 @@ int main(void)
         cmocka_unit_test(test_inner_nodes_are_told_of_before_the_run_settles),
         cmocka_unit_test(test_a_body_whose_run_has_ended_adds_nothing),
         cmocka_unit_test(test_a_loser_takes_what_it_has_added_with_it),
+        cmocka_unit_test(test_a_deadline_asks_inner_bodies_that_may_be_asked),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
