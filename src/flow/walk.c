@@ -5,24 +5,31 @@
 
 #include <weir/error.h>
 
+/* The next node is not to see what this one has set. */
+static void reset_locals(struct wr_turn *turn)
+{
+    struct wr_run *run = turn->run;
+
+    if (*turn->locals != run->locals)
+        wr_locals_release(wr_locals_install(wr_locals_ref(run->locals)));
+}
+
 /* Everything else that may follow from the end of a node. */
 static __attribute__((noinline)) uint32_t settle(struct wr_turn *turn, uint32_t ended,
                                                  const struct wr_row *ready, uint32_t next)
 {
     struct wr_run *run = turn->run;
     struct wr_work work = { .run = run, .turn = turn, .moves = WR_NO_MOVES, .next = next };
-    bool changed = *turn->locals != run->locals;
 
     if (ready)
         work.moves.ready = *ready;
-    if (changed)
+    if (*turn->locals != run->locals)
         work.locals = *turn->locals;
     if (ended != WR_NODE_NONE)
         wr_work_ended(&work, ended);
     wr_work_settle(&work);
     wr_turn_has_told(turn, work.told);
-    if (changed)
-        wr_locals_release(wr_locals_install(wr_locals_ref(run->locals)));
+    reset_locals(turn);
     if (wr_turn_has_waiting(run, turn))
         wr_turn_ask(run);
     return work.next;
@@ -135,15 +142,6 @@ static bool finish(struct wr_turn *turn, uint32_t n, int error, void *value)
         return wr_plan_finish(plan, n, error, value);
     return wr_plan_decide(plan, n, WEIR_CANCELLED, wr_task_asked_by(turn->task), error,
                           WR_NODE_NONE);
-}
-
-/* The next node is not to see what this one has set. */
-static void reset_locals(struct wr_turn *turn)
-{
-    struct wr_run *run = turn->run;
-
-    if (*turn->locals != run->locals)
-        wr_locals_release(wr_locals_install(wr_locals_ref(run->locals)));
 }
 
 static __attribute__((noinline)) uint32_t end_oddly(struct wr_turn *turn, uint32_t n, int error,
