@@ -7,6 +7,7 @@
 enum {
     SPINS = 200, /* a few microseconds: sections are shorter, but a page fault may lie in one */
     PAUSE_MAX = 16,
+    NAP_NS = 1000000, /* after that a sleeper looks by itself: see lock.h */
 };
 
 /* Pauses grow: so one thread gets through several sections in a row, with the cache lines that it has, and the
@@ -32,7 +33,7 @@ void wr_lock_contended(struct wr_lock *lock)
     if (spin(lock, 1))
         return;
     while (wr_swap(&lock->word, 2, acquire) != 0) {
-        wr_os_futex_wait(&lock->word, 2, WEIR_FOREVER);
+        wr_os_futex_wait(&lock->word, 2, wr_os_now() + NAP_NS);
         if (spin(lock, 2))
             return;
     }

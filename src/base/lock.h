@@ -1,5 +1,11 @@
 /* A small lock for short critical sections: one word, a system call only under contention.
  * Never held across a switch, a callback or a wait.
+ *
+ * It is given back by a plain store. A locked instruction would wait there until all that was written under the lock has
+ * left this CPU: half of what a submit costs while another CPU reads the queue. So giving back is a release and no more; who
+ * has to be seen by another thread before reading on says so (seq_cst). A thread that marks the word between the holder's
+ * look and its store is not woken, and looks again after a nap: tests/models/lock.pml. In the simulator the two are one step,
+ * since a nap would move its clock.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_BASE_LOCK_H
 #define WR_BASE_LOCK_H
@@ -19,7 +25,7 @@ void wr_lock_counted(const struct wr_lock *lock); /* the program's: see bench/lo
 #endif
 
 void wr_lock_contended(struct wr_lock *lock);
-void wr_lock_wake(struct wr_lock *lock);
+void wr_lock_wake(struct wr_lock *lock); /* it has been given back */
 
 static inline void wr_lock(struct wr_lock *lock)
 {
@@ -32,7 +38,10 @@ static inline void wr_lock(struct wr_lock *lock)
 
 static inline void wr_unlock(struct wr_lock *lock)
 {
-    if (wr_swap(&lock->word, 0, release) == 2)
+    uint32_t held = wr_load(&lock->word, relaxed);
+
+    atomic_store_explicit(&lock->word, 0, memory_order_release); /* not wr_store: see above */
+    if (held == 2)
         wr_lock_wake(lock);
 }
 
