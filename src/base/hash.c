@@ -1,65 +1,59 @@
-/* SipHash-1-3: J.-P. Aumasson and D. J. Bernstein's SipHash with one compression and three finalisation rounds, written
- * down from its specification.
+/* Words are taken in pairs, mixed with the seed and with what came before, and multiplied; the halves of the product are folded
+ * into one another. So every bit of a pair counts for every bit of what it becomes, at the price of one multiplication.
  * SPDX-License-Identifier: MIT */
 #include "base/hash.h"
 
 #include <string.h>
 
-struct state {
-    uint64_t a, b, c, d;
-};
-
-static inline uint64_t rotate(uint64_t x, int by)
+static inline uint64_t fold(uint64_t a, uint64_t b)
 {
-    return x << by | x >> (64 - by);
+    unsigned __int128 product = (unsigned __int128)a * b;
+
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* By value: so the state stays in registers. */
-static inline __attribute__((always_inline)) struct state sip_round(struct state s)
+static inline uint64_t load8(const char *text)
 {
-    s.a += s.b;
-    s.b = rotate(s.b, 13) ^ s.a;
-    s.a = rotate(s.a, 32);
-    s.c += s.d;
-    s.d = rotate(s.d, 16) ^ s.c;
-    s.a += s.d;
-    s.d = rotate(s.d, 21) ^ s.a;
-    s.c += s.b;
-    s.b = rotate(s.b, 17) ^ s.c;
-    s.c = rotate(s.c, 32);
-    return s;
+    uint64_t word;
+
+    memcpy(&word, text, sizeof(word));
+    return word;
 }
 
-static inline struct state sip_word(struct state s, uint64_t word)
+static inline uint64_t load4(const char *text)
 {
-    s.d ^= word;
-    s = sip_round(s);
-    s.a ^= word;
-    return s;
+    uint32_t word;
+
+    memcpy(&word, text, sizeof(word));
+    return word;
 }
 
-/* The last bytes, fewer than eight, in the order in which eight would be loaded on a little-endian machine. */
-static inline uint64_t rest_of(const char *text, size_t length)
+static inline uint64_t load1(const char *text)
 {
-    uint64_t rest = 0;
+    return (unsigned char)*text;
+}
 
-    for (size_t i = 0; i < length; i++)
-        rest |= (uint64_t)(unsigned char)text[i] << 8 * i;
-    return rest;
+/* The last bytes, at most sixteen, as two words that overlap if they are fewer. */
+static inline uint64_t fold_rest(uint64_t seed, uint64_t hash, const char *text, size_t length)
+{
+    const char *end = text + length;
+
+    if (length >= 8)
+        return fold(load8(text) ^ seed, load8(end - 8) ^ hash);
+    if (length >= 4)
+        return fold(load4(text) ^ seed, load4(end - 4) ^ hash);
+    if (length > 0)
+        return fold((load1(text) << 16 | load1(text + length / 2) << 8 | load1(end - 1)) ^ seed,
+                    hash);
+    return fold(seed, hash);
 }
 
 uint64_t wr_hash(const uint64_t seed[2], const char *text, size_t length)
 {
-    struct state s = { seed[0] ^ 0x736f6d6570736575u, seed[1] ^ 0x646f72616e646f6du,
-                       seed[0] ^ 0x6c7967656e657261u, seed[1] ^ 0x7465646279746573u };
-    uint64_t word, last = (uint64_t)length << 56;
+    uint64_t hash = seed[0] ^ length;
 
-    for (; length >= 8; length -= 8, text += 8) {
-        memcpy(&word, text, 8);
-        s = sip_word(s, word);
-    }
-    s = sip_word(s, last | rest_of(text, length));
-    s.c ^= 0xff;
-    s = sip_round(sip_round(sip_round(s)));
-    return s.a ^ s.b ^ s.c ^ s.d;
+    for (; length > 16; length -= 16, text += 16)
+        hash = fold(load8(text) ^ seed[1], load8(text + 8) ^ hash);
+    hash = fold_rest(seed[1], hash, text, length);
+    return fold(hash ^ 0x9e3779b97f4a7c15u, seed[0] ^ 0xd1342543de82ef95u);
 }

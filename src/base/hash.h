@@ -1,4 +1,5 @@
-/* A hash of texts that comes with a seed: without knowing it, nobody can make texts that collide.
+/* A hash of texts that comes with a seed: who does not know the seed cannot choose texts that collide. It is no cipher: whoever
+ * sees hashes may find the seed, so they are not to be shown.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_BASE_HASH_H
 #define WR_BASE_HASH_H

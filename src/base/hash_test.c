@@ -35,6 +35,26 @@ static void test_the_seed_counts(void)
     assert_true(wr_hash(seed, "key", 3) != wr_hash(another, "key", 3));
 }
 
+/* 64 seeds flip 32 bits each on average; 160 is five standard deviations of their sum. */
+static void test_one_bit_of_the_text_flips_half_of_the_hash(void)
+{
+    static const size_t lengths[] = { 1, 2, 3, 4, 7, 8, 9, 16, 17, 33, 48 };
+    enum { SEEDS = 64 };
+
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+        for (size_t bit = 0; bit < lengths[i] * 8; bit++) {
+            int flipped = 0;
+            for (uint64_t n = 1; n <= SEEDS; n++) {
+                uint64_t seeds[2] = { n * 0x9e3779b97f4a7c15, n * 0xbf58476d1ce4e5b9 }, hash;
+                char text[48] = "a key as long as keys are and then some more...";
+                hash = wr_hash(seeds, text, lengths[i]);
+                text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+                flipped += __builtin_popcountll(hash ^ wr_hash(seeds, text, lengths[i]));
+            }
+            assert_in_range(flipped, 32 * SEEDS - 160, 32 * SEEDS + 160);
+        }
+}
+
 /* Both ends are used: the upper bits for a shard, the lower ones for a bucket. */
 static void test_upper_and_lower_bits_spread_evenly(void)
 {
@@ -57,6 +77,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_each_byte_and_the_length_count),
         TEST(test_the_seed_counts),
+        TEST(test_one_bit_of_the_text_flips_half_of_the_hash),
         TEST(test_upper_and_lower_bits_spread_evenly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
