@@ -102,10 +102,10 @@ static void count_wait(struct weir_executor *ex, int more, int64_t permits)
 
 static void count_in_domain(struct weir_group *group, int more)
 {
-    struct wr_domains *domains = group->executor->domains;
+    struct wr_domain *domain = wr_group_domain(group);
 
-    if (domains)
-        wr_add(&domains->domain[group->domain].waits, (uint32_t)more, seq_cst);
+    if (domain)
+        wr_add(&domain->waits, (uint32_t)more, seq_cst);
 }
 
 static struct weir_executor *executor_at(struct wr_node *node)

@@ -15,7 +15,7 @@ void wr_domain_take_in_hands(struct weir_group *group, struct wr_domain *domain)
 void wr_domain_put_down(struct weir_group *group)
 {
     if (!group->extras->counted)
-        wr_sub(&wr_domains_of(group)->domain[group->domain].in_hands, 1, relaxed);
+        wr_sub(&wr_group_domain(group)->in_hands, 1, relaxed);
 }
 
 bool wr_domain_take_ceded(struct weir_group *group, void *domain_arg)
@@ -193,7 +193,7 @@ void wr_domain_set_want(struct weir_group *group)
 
 void wr_domain_set_waits_with_thread(struct weir_group *group, bool has)
 {
-    struct wr_domain *domain = &wr_domains_of(group)->domain[group->domain];
+    struct wr_domain *domain = wr_group_domain(group);
 
     domain->with_thread += (uint32_t)has - (uint32_t)group->extras->waits_with_thread;
     group->extras->waits_with_thread = has;

@@ -92,10 +92,10 @@ static inline uint64_t wr_domains_ready_for(const struct wr_domains *domains,
 }
 
 /* Whether whoever has a slot of the domain's may keep it for the next task, as far as is known without any lock. */
-static inline bool wr_domains_is_calm(const struct wr_domains *domains, uint32_t domain)
+static inline bool wr_domain_is_calm(const struct wr_domains *domains,
+                                     const struct wr_domain *domain)
 {
-    return !wr_load(&domains->contested, relaxed) &&
-           !wr_load(&domains->domain[domain].released, acquire);
+    return !wr_load(&domains->contested, relaxed) && !wr_load(&domain->released, acquire);
 }
 
 int wr_domains_new(struct weir_executor *ex);

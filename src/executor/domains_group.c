@@ -64,14 +64,14 @@ void wr_domain_ask_again(struct weir_group *group)
     if (!group->extras->counted)
         return;
     wr_lock(&domains->lock); /* whoever found another first has said so by now */
-    wr_store(&domains->domain[group->domain].crew->needed, 0,
+    wr_store(&wr_group_domain(group)->crew->needed, 0,
              seq_cst); /* pairs with a sleeper's look; see parking.md */
     wr_unlock(&domains->lock);
 }
 
 bool wr_domain_is_released(const struct weir_group *group)
 {
-    return wr_load(&group->executor->domains->domain[group->domain].released, acquire);
+    return wr_load(&wr_group_domain(group)->released, acquire);
 }
 
 void wr_domain_started(struct weir_group *group)
@@ -102,20 +102,17 @@ void wr_domain_give(struct weir_group *group)
 
 bool wr_domain_is_quiet(struct weir_group *group)
 {
-    struct wr_domains *domains = wr_domains_of(group);
-
-    return !group->extras->counted && !wr_load(&domains->contested, relaxed) &&
-           !wr_domain_is_released(group);
+    return !group->extras->counted &&
+           wr_domain_is_calm(wr_domains_of(group), wr_group_domain(group));
 }
 
 /* Where nothing but slots is counted, and no other domain has a claim to this one. */
-static bool follows(struct wr_domains *domains, uint32_t d)
+static bool follows(const struct wr_domains *domains, struct wr_domain *domain)
 {
-    _Atomic uint64_t *followed = &domains->domain[d].followed;
-    uint64_t count = wr_load(followed, relaxed);
+    uint64_t count = wr_load(&domain->followed, relaxed);
 
-    while (count != WR_IN_LEDGER && wr_domains_is_calm(domains, d))
-        if (wr_cas(followed, &count, count + 1, acq_rel))
+    while (count != WR_IN_LEDGER && wr_domain_is_calm(domains, domain))
+        if (wr_cas(&domain->followed, &count, count + 1, acq_rel))
             return true;
     return false;
 }
@@ -135,7 +132,7 @@ bool wr_domain_hand_over(struct weir_group *group)
 
     if (!group->extras->counted)
         return wr_domain_is_quiet(group);
-    if (follows(wr_domains_of(group), group->domain))
+    if (follows(wr_domains_of(group), wr_group_domain(group)))
         return true;
     wr_domains_lock_near(group);
     may = wr_ledger_hand_over(&wr_domains_of(group)->ledger, group->domain);
@@ -171,7 +168,7 @@ static bool slot_is_to_come(struct weir_executor *ex, uint32_t d)
 bool wr_domain_reserve_thread(struct weir_group *group, bool insists)
 {
     struct wr_domains *domains = wr_domains_of(group);
-    struct wr_domain *domain = &domains->domain[group->domain];
+    struct wr_domain *domain = wr_group_domain(group);
     bool keep;
 
     wr_domains_lock_near(group);

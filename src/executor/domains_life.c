@@ -102,7 +102,7 @@ static void count_group(struct weir_group *group)
     if (!group->extras->counted) {
         bool taken = wr_group_is_in_hands(group);
         if (taken)
-            wr_sub(&wr_domains_of(group)->domain[group->domain].in_hands, 1, relaxed);
+            wr_sub(&wr_group_domain(group)->in_hands, 1, relaxed);
         wr_domains_of(group)->ledger.share[group->domain].queued +=
             (int64_t)group->sums.queued - taken;
         group->extras->counted = true;

@@ -140,7 +140,7 @@ bool wr_domain_may_get_slot(struct weir_group *group, struct wr_hopes *hopes)
 uint32_t wr_domain_owed(struct weir_group *group)
 {
     struct wr_domains *domains = wr_domains_of(group);
-    struct wr_crew *crew = domains->domain[group->domain].crew;
+    struct wr_crew *crew = wr_group_domain(group)->crew;
     uint64_t owed;
 
     wr_lock(&domains->lock);
@@ -180,7 +180,7 @@ static bool is_held_up(const struct wr_crew *crew, const struct weir_group *grou
 uint32_t wr_domain_most_owed(struct weir_group *group)
 {
     struct wr_domains *domains = wr_domains_of(group);
-    struct wr_crew *crew = domains->domain[group->domain].crew;
+    struct wr_crew *crew = wr_group_domain(group)->crew;
     uint32_t most = 0;
 
     wr_lock(&domains->lock);

@@ -104,8 +104,8 @@ static bool take_promised(struct weir_group *group, void *domains_arg)
         return false;
     wr_ledger_take(&domains->ledger, group->domain);
     s->queued++; /* it does not know of that one */
-    wr_store(&domains->domain[group->domain].asks, false, relaxed);
-    wr_domain_take_in_hands(group, &domains->domain[group->domain]);
+    wr_store(&wr_group_domain(group)->asks, false, relaxed);
+    wr_domain_take_in_hands(group, wr_group_domain(group));
     return true;
 }
 

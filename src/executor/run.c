@@ -360,21 +360,36 @@ static bool take_hand(struct wr_hand *hand, struct weir_group *group, struct wei
     return given;
 }
 
-/* The next task, which begins where the one before it ended; NULL: none follows. */
-static const uint64_t *go_on(struct wr_hand *hand, struct weir_group *group, struct weir_task *task,
-                             struct wr_slice *slice)
+/* What may keep a turn from going on. It is read for each task, and does not lie in the group's memory, which those who submit
+ * write to all the time. */
+struct surroundings {
+    const struct weir_executor *executor;
+    const struct wr_domain *domain;
+};
+
+/* Whether the next task may begin without a look at the group, as far as the slice and its surroundings are concerned. */
+static bool goes_on(const struct wr_slice *slice, const struct surroundings *around)
 {
-    const struct wr_domains *domains = group->executor->domains;
+    const struct wr_domains *domains = around->executor->domains;
+
+    return slice->tasks < SLICE_TASKS && !slice->closed &&
+           slice->clock - slice->began < WR_SLICE_NS &&
+           slice->cancels == wr_cancels_in(around->executor, around->domain) &&
+           (!domains || wr_domain_is_calm(domains, around->domain));
+}
+
+/* The next task, which begins where the one before it ended; NULL: none follows. */
+static const uint64_t *go_on(struct wr_hand *hand, struct weir_task *task, struct wr_slice *slice,
+                             const struct surroundings *around)
+{
     const uint64_t *entry;
 
     slice->clock = wr_os_now();
-    if (slice->tasks >= SLICE_TASKS || slice->closed ||
-        slice->clock - slice->began >= WR_SLICE_NS || slice->cancels != wr_cancels(group) ||
-        (domains && !wr_domains_is_calm(domains, group->domain)))
+    if (!goes_on(slice, around))
         return NULL;
     WR_ASSERT(hand->task == task || !wr_hand_is_out(hand)); /* see pull */
     entry = wr_hand_step(hand, slice->clock);
-    if (!entry && take_hand(hand, group, task, slice))
+    if (!entry && take_hand(hand, task->group, task, slice))
         entry = wr_hand_step(hand, slice->clock);
     slice->tasks += entry != NULL;
     return entry;
@@ -384,13 +399,13 @@ static const uint64_t *go_on(struct wr_hand *hand, struct weir_group *group, str
 static int run_plain(struct weir_task *task, struct wr_slice *slice, struct wr_hand *hand,
                      void **value)
 {
-    struct weir_group *group = task->group;
+    struct surroundings around = { task->group->executor, wr_group_domain(task->group) };
     int error = wr_task_call(task, slice->fn, slice->arg, value);
     void **context = wr_context_slot(), *former = *context;
     const uint64_t *entry;
 
     *context = NULL;
-    while (error == 0 && wr_body_next() && (entry = go_on(hand, group, task, slice))) {
+    while (error == 0 && wr_body_next() && (entry = go_on(hand, task, slice, &around))) {
         *value = NULL;
         error = wr_entry_fn(entry)(value, wr_entry_arg(entry));
         if (WR_UNLIKELY(*context != NULL)) /* what the body has set itself */

@@ -79,7 +79,7 @@ bool weir_task_done(const weir_task *task)
 
 static void count(struct weir_group *group, const struct wr_end *end)
 {
-    struct wr_domains *domains = group->executor->domains;
+    struct wr_domain *domain = wr_group_domain(group);
 
     wr_count_outcome(group, end->outcome);
     if (end->outcome == WEIR_REJECTED)
@@ -88,8 +88,8 @@ static void count(struct weir_group *group, const struct wr_end *end)
         return;
     if (wr_group_extras(group)) /* without memory one is not counted; it is told all the same */
         group->extras->timed_out++;
-    if (domains)
-        wr_add(&domains->domain[group->domain].timed_out, 1, relaxed);
+    if (domain)
+        wr_add(&domain->timed_out, 1, relaxed);
 }
 
 /* Takes a task out of its queue, with its place; it will not start. */

@@ -59,15 +59,26 @@ struct weir_executor {
     _Atomic uint64_t references; /* the owner's, and one per group                           */
 };
 
-/* How often bodies of the group's that ran were asked to end. One is asked if this has changed since its start: times
- * would not do, since a body may begin in the very instant of the call, before it or after. */
-static inline uint32_t wr_cancels(const struct weir_group *group)
+/* NULL: there are no domains. */
+static inline struct wr_domain *wr_group_domain(const struct weir_group *group)
 {
-    struct weir_executor *ex = group->executor;
+    struct wr_domains *domains = group->executor->domains;
+
+    return domains ? &domains->domain[group->domain] : NULL;
+}
+
+/* How often bodies of an executor, or of a domain of it, that ran were asked to end. One is asked if this has changed since its
+ * start: times would not do, since a body may begin in the very instant of the call, before it or after. */
+static inline uint32_t wr_cancels_in(const struct weir_executor *ex, const struct wr_domain *domain)
+{
     uint32_t cancels = wr_load(&ex->cancels, seq_cst); /* see struct wr_waitq */
 
-    return ex->domains ? cancels + wr_load(&ex->domains->domain[group->domain].cancels, seq_cst)
-                       : cancels;
+    return domain ? cancels + wr_load(&domain->cancels, seq_cst) : cancels;
+}
+
+static inline uint32_t wr_cancels(const struct weir_group *group)
+{
+    return wr_cancels_in(group->executor, wr_group_domain(group));
 }
 
 /* Whether a task whose body runs is asked to end, or is settled. */
@@ -81,9 +92,9 @@ struct weir_task *wr_task_outer(const struct weir_task *task);
 /* Whose ring it stands in when it is ready. */
 static inline struct wr_line *wr_group_ring(const struct weir_group *group)
 {
-    struct weir_executor *ex = group->executor;
+    struct wr_domain *domain = wr_group_domain(group);
 
-    return ex->domains ? &ex->domains->domain[group->domain].ring : &ex->ring;
+    return domain ? &domain->ring : &group->executor->ring;
 }
 
 /* Whether somebody waits for a worker, or is about to; a look without a lock. */

@@ -150,13 +150,13 @@ weir_deadlines wr_group_no_deadlines(const struct weir_group *group, int64_t tot
 /* One body more that is overdue, or (-1) one less. */
 static void count_overdue(struct weir_group *group, int more)
 {
-    struct wr_domains *domains = group->executor->domains;
+    struct wr_domain *domain = wr_group_domain(group);
 
     if (wr_group_extras(group) &&
         (more > 0 || group->extras->overdue)) /* without memory, not counted */
         group->extras->overdue += (uint32_t)more;
-    if (domains)
-        wr_add(&domains->domain[group->domain].overdue, (uint64_t)(int64_t)more, relaxed);
+    if (domain)
+        wr_add(&domain->overdue, (uint64_t)(int64_t)more, relaxed);
 }
 
 /* Whether the permits of one more overdue body may go back while it runs on. */
