@@ -48,11 +48,11 @@ static void look(struct wr_alarm *alarm, weir_time now)
     struct weir_executor *ex = beats->executor;
 
     (void)now;
-    wr_lock(&ex->ring.lock);
+    wr_lock(&ex->ring.part->lock);
     wr_line_bring(&ex->ring);
     beats->alarm_at = WEIR_FOREVER;
     wake_by(beats, wr_wheel_next(&beats->wheel));
-    wr_unlock(&ex->ring.lock);
+    wr_unlock(&ex->ring.part->lock);
     if (wr_executor_has_ready(ex))
         wr_executor_wake(ex);
 }
@@ -64,7 +64,7 @@ static bool has_beats(struct weir_executor *ex)
 
     if (beats)
         return true;
-    wr_lock(&ex->ring.lock);
+    wr_lock(&ex->ring.part->lock);
     beats = wr_load(&ex->ring.beats, relaxed);
     if (!beats && (beats = wr_os_alloc(sizeof(*beats)))) {
         wr_wheel_init(&beats->wheel, wr_os_now());
@@ -74,7 +74,7 @@ static bool has_beats(struct weir_executor *ex)
         beats->executor = ex;
         wr_store(&ex->ring.beats, beats, release); /* pairs with who looks without the lock */
     }
-    wr_unlock(&ex->ring.lock);
+    wr_unlock(&ex->ring.part->lock);
     return beats != NULL;
 }
 
@@ -160,9 +160,9 @@ bool wr_beat_give(struct weir_group *group, struct wr_slice *slice)
     group->turn_left = 1;
     group->pending_first = (struct weir_task *)((uintptr_t)beat | MARK);
     wr_store(&beat->state, 0, relaxed);
-    wr_lock(&ring->lock);
+    wr_lock(&ring->part->lock);
     stand_by(beat);
-    wr_unlock(&ring->lock);
+    wr_unlock(&ring->part->lock);
     return true;
 }
 
@@ -219,14 +219,14 @@ static void leave_ring(struct weir_group *group, struct wr_beat *beat)
 {
     struct wr_line *ring = wr_group_ring(group);
 
-    wr_lock(&ring->lock);
+    wr_lock(&ring->part->lock);
     if (wr_load(&group->place, relaxed) == WR_KEEPS_TIME) {
         wr_timer_cancel(&wr_load(&ring->beats, relaxed)->wheel, &beat->timer);
         wr_store(&group->place, WR_AT_REST, relaxed);
     } else {
         wr_line_drop(ring, group);
     }
-    wr_unlock(&ring->lock);
+    wr_unlock(&ring->part->lock);
 }
 
 /* The last task that began runs on, with its permits. */

@@ -98,7 +98,7 @@ static void count_group(struct weir_group *group)
     struct wr_line *ring = wr_group_ring(group);
 
     wr_domains_lock_near(group);
-    wr_lock(&ring->lock); /* a slot is taken, and its group out of the ring, at one moment */
+    wr_lock(&ring->part->lock); /* a slot is taken, and its group out of the ring, at one moment */
     if (!group->extras->counted) {
         bool taken = wr_group_is_in_hands(group);
         if (taken)
@@ -107,7 +107,7 @@ static void count_group(struct weir_group *group)
             (int64_t)group->sums.queued - taken;
         group->extras->counted = true;
     }
-    wr_unlock(&ring->lock);
+    wr_unlock(&ring->part->lock);
     wr_domains_unlock(group->executor);
     wr_group_refresh(group);
 }
@@ -170,7 +170,7 @@ int wr_domains_new(struct weir_executor *ex)
     wr_store(&domains->barred, wr_domains_barred(domains), relaxed);
     for (uint32_t d = 0; d < count; d++) {
         struct wr_domain *domain = &domains->domain[d];
-        wr_line_init(&domain->ring, WR_READY, &domains->ready, wr_domain_bit(d));
+        wr_line_init(&domain->ring, WR_READY, 1, &domains->ready, wr_domain_bit(d));
         wr_store(&domain->slots, WR_IN_LEDGER, relaxed);
         domain->crew = ex->policy.domain[d].workers ? &domain->own : &ex->crew;
         if (domain->crew == &domain->own)

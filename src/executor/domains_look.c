@@ -9,14 +9,14 @@ struct wr_share wr_domains_look(struct weir_executor *ex, uint32_t d, int64_t *u
     struct wr_share s;
 
     wr_domains_lock(ex, WR_ALL_DOMAINS);
-    wr_lock(&domain->ring.lock); /* a slot is taken and in hands at one moment */
+    wr_lock(&domain->ring.part->lock); /* a slot is taken and in hands at one moment */
     s = domains->ledger.share[d];
     if (wr_load(&domain->followed, relaxed) != WR_IN_LEDGER)
         s.queued -= (int64_t)wr_load(&domain->followed, relaxed);
     *used = (int64_t)s.own + s.borrowed + s.strays - wr_load(&domain->in_hands, relaxed);
     if (wr_load(&domain->asks, relaxed))
         *used -= s.promised; /* to a worker that has yet to see whether there is a task */
-    wr_unlock(&domain->ring.lock);
+    wr_unlock(&domain->ring.part->lock);
     s.peak = wr_load(&domain->peak, relaxed) > s.peak ? wr_load(&domain->peak, relaxed) : s.peak;
     wr_domains_unlock_unchanged(ex);
     return s;

@@ -197,9 +197,9 @@ static bool is_forgettable(struct weir_group *group, weir_time now)
     bool idle;
 
     wr_group_lock(group);
-    idle =
-        group->idle_since && (int32_t)((uint32_t)(now / 1000000) - group->idle_since) >= idle_ms &&
-        !group->has_handle && !group->pins && !group->records && wr_gates_are_at_rest(group, now);
+    idle = group->idle && (int32_t)((uint32_t)(now / 1000000) - group->idle_since) >= idle_ms &&
+           !group->has_handle && !group->pins && !group->records &&
+           wr_gates_are_at_rest(group, now);
     wr_unlock(&group->lock);
     return idle;
 }

@@ -97,7 +97,7 @@ int weir_executor_new(weir_executor **out, const weir_policy *given, weir_messag
     if (!ex)
         return wr_policy_say(message, WEIR_ENOMEM, weir_strerror(WEIR_ENOMEM));
     wr_store(&ex->references, 1, relaxed);
-    wr_line_init(&ex->ring, WR_READY, NULL, 0);
+    wr_line_init(&ex->ring, WR_READY, WR_PARTS, NULL, 0);
     wr_waitq_init(&ex->quiet);
     wr_waitq_init(&ex->room);
     wr_waitq_init(&ex->guests);
@@ -193,7 +193,7 @@ int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_
         wr_domains_lock(ex, 0);
         wr_domains_unlock(ex);
     } else {
-        wr_line_ask_again(&ex->ring);
+        wr_line_ask_again(&ex->ring, NULL);
     }
     wr_room_made(ex);
     wr_executor_wake(ex);

@@ -31,6 +31,7 @@ struct weir_group *wr_group_new(struct weir_executor *ex, const char *key, size_
     wr_list_init(&group->link);
     group->executor = ex;
     group->hash = hash;
+    group->idle = true;
     group->idle_since = wr_idle_ms(wr_os_now_coarse());
     memcpy(group->key, key, length + 1);
     return group;

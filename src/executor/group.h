@@ -53,6 +53,7 @@ struct weir_group {
     bool evicted;        /* set under the shard's lock as well: either will do to look        */
     uint8_t carrier : 4; /* enum weir_carrier: where its next task runs                      */
     uint8_t has_thread : 1;
+    uint8_t idle : 1; /* it has no tasks                                                       */
     uint8_t domain;
     /* enum wr_place: where its next task stands. Written under its line's lock: those above are read together by
      * compilers, so it is not one of them. */
@@ -72,8 +73,11 @@ struct weir_group {
     /* The cost of its first task, as its ring knows it, and WR_TIMED, WR_HAS_BEAT */
     _Atomic uint32_t first_needs;
     uint32_t records;
-    uint32_t bodies;     /* tasks that execute                                                  */
-    uint32_t idle_since; /* when its last task left, in ms; 0: it has some                      */
+    uint32_t bodies; /* tasks that execute                                                  */
+    union {
+        uint32_t idle_since; /* while it is idle: when its last task left, in ms               */
+        uint32_t ticket;     /* while it stands in a line: see line.h; under that line's lock   */
+    };
 
     uint32_t telling; /* settled tasks whose listeners and callbacks are being told             */
     uint32_t pins;
@@ -187,12 +191,10 @@ static inline bool wr_group_is_counted(const struct weir_group *group)
     return group->extras && group->extras->counted;
 }
 
-/* A time as idle_since has it: rounded up, never 0, and around again after 49 days. */
+/* A time as idle_since has it: rounded up, and around again after 49 days. */
 static inline uint32_t wr_idle_ms(weir_time time)
 {
-    uint32_t ms = (uint32_t)((uint64_t)(time + 999999) / 1000000);
-
-    return ms ? ms : 1;
+    return (uint32_t)((uint64_t)(time + 999999) / 1000000);
 }
 
 static inline uint64_t wr_group_submitted(const struct weir_group *group)

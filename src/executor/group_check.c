@@ -71,7 +71,7 @@ static bool stands_right(struct weir_group *group)
 /* That it lives while anything holds it cannot be seen here: the thread that has its lock may be the last that does. */
 static bool presence_is_right(const struct weir_group *group)
 {
-    return !group->idle_since || !(group->sums.queued || group->sums.inflight || group->telling);
+    return !group->idle || !(group->sums.queued || group->sums.inflight || group->telling);
 }
 
 bool wr_group_is_valid(struct weir_group *group)

@@ -64,7 +64,7 @@ static inline bool refresh_in_ring(struct weir_group *group)
     }
     if (!wr_group_note_first(group))
         return false;
-    wr_line_ask_again(ring);
+    wr_line_ask_again(ring, group);
     /* Also those that are about to sleep until there are more permits. */
     if (group->executor->domains)
         wr_domain_ask_again(group);

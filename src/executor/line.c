@@ -6,32 +6,135 @@
 #include "base/os.h"
 #include "executor/slice.h"
 
-void wr_line_init(struct wr_line *line, enum wr_place place, _Atomic uint64_t *set, uint64_t bit)
+/* What a part shows: the ticket of its first group, of those that can start; TOO_COSTLY and that of the first of all if
+ * none can. Tickets wrap around. */
+#define NOBODY     UINT64_MAX
+#define TOO_COSTLY ((uint64_t)1 << 32)
+
+void wr_line_init(struct wr_line *line, enum wr_place place, uint8_t parts, _Atomic uint64_t *set,
+                  uint64_t bit)
 {
-    wr_list_init(&line->groups);
+    WR_ASSERT(!set || parts == 1);
+    for (int i = 0; i < WR_PARTS; i++) {
+        wr_list_init(&line->part[i].groups);
+        wr_store(&line->first[i], NOBODY, relaxed);
+    }
+    line->parts = parts;
     line->place = (uint8_t)place;
     line->set = set;
     line->bit = bit;
 }
 
-/* ---- under the lock ------------------------------------------------------------------------------ */
+/* ---- the order of all ---------------------------------------------------------------------------- */
+
+static bool is_before(uint64_t one, uint64_t other)
+{
+    if (one >> 32 != other >> 32)
+        return one < other;
+    return (int32_t)((uint32_t)one - (uint32_t)other) < 0;
+}
+
+/* The part that has the first group; NULL: there is no group. */
+static struct wr_part *first_part(struct wr_line *line)
+{
+    uint64_t shown, first = wr_load(&line->first[0], seq_cst);
+    uint32_t part = 0;
+
+    for (uint32_t i = 1; i < line->parts; i++)
+        if (is_before(shown = wr_load(&line->first[i], seq_cst), first)) {
+            first = shown;
+            part = i;
+        }
+    return first == NOBODY ? NULL : &line->part[part];
+}
+
+/* A ticket to go before all groups that can start. */
+static uint32_t ticket_before_all(struct wr_line *line)
+{
+    struct wr_part *part = first_part(line);
+    uint64_t first = part ? wr_load(&line->first[part - line->part], relaxed) : NOBODY;
+
+    return (first < TOO_COSTLY ? (uint32_t)first : wr_load(&line->tickets, relaxed)) - 1;
+}
+
+/* ---- under the lock of a part -------------------------------------------------------------------- */
+
+static struct wr_part *part_of(struct wr_line *line, const struct weir_group *group)
+{
+    bool in_first = line->parts == 1 || wr_load(&group->first_needs, relaxed) & WR_HAS_BEAT;
+
+    return &line->part[in_first ? 0 : group->hash % WR_PARTS];
+}
+
+static struct weir_group *group_at(const struct wr_list *node)
+{
+    return WR_CONTAINER(node, struct weir_group, link);
+}
+
+/* Whether there can never be as many permits as its first task costs, unless the executor's limit is raised. With
+ * domains such a task keeps others of its workers' waiting: there crews are owed permits, and look no further. */
+static bool costs_too_much(const struct weir_group *group)
+{
+    const struct weir_executor *ex = group->executor;
+
+    return !ex->domains && wr_cost_of(wr_load(&group->first_needs, relaxed)) >
+                               wr_load(&ex->root.inflight_max, relaxed);
+}
+
+/* One that costs too much keeps no other waiting; if there is no other, it is the first. NULL: there is none. */
+static struct weir_group *first_of(const struct wr_part *part)
+{
+    wr_list_each(node, &part->groups)
+        if (WR_LIKELY(!costs_too_much(group_at(node))))
+            return group_at(node);
+    return wr_list_empty(&part->groups) ? NULL : group_at(part->groups.next);
+}
+
+static uint64_t to_show(const struct wr_part *part)
+{
+    const struct weir_group *first = first_of(part);
+
+    return first ? first->ticket | (costs_too_much(first) ? TOO_COSTLY : 0) : NOBODY;
+}
+
+/* After every change of its groups. */
+static void show_first(struct wr_line *line, const struct wr_part *part)
+{
+    _Atomic uint64_t *shown = &line->first[part - line->part];
+    uint64_t first = to_show(part);
+
+    if (wr_load(shown, relaxed) != first)
+        wr_store(shown, first, seq_cst);
+}
 
 /* The first group may be another now, or need less: workers that sleep for its permits are to look. */
 static void ask_again(struct wr_line *line)
 {
-    if (wr_load(&line->needed, relaxed))
+    if (wr_load(&line->needed, seq_cst))
         wr_store(&line->needed, 0, seq_cst); /* pairs with a sleeper's look; see parking.md */
+}
+
+/* The first group, which is in this part, lacks permits; unless another has come before it meanwhile. */
+static void say_needed(struct wr_line *line, const struct wr_part *part, uint32_t needed)
+{
+    wr_store(&line->needed, needed, seq_cst);
+    if (first_part(line) != part)
+        ask_again(line);
+}
+
+static void insert(struct wr_line *line, struct wr_part *part, struct weir_group *group, bool first)
+{
+    group->ticket = first ? ticket_before_all(line) : wr_add(&line->tickets, 1, relaxed);
+    /* Before the first is after the head. */
+    wr_list_append(first ? part->groups.next : &part->groups, &group->link);
+    show_first(line, part);
 }
 
 static void link_group(struct wr_line *line, struct weir_group *group, bool first)
 {
-    bool was_empty = wr_list_empty(&line->groups);
-
-    /* Before the first is after the head. */
-    wr_list_append(first ? line->groups.next : &line->groups, &group->link);
     wr_store(&group->place, line->place, relaxed);
-    wr_store(&line->listed, wr_load(&line->listed, relaxed) + 1, relaxed);
-    if (was_empty && line->set)
+    insert(line, part_of(line, group), group, first);
+    if (wr_add(&line->listed, 1, relaxed) == 0 && line->set)
         wr_add(line->set, line->bit, seq_cst); /* pairs with a sleeper's look; see parking.md */
 }
 
@@ -39,16 +142,16 @@ static void unlink_group(struct wr_line *line, struct weir_group *group, enum wr
 {
     wr_list_remove(&group->link);
     wr_store(&group->place, (uint8_t)place, relaxed);
-    wr_store(&line->listed, wr_load(&line->listed, relaxed) - 1, relaxed);
-    if (line->set && wr_list_empty(&line->groups))
+    show_first(line, part_of(line, group));
+    if (wr_sub(&line->listed, 1, relaxed) == 1 && line->set)
         wr_sub(line->set, line->bit, seq_cst);
 }
 
-/* Whether workers sleep for more permits than there can be; see first_that_can. */
+/* Whether workers sleep for more permits than there can be; see first_of. */
 static bool keeps_nobody(const struct wr_line *line, const struct weir_executor *ex)
 {
     return !ex->domains &&
-           wr_load(&line->needed, relaxed) > wr_load(&ex->root.inflight_max, relaxed);
+           wr_load(&line->needed, seq_cst) > wr_load(&ex->root.inflight_max, relaxed);
 }
 
 void wr_line_add(struct wr_line *line, struct weir_group *group, bool first)
@@ -66,50 +169,28 @@ enum { LOOKS_AT_ONCE = 100, LOOKS_MAX = 20000 };
 
 static bool is_deciding(struct wr_line *line)
 {
-    uint32_t looks = wr_load(&line->looks, relaxed);
-
-    if (!wr_load(&line->deciding, acquire) || looks >= LOOKS_MAX)
-        return false;
-    wr_store(&line->looks, looks + 1, relaxed);
-    return true;
+    return wr_load(&line->deciding, seq_cst) && wr_add(&line->looks, 1, relaxed) < LOOKS_MAX;
 }
 
-/* Whether there can never be as many permits as its first task costs, unless the executor's limit is raised. With
- * domains such a task keeps others of its workers' waiting: there crews are owed permits, and look no further. */
-static bool costs_too_much(const struct weir_group *group)
+static void decide(struct wr_line *line, struct weir_group *group)
 {
-    const struct weir_executor *ex = group->executor;
-
-    return !ex->domains && wr_cost_of(wr_load(&group->first_needs, relaxed)) >
-                               wr_load(&ex->root.inflight_max, relaxed);
-}
-
-/* Such a one keeps no other waiting; if there is no other, it is the first. There is a group. */
-static struct weir_group *first_that_can(const struct wr_line *line)
-{
-    wr_list_each(node, &line->groups) {
-        struct weir_group *group = WR_CONTAINER(node, struct weir_group, link);
-        if (WR_LIKELY(!costs_too_much(group)))
-            return group;
-    }
-    return WR_CONTAINER(line->groups.next, struct weir_group, link);
+    wr_store(&line->looks, 0, relaxed);
+    wr_store(&line->deciding, group, seq_cst);
+    wr_add(&line->decisions, 1, seq_cst);
 }
 
 struct weir_group *wr_line_first(struct wr_line *line)
 {
-    if (wr_list_empty(&line->groups) || is_deciding(line))
-        return NULL;
-    return first_that_can(line);
+    WR_ASSERT(line->parts == 1);
+    return wr_list_empty(&line->part->groups) || is_deciding(line) ? NULL : first_of(line->part);
 }
 
 void wr_line_take(struct wr_line *line, struct weir_group *group)
 {
+    if (wr_load(&group->weight, relaxed) > 1) /* before another part shows the first */
+        decide(line, group);
     unlink_group(line, group, line->place | WR_IN_HANDS);
     ask_again(line);
-    if (wr_load(&group->weight, relaxed) > 1) {
-        wr_store(&line->deciding, group, relaxed);
-        wr_store(&line->looks, 0, relaxed);
-    }
 }
 
 bool wr_line_drop(struct wr_line *line, struct weir_group *group)
@@ -139,18 +220,21 @@ void wr_line_bring(struct wr_line *line)
 
 void wr_line_enter(struct wr_line *line, struct weir_group *group, bool first)
 {
-    wr_lock(&line->lock);
+    struct wr_part *part = part_of(line, group);
+
+    wr_lock(&part->lock);
     wr_line_add(line, group, first);
-    wr_unlock(&line->lock);
+    wr_unlock(&part->lock);
 }
 
 bool wr_line_remove(struct wr_line *line, struct weir_group *group)
 {
+    struct wr_part *part = part_of(line, group);
     bool in;
 
-    wr_lock(&line->lock);
+    wr_lock(&part->lock);
     in = wr_line_drop(line, group);
-    wr_unlock(&line->lock);
+    wr_unlock(&part->lock);
     return in;
 }
 
@@ -160,46 +244,70 @@ void wr_line_give_way(struct wr_line *line)
         wr_os_yield();
 }
 
+/* Locks the part that has the first group of all; NULL: there is none, or it may come back yet, because it is being
+ * decided. `served`: only if none is. */
+static struct wr_part *lock_first(struct wr_line *line, bool served)
+{
+    for (;;) {
+        uint32_t decisions = wr_load(&line->decisions, seq_cst);
+        struct wr_part *part = first_part(line);
+
+        if (!part || (served && is_deciding(line)))
+            return NULL;
+        wr_lock(&part->lock);
+        if (first_part(line) == part &&
+            (!served || wr_load(&line->decisions, seq_cst) == decisions))
+            return part;
+        wr_unlock(&part->lock);
+    }
+}
+
 struct weir_group *wr_line_pull(struct wr_line *line,
                                 bool (*grant)(struct weir_group *group, void *arg), void *arg)
 {
-    struct weir_group *group;
+    struct weir_group *group = NULL;
+    struct wr_part *part;
 
     if (wr_load(&line->listed, relaxed) == 0)
         return NULL; /* if one was put there just now, `count` has us look again before we sleep */
-    wr_lock(&line->lock);
-    group = wr_line_first(line);
-    if (group && grant(group, arg))
-        wr_line_take(line, group);
-    else
-        group = NULL;
-    wr_unlock(&line->lock);
+    part = lock_first(line, true);
+    if (part) {
+        group = first_of(part);
+        if (grant(group, arg))
+            wr_line_take(line, group);
+        else
+            group = NULL;
+        wr_unlock(&part->lock);
+    }
     if (!group)
         wr_line_give_way(line);
     return group;
 }
 
-/* Whether nothing can be taken now. If a group was put there just now, `count` has us look again before we sleep; and the
- * clock's thread if its time has just come. */
-static bool is_empty(struct wr_line *line)
+/* Brings those whose time has come. False: there is nothing to take now. If a group was put there just now, `count` has us look
+ * again before we sleep; and the clock's thread if its time has just come. */
+static bool has_groups(struct wr_line *line)
 {
     struct wr_beats *beats = wr_load(&line->beats, acquire);
 
-    return wr_load(&line->listed, relaxed) == 0 &&
-           (!beats || wr_load(&beats->first, relaxed) > wr_os_now());
+    if (beats && wr_load(&beats->first, relaxed) <= wr_os_now()) {
+        wr_lock(&line->part->lock);
+        wr_line_bring(line);
+        wr_unlock(&line->part->lock);
+    }
+    return wr_load(&line->listed, relaxed) > 0;
 }
 
-/* Takes the first with its permits, under the lock. */
-static struct weir_group *take_first(struct wr_line *line, struct wr_root *root, uint32_t *reserved,
-                                     struct wr_slice *slice)
+/* Takes the first group of a part with its permits, under its lock. */
+static struct weir_group *take_with_permits(struct wr_line *line, struct wr_part *part,
+                                            struct wr_root *root, uint32_t *reserved,
+                                            struct wr_slice *slice)
 {
-    struct weir_group *group = wr_line_first(line);
-    uint32_t needs = group ? wr_load(&group->first_needs, relaxed) : 0;
+    struct weir_group *group = first_of(part);
+    uint32_t needs = wr_load(&group->first_needs, relaxed);
 
-    if (!group)
-        return NULL;
     if (!wr_reserve(root, wr_cost_of(needs), reserved)) {
-        wr_store(&line->needed, wr_cost_of(needs), relaxed);
+        say_needed(line, part, wr_cost_of(needs));
         return NULL;
     }
     wr_line_take(line, group);
@@ -211,15 +319,18 @@ static struct weir_group *take_first(struct wr_line *line, struct wr_root *root,
 struct weir_group *wr_line_pull_with_permits(struct wr_line *line, struct wr_root *root,
                                              uint32_t *reserved, struct wr_slice *slice)
 {
-    struct weir_group *group;
+    struct weir_group *group = NULL;
+    struct wr_part *part;
 
-    if (is_empty(line))
+    if (!has_groups(line))
         return NULL;
-    wr_lock(&line->lock);
-    if (wr_load(&line->beats, relaxed))
-        wr_line_bring(line);
-    group = take_first(line, root, reserved, slice);
-    wr_unlock(&line->lock);
+    do {
+        part = lock_first(line, true);
+        if (!part)
+            break;
+        group = take_with_permits(line, part, root, reserved, slice);
+        wr_unlock(&part->lock);
+    } while (!group && first_part(line) != part);
     if (!group)
         wr_line_give_way(line);
     return group;
@@ -227,8 +338,10 @@ struct weir_group *wr_line_pull_with_permits(struct wr_line *line, struct wr_roo
 
 static void undecided_no_more(struct wr_line *line, const struct weir_group *group)
 {
-    if (wr_load(&line->deciding, relaxed) == group)
-        wr_store(&line->deciding, NULL, release); /* it stands there again, if it is ready */
+    if (wr_load(&line->deciding, relaxed) != group)
+        return;
+    wr_store(&line->deciding, NULL, seq_cst); /* it stands there again, if it is ready */
+    wr_add(&line->decisions, 1, seq_cst);
 }
 
 void wr_line_decided(struct wr_line *line, const struct weir_group *group)
@@ -239,42 +352,66 @@ void wr_line_decided(struct wr_line *line, const struct weir_group *group)
 
 void wr_line_return(struct wr_line *line, struct weir_group *group, uint32_t needed)
 {
-    wr_lock(&line->lock);
+    struct wr_part *part = part_of(line, group);
+
+    wr_lock(&part->lock);
     link_group(line, group, true);
     undecided_no_more(line, group);
-    wr_store(&line->needed, needed, relaxed);
-    wr_unlock(&line->lock);
+    say_needed(line, part, needed);
+    wr_unlock(&part->lock);
 }
 
 uint32_t wr_line_first_cost(struct wr_line *line, bool patient)
 {
+    struct wr_part *part = lock_first(line, false);
     uint32_t needs = 0;
 
-    wr_lock(&line->lock);
-    if (!wr_list_empty(&line->groups))
-        needs = wr_load(&first_that_can(line)->first_needs, relaxed);
-    wr_unlock(&line->lock);
+    if (part) {
+        needs = wr_load(&first_of(part)->first_needs, relaxed);
+        wr_unlock(&part->lock);
+    }
     return patient && needs & WR_TIMED ? 0 : wr_cost_of(needs);
 }
 
 bool wr_line_to_end(struct wr_line *line, struct weir_group *group)
 {
+    struct wr_part *part = part_of(line, group);
     bool in;
 
-    wr_lock(&line->lock);
+    wr_lock(&part->lock);
     in = !(wr_load(&group->place, relaxed) & WR_IN_HANDS);
     if (in) {
         wr_list_remove(&group->link);
-        wr_list_append(&line->groups, &group->link);
+        insert(line, part, group, false);
         ask_again(line);
     }
-    wr_unlock(&line->lock);
+    wr_unlock(&part->lock);
     return in;
 }
 
-void wr_line_ask_again(struct wr_line *line)
+void wr_line_ask_again(struct wr_line *line, struct weir_group *group)
 {
-    wr_lock(&line->lock);
+    struct wr_part *only = group ? part_of(line, group) : NULL;
+
+    for (struct wr_part *part = line->part; part < line->part + line->parts; part++)
+        if (!only || part == only) {
+            wr_lock(&part->lock);
+            show_first(line, part);
+            wr_unlock(&part->lock);
+        }
     ask_again(line);
-    wr_unlock(&line->lock);
+}
+
+bool wr_line_is_valid(struct wr_line *line)
+{
+    uint32_t groups = 0;
+    bool valid = true;
+
+    for (uint32_t i = 0; i < WR_PARTS; i++) {
+        wr_list_each(node, &line->part[i].groups)
+            groups++;
+        valid &= wr_load(&line->first[i], relaxed) == to_show(&line->part[i]);
+    }
+    return valid && groups == wr_load(&line->listed, relaxed) &&
+           groups <= wr_load(&line->count, relaxed);
 }

@@ -6,6 +6,14 @@
  *
  * Whoever serves a line takes a group out of it, and decides: under the group's lock it finds the group another place, or
  * puts it back first. In between the group still counts: to whoever looks at `count` then, it is a group that waits.
+ *
+ * The executor's ring is in parts, by key, so that its workers do not all meet at one lock. Its order is one all the same: a
+ * group draws a ticket when it comes, each part shows the ticket of its first, and who serves the line locks the part that
+ * shows the lowest and looks again. Groups of weight > 1 go before all others while they are being decided, too: a count of
+ * such decisions that has not changed says that none was overlooked. Nobody holds two parts' locks.
+ *
+ * Who adds a group writes its part's ticket, and then looks at `needed`; who is refused permits for the first one writes
+ * `needed`, and then looks at the tickets: not both may miss the other, so all four are seq_cst.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_LINE_H
 #define WR_EXECUTOR_LINE_H
@@ -15,6 +23,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+enum { WR_PARTS = 8 };
 
 struct weir_group;
 struct wr_beats;
@@ -33,30 +43,43 @@ enum wr_place {
         4, /* with one of those: just taken out of there by a thread that is yet to decide  */
 };
 
-struct wr_line {
+/* Some of a line's groups, in the order of their tickets. */
+struct wr_part {
     struct wr_lock lock;
-    uint8_t place; /* of the groups in it: WR_READY or WR_AWAITS_THREAD                       */
     struct wr_list groups;
-    _Atomic uint64_t *set; /* has the bit while there are groups; NULL: there is no such set */
+    char apart[64 - sizeof(struct wr_lock) - sizeof(struct wr_list)];
+};
+
+struct wr_line {
+    struct wr_part part[WR_PARTS]; /* groups with beats, and the beats, are in the first          */
+    _Atomic uint64_t
+        first[WR_PARTS];   /* what each part shows: where its first group stands, see line.c */
+    uint8_t parts;         /* 1, or WR_PARTS                                                     */
+    uint8_t place;         /* of the groups in it: WR_READY or WR_AWAITS_THREAD                  */
+    _Atomic uint64_t *set; /* has the bit while there are groups; NULL: there is no such set      */
     uint64_t bit;
-    _Atomic uint32_t count;  /* groups in line, or in hands; also read without the lock         */
-    _Atomic uint32_t listed; /* groups in line; also read without the lock, by who would take one */
-    _Atomic uint32_t needed; /* permits of the executor's that the first one waits for            */
+    _Atomic uint32_t tickets; /* the next one                                                     */
+    _Atomic uint32_t count;   /* groups in line, or in hands                                      */
+    _Atomic uint32_t listed;  /* groups in line                                                   */
+    _Atomic uint32_t needed;  /* permits of the executor's that the first one waits for           */
     /* In hands, of weight > 1: its turn may last, so it goes before others */
     _Atomic(struct weir_group *) deciding;
-    _Atomic uint32_t looks; /* for another, since then; written under the lock               */
+    _Atomic uint32_t decisions; /* how often that has changed                                     */
+    _Atomic uint32_t looks;     /* for another, since then                                        */
     /* Of groups that come here when it is time; NULL: there never were any */
     _Atomic(struct wr_beats *) beats;
 };
 
-void wr_line_init(struct wr_line *line, enum wr_place place, _Atomic uint64_t *set, uint64_t bit);
+/* A set only if it is in one part. */
+void wr_line_init(struct wr_line *line, enum wr_place place, uint8_t parts, _Atomic uint64_t *set,
+                  uint64_t bit);
 
-/* ---- under the line's lock ----------------------------------------------------------------------- */
+/* ---- under the lock of the first part, where the group stands -------------------------------------- */
 
 /* As the last; or as the first: its turn was only interrupted. */
 void wr_line_add(struct wr_line *line, struct weir_group *group, bool first);
 
-/* The first; NULL: there is none, or it may come back yet, because it is being decided. */
+/* The first of a line in one part; NULL: there is none, or it may come back yet, because it is being decided. */
 struct weir_group *wr_line_first(struct wr_line *line);
 
 /* Takes it out, into the caller's hands. wr_line_decided or wr_line_return must follow. */
@@ -73,7 +96,7 @@ bool wr_line_drop(struct wr_line *line, struct weir_group *group);
 void wr_line_enter(struct wr_line *line, struct weir_group *group, bool first);
 bool wr_line_remove(struct wr_line *line, struct weir_group *group);
 
-/* Takes the first, if `grant` gives it what the caller came with, under the lock; or answers NULL. */
+/* Takes the first, if `grant` gives it what the caller came with, under the lock of its part; or answers NULL. */
 struct weir_group *wr_line_pull(struct wr_line *line,
                                 bool (*grant)(struct weir_group *group, void *arg), void *arg);
 
@@ -96,7 +119,10 @@ uint32_t wr_line_first_cost(struct wr_line *line, bool patient);
 /* Its turn is over: from wherever it stands to the end. False: it is in somebody's hands. */
 bool wr_line_to_end(struct wr_line *line, struct weir_group *group);
 
-/* The first one may need less than it did. */
-void wr_line_ask_again(struct wr_line *line);
+/* Each part shows its first group, and all are counted. At rest; slow. */
+bool wr_line_is_valid(struct wr_line *line);
+
+/* A group that stands in it needs something else than it did; or (NULL) the executor has other limits. */
+void wr_line_ask_again(struct wr_line *line, struct weir_group *group);
 
 #endif

@@ -395,8 +395,8 @@ bool wr_reject_first(struct weir_group *group, weir_reason reason)
 
 void wr_group_entered(struct weir_group *group)
 {
-    if (group->idle_since) {
-        group->idle_since = 0;
+    if (group->idle) {
+        group->idle = false;
         wr_add(&group->executor->live, 1, relaxed);
     }
 }
@@ -405,8 +405,9 @@ void wr_group_left(struct weir_group *group)
 {
     struct weir_executor *ex = group->executor;
 
-    if (group->idle_since || group->sums.queued || group->sums.inflight || group->telling)
+    if (group->idle || group->sums.queued || group->sums.inflight || group->telling)
         return;
+    group->idle = true;
     group->idle_since = wr_idle_ms(wr_os_now_coarse());
     if (WR_UNLIKELY(wr_cells_are_scarce(&ex->cells)))
         wr_queue_fini(group, &group->queue);

@@ -89,7 +89,7 @@ static void add_living(struct wr_totals *totals, struct weir_group *group)
 static void add_retired(struct wr_totals *totals, struct weir_group *group)
 {
     wr_group_lock(group);
-    if (!group->idle_since || group->executor->archive.max)
+    if (!group->idle || group->executor->archive.max)
         wr_totals_add_group(totals, group);
     wr_unlock(&group->lock);
 }

@@ -34,11 +34,11 @@ static bool give_back(struct weir_executor *ex)
     struct wr_threads *threads = &ex->threads;
     bool to_call;
 
-    wr_lock(&threads->line.lock);
+    wr_lock(&threads->line.part->lock);
     WR_ASSERT(threads->in_use > 0);
     threads->in_use--;
     to_call = publish(ex);
-    wr_unlock(&threads->line.lock);
+    wr_unlock(&threads->line.part->lock);
     return to_call;
 }
 
@@ -54,10 +54,10 @@ void wr_threads_lost(struct weir_executor *ex, bool lost)
     bool to_call;
 
     wr_runtime_lost(ex->crew.runtime, lost);
-    wr_lock(&threads->line.lock);
+    wr_lock(&threads->line.part->lock);
     threads->max += lost ? 1 : (uint32_t)-1;
     to_call = publish(ex);
-    wr_unlock(&threads->line.lock);
+    wr_unlock(&threads->line.part->lock);
     if (to_call)
         wr_executor_wake_all(ex);
 }
@@ -95,14 +95,14 @@ bool wr_thread_take(struct weir_group *group)
 
     if (group->has_thread)
         return true;
-    wr_lock(&threads->line.lock);
+    wr_lock(&threads->line.part->lock);
     got = !wr_load(&threads->line.listed, relaxed) && threads->in_use < threads->max;
     if (got)
         threads->in_use++;
     else
         wr_line_add(&threads->line, group, wr_group_is_in_turn(group));
     publish(ex); /* if there is a thread for those before us, somebody calls already */
-    wr_unlock(&threads->line.lock);
+    wr_unlock(&threads->line.part->lock);
     if (!got)
         close_gate(group, true);
     return got;
@@ -130,10 +130,10 @@ static void await_no_more(struct weir_group *group)
     struct weir_executor *ex = group->executor;
     bool in_line;
 
-    wr_lock(&ex->threads.line.lock);
+    wr_lock(&ex->threads.line.part->lock);
     in_line = wr_line_drop(&ex->threads.line, group);
     publish(ex);
-    wr_unlock(&ex->threads.line.lock);
+    wr_unlock(&ex->threads.line.part->lock);
     if (in_line)
         close_gate(group, false);
 }
@@ -156,10 +156,10 @@ void wr_thread_refresh(struct weir_group *group)
 
 void wr_threads_count(struct weir_executor *ex, int64_t *max, int64_t *in_use)
 {
-    wr_lock(&ex->threads.line.lock);
+    wr_lock(&ex->threads.line.part->lock);
     *max = ex->threads.max;
     *in_use = ex->threads.in_use;
-    wr_unlock(&ex->threads.line.lock);
+    wr_unlock(&ex->threads.line.part->lock);
 }
 
 bool wr_thread_others_wait(const struct weir_group *group)
@@ -176,13 +176,13 @@ static struct weir_group *first_in_line(struct weir_executor *ex)
     struct wr_threads *threads = &ex->threads;
     struct weir_group *group = NULL;
 
-    wr_lock(&threads->line.lock);
+    wr_lock(&threads->line.part->lock);
     if (threads->in_use < threads->max && (group = wr_line_first(&threads->line))) {
         wr_line_take(&threads->line, group);
         threads->in_use++;
         publish(ex);
     }
-    wr_unlock(&threads->line.lock);
+    wr_unlock(&threads->line.part->lock);
     if (!group)
         wr_line_give_way(&threads->line);
     return group;
@@ -268,6 +268,6 @@ void wr_thread_leave(struct weir_executor *ex)
 
 void wr_threads_init(struct weir_executor *ex)
 {
-    wr_line_init(&ex->threads.line, WR_AWAITS_THREAD, NULL, 0);
+    wr_line_init(&ex->threads.line, WR_AWAITS_THREAD, 1, NULL, 0);
     ex->threads.max = ex->policy.given.threads_max;
 }

@@ -122,6 +122,21 @@ static void look(void)
     w.seen_max = atomic_load(&root->inflight_max);
 }
 
+/* The first of all, by the tickets of each part's first. */
+static struct weir_group *first_in(const struct wr_line *ring)
+{
+    struct weir_group *first = NULL;
+
+    for (int i = 0; i < ring->parts; i++)
+        if (!wr_list_empty(&ring->part[i].groups)) {
+            struct weir_group *group =
+                WR_CONTAINER(ring->part[i].groups.next, struct weir_group, link);
+            if (!first || (int32_t)(group->ticket - first->ticket) < 0)
+                first = group;
+        }
+    return first;
+}
+
 /* I6: nothing moves any more at this moment, so whoever waits has a reason. */
 static void look_at_rest(void)
 {
@@ -130,6 +145,7 @@ static void look_at_rest(void)
     uint64_t held = atomic_load(&root->held), max = atomic_load(&root->inflight_max);
 
     w.max_since_rest = max;
+    CHECK(wr_line_is_valid(ring));
     for (struct weir_group *g = NULL; (g = wr_table_next(&w.ex->table, g));) {
         uint64_t *first = wr_group_first(g);
         uint32_t cost = first ? wr_cost_at(first) : 0;
@@ -142,7 +158,7 @@ static void look_at_rest(void)
         if (w.computing >= (int)w.workers)
             continue;
         if (max != WR_INF) { /* another may be owed the next permits, and need more of them */
-            struct weir_group *owed = WR_CONTAINER(ring->groups.next, struct weir_group, link);
+            struct weir_group *owed = first_in(ring);
             uint64_t *next = wr_group_first(owed);
             if (owed != g && next && held + wr_cost_at(next) > max && !owed->sums.closed &&
                 wr_cost_at(next) <= wr_free(&owed->sums))
