@@ -132,18 +132,23 @@ static void insert(struct wr_line *line, struct wr_part *part, struct weir_group
 
 static void link_group(struct wr_line *line, struct weir_group *group, bool first)
 {
+    struct wr_part *part = part_of(line, group);
+    bool was_empty = wr_list_empty(&part->groups);
+
     wr_store(&group->place, line->place, relaxed);
-    insert(line, part_of(line, group), group, first);
-    if (wr_add(&line->listed, 1, relaxed) == 0 && line->set)
+    insert(line, part, group, first);
+    if (was_empty && line->set)
         wr_add(line->set, line->bit, seq_cst); /* pairs with a sleeper's look; see parking.md */
 }
 
 static void unlink_group(struct wr_line *line, struct weir_group *group, enum wr_place place)
 {
+    struct wr_part *part = part_of(line, group);
+
     wr_list_remove(&group->link);
     wr_store(&group->place, (uint8_t)place, relaxed);
-    show_first(line, part_of(line, group));
-    if (wr_sub(&line->listed, 1, relaxed) == 1 && line->set)
+    show_first(line, part);
+    if (line->set && wr_list_empty(&part->groups))
         wr_sub(line->set, line->bit, seq_cst);
 }
 
@@ -160,7 +165,8 @@ void wr_line_add(struct wr_line *line, struct weir_group *group, bool first)
     /* Then it goes before the one that was first. */
     if (first || keeps_nobody(line, group->executor))
         ask_again(line);
-    wr_add(&line->count, 1, seq_cst); /* pairs with a sleeper's look; see parking.md */
+    wr_add(&part_of(line, group)->count, 1,
+           seq_cst); /* pairs with a sleeper's look; see parking.md */
 }
 
 /* Looks for another that a group of weight > 1 may cost while it is decided. Its worker may have lost its CPU, so others
@@ -193,6 +199,13 @@ void wr_line_take(struct wr_line *line, struct weir_group *group)
     ask_again(line);
 }
 
+static void count_out(struct wr_line *line, const struct weir_group *group)
+{
+    uint32_t before = wr_sub(&part_of(line, group)->count, 1, seq_cst);
+
+    WR_ASSERT(before > 0);
+}
+
 bool wr_line_drop(struct wr_line *line, struct weir_group *group)
 {
     if (wr_load(&group->place, relaxed) & WR_IN_HANDS)
@@ -200,7 +213,7 @@ bool wr_line_drop(struct wr_line *line, struct weir_group *group)
     WR_ASSERT(wr_load(&group->place, relaxed) == line->place);
     unlink_group(line, group, WR_AT_REST);
     ask_again(line);
-    wr_sub(&line->count, 1, seq_cst);
+    count_out(line, group);
     return true;
 }
 
@@ -268,8 +281,6 @@ struct weir_group *wr_line_pull(struct wr_line *line,
     struct weir_group *group = NULL;
     struct wr_part *part;
 
-    if (wr_load(&line->listed, relaxed) == 0)
-        return NULL; /* if one was put there just now, `count` has us look again before we sleep */
     part = lock_first(line, true);
     if (part) {
         group = first_of(part);
@@ -284,9 +295,8 @@ struct weir_group *wr_line_pull(struct wr_line *line,
     return group;
 }
 
-/* Brings those whose time has come. False: there is nothing to take now. If a group was put there just now, `count` has us look
- * again before we sleep; and the clock's thread if its time has just come. */
-static bool has_groups(struct wr_line *line)
+/* Brings those whose time has come. The clock's thread will if it comes just now. */
+static void bring_due(struct wr_line *line)
 {
     struct wr_beats *beats = wr_load(&line->beats, acquire);
 
@@ -295,7 +305,14 @@ static bool has_groups(struct wr_line *line)
         wr_line_bring(line);
         wr_unlock(&line->part->lock);
     }
-    return wr_load(&line->listed, relaxed) > 0;
+}
+
+/* It was to start by a beat, and cannot: it is in hands as one of its own part. Under the lock of the first one. */
+static void leave_beats(struct wr_line *line, struct weir_group *group)
+{
+    wr_store(&group->first_needs, 1, relaxed);
+    wr_add(&part_of(line, group)->count, 1, seq_cst);
+    wr_sub(&line->part->count, 1, seq_cst);
 }
 
 /* Takes the first group of a part with its permits, under its lock. */
@@ -313,6 +330,8 @@ static struct weir_group *take_with_permits(struct wr_line *line, struct wr_part
     wr_line_take(line, group);
     if (needs & WR_HAS_BEAT && wr_beat_step(group, slice, wr_os_now()))
         wr_line_decided(line, group);
+    else if (needs & WR_HAS_BEAT)
+        leave_beats(line, group);
     return group;
 }
 
@@ -322,8 +341,7 @@ struct weir_group *wr_line_pull_with_permits(struct wr_line *line, struct wr_roo
     struct weir_group *group = NULL;
     struct wr_part *part;
 
-    if (!has_groups(line))
-        return NULL;
+    bring_due(line);
     do {
         part = lock_first(line, true);
         if (!part)
@@ -347,7 +365,7 @@ static void undecided_no_more(struct wr_line *line, const struct weir_group *gro
 void wr_line_decided(struct wr_line *line, const struct weir_group *group)
 {
     undecided_no_more(line, group);
-    wr_sub(&line->count, 1, seq_cst);
+    count_out(line, group);
 }
 
 void wr_line_return(struct wr_line *line, struct weir_group *group, uint32_t needed)
@@ -404,14 +422,15 @@ void wr_line_ask_again(struct wr_line *line, struct weir_group *group)
 
 bool wr_line_is_valid(struct wr_line *line)
 {
-    uint32_t groups = 0;
-    bool valid = true;
-
     for (uint32_t i = 0; i < WR_PARTS; i++) {
-        wr_list_each(node, &line->part[i].groups)
+        const struct wr_part *part = &line->part[i];
+        uint32_t groups = 0;
+
+        wr_list_each(node, &part->groups)
             groups++;
-        valid &= wr_load(&line->first[i], relaxed) == to_show(&line->part[i]);
+        if (wr_load(&line->first[i], relaxed) != to_show(part) ||
+            wr_load(&part->count, relaxed) < groups)
+            return false;
     }
-    return valid && groups == wr_load(&line->listed, relaxed) &&
-           groups <= wr_load(&line->count, relaxed);
+    return true;
 }

@@ -5,7 +5,7 @@
  * the executor has one, or each of its domains has. Threads have the other kind.
  *
  * Whoever serves a line takes a group out of it, and decides: under the group's lock it finds the group another place, or
- * puts it back first. In between the group still counts: to whoever looks at `count` then, it is a group that waits.
+ * puts it back first. In between the group still counts: to whoever looks at wr_line_count then, it is a group that waits.
  *
  * The executor's ring is in parts, by key, so that its workers do not all meet at one lock. Its order is one all the same: a
  * group draws a ticket when it comes, each part shows the ticket of its first, and who serves the line locks the part that
@@ -18,6 +18,7 @@
 #ifndef WR_EXECUTOR_LINE_H
 #define WR_EXECUTOR_LINE_H
 
+#include "base/atomic.h"
 #include "base/list.h"
 #include "base/lock.h"
 
@@ -46,8 +47,9 @@ enum wr_place {
 /* Some of a line's groups, in the order of their tickets. */
 struct wr_part {
     struct wr_lock lock;
+    _Atomic uint32_t count; /* groups in line, or in hands; also read without the lock            */
     struct wr_list groups;
-    char apart[64 - sizeof(struct wr_lock) - sizeof(struct wr_list)];
+    char apart[64 - sizeof(struct wr_lock) - sizeof(uint32_t) - sizeof(struct wr_list)];
 };
 
 struct wr_line {
@@ -59,8 +61,6 @@ struct wr_line {
     _Atomic uint64_t *set; /* has the bit while there are groups; NULL: there is no such set      */
     uint64_t bit;
     _Atomic uint32_t tickets; /* the next one                                                     */
-    _Atomic uint32_t count;   /* groups in line, or in hands                                      */
-    _Atomic uint32_t listed;  /* groups in line                                                   */
     _Atomic uint32_t needed;  /* permits of the executor's that the first one waits for           */
     /* In hands, of weight > 1: its turn may last, so it goes before others */
     _Atomic(struct weir_group *) deciding;
@@ -69,6 +69,16 @@ struct wr_line {
     /* Of groups that come here when it is time; NULL: there never were any */
     _Atomic(struct wr_beats *) beats;
 };
+
+/* How many groups are in line, or in hands. */
+static inline uint32_t wr_line_count(const struct wr_line *line)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < line->parts; i++)
+        count += wr_load(&line->part[i].count, seq_cst);
+    return count;
+}
 
 /* A set only if it is in one part. */
 void wr_line_init(struct wr_line *line, enum wr_place place, uint8_t parts, _Atomic uint64_t *set,

@@ -217,7 +217,7 @@ static bool pending(struct wr_source *source)
 
     if (wr_load(&ex->chores, seq_cst))
         return true;
-    if (ex->domains ? !wr_domains_ready_for(ex->domains, crew) : !wr_load(&ex->ring.count, seq_cst))
+    if (ex->domains ? !wr_domains_ready_for(ex->domains, crew) : !wr_line_count(&ex->ring))
         return false;
     needed = permits_needed(crew);
     return wr_load(&ex->root.held, seq_cst) + (needed ? needed : 1) <=

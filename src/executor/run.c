@@ -108,7 +108,7 @@ bool wr_group_has_rivals(struct weir_group *group, uint32_t own)
     wr_unlock(&group->lock);
     if (ex->domains)
         return more || wr_executor_has_ready(ex);
-    return more || wr_load(&ex->ring.count, relaxed) > itself;
+    return more || wr_line_count(&ex->ring) > itself;
 }
 
 /* Whether this worker, or thread, may go on with another task of the group at all. */
@@ -128,7 +128,7 @@ static bool slice_lasts(const struct wr_slice *slice, const struct weir_group *g
         return false;
     if (slice->clock - slice->began < WR_SLICE_NS)
         return true;
-    return wr_load(&wr_group_ring(group)->count, relaxed) == 0 && /* nobody else waits for a turn */
+    return wr_line_count(wr_group_ring(group)) == 0 && /* nobody else waits for a turn */
            (!group->executor->domains || !wr_executor_has_ready(group->executor)) &&
            (!slice->on_thread || !wr_thread_others_wait(group));
 }

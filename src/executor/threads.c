@@ -17,7 +17,7 @@
 static bool publish(struct weir_executor *ex)
 {
     struct wr_threads *threads = &ex->threads;
-    bool to_call = wr_load(&threads->line.listed, relaxed) && threads->in_use < threads->max;
+    bool to_call = !wr_list_empty(&threads->line.part->groups) && threads->in_use < threads->max;
 
     if (to_call && !threads->to_call)
         wr_add(&ex->chores, 1, seq_cst); /* pairs with a sleeper's look; see parking.md */
@@ -96,7 +96,7 @@ bool wr_thread_take(struct weir_group *group)
     if (group->has_thread)
         return true;
     wr_lock(&threads->line.part->lock);
-    got = !wr_load(&threads->line.listed, relaxed) && threads->in_use < threads->max;
+    got = wr_list_empty(&threads->line.part->groups) && threads->in_use < threads->max;
     if (got)
         threads->in_use++;
     else
@@ -164,7 +164,7 @@ void wr_threads_count(struct weir_executor *ex, int64_t *max, int64_t *in_use)
 
 bool wr_thread_others_wait(const struct weir_group *group)
 {
-    return wr_load(&group->executor->threads.line.count, relaxed) >
+    return wr_line_count(&group->executor->threads.line) >
            (wr_group_place(group) == WR_AWAITS_THREAD ? 1 : 0);
 }
 
