@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """How many cores until a shared word binds: a simulation of workers and submitters that meet in weir's locks.
 
-Each worker goes round: takes a group from the ring (its lock), begins the turn (the group's lock), runs the turn's tasks one after
-the other (alone), ends the turn (the group's lock), puts the group back (the ring's lock). Each submitter goes round: makes a task
-(alone), puts it into a group (that group's lock). A lock is served first come, first served. Who gets it from another core
-pays for the cache line that comes along; who had it last pays nothing for it.
+Each worker goes round: takes a group from the ring (the lock of a part, and the line in which parts show their first), begins the
+turn (the group's lock), runs the turn's tasks one after the other (alone), ends the turn (the group's lock), puts the group back (a
+ticket, the lock of a part). Each submitter goes round: makes a task (alone), puts it into a group (that group's lock). A lock, or
+a word that all write, is served first come, first served. Who gets it from another core pays for the cache line that comes
+along; who had it last pays nothing for it.
 
 What it prints, for each number of cores (half of them workers, if there are submitters): tasks per second over all and
 per worker, beside what as many cores would do that share nothing; and how busy the busiest lock of each kind is. 1.0 is the end:
@@ -34,12 +35,14 @@ class Lock:
         return self.free_at
 
 
-def steps_of_worker(args, ring, groups, rand):
+def steps_of_worker(args, parts, words, groups, rand):
     """What a worker does in one round: (lock or None, ns), and how many tasks are done after it."""
     group = groups[rand.randrange(len(groups))]
-    return [(ring[rand.randrange(len(ring))], args.ring_ns, 0), (group, args.group_ns, 0),
+    part = parts[rand.randrange(len(parts))]
+    shown, tickets = words if args.parts > 1 else (None, None)
+    return [(part, args.ring_ns, 0), (shown, args.word_ns, 0), (group, args.group_ns, 0),
             (None, args.turn * args.task_ns, args.turn), (group, args.group_ns, 0),
-            (ring[rand.randrange(len(ring))], args.ring_ns, 0)]
+            (tickets, args.word_ns, 0), (part, args.ring_ns, 0)]
 
 
 def steps_of_submitter(args, groups, rand):
@@ -47,9 +50,10 @@ def steps_of_submitter(args, groups, rand):
 
 
 def simulate(args, cores):
-    """Tasks done, and how busy the busiest ring and group are, as parts of the time."""
+    """Tasks done, and how busy the busiest of the ring's locks and words, and of the groups are, as parts of the time."""
     rand = random.Random(args.seed)
-    ring = [Lock() for _ in range(args.rings)]
+    parts = [Lock() for _ in range(args.parts)]
+    words = [Lock(), Lock()]
     groups = [Lock() for _ in range(args.groups)]
     workers = max(1, cores // 2) if args.submitters else cores
     todo = [[] for _ in range(cores)]
@@ -62,13 +66,13 @@ def simulate(args, cores):
         if now >= end:
             continue
         if not todo[who]:
-            todo[who] = (steps_of_worker(args, ring, groups, rand) if who < workers else
+            todo[who] = (steps_of_worker(args, parts, words, groups, rand) if who < workers else
                          steps_of_submitter(args, groups, rand))
         lock, span, tasks = todo[who].pop(0)
         then = lock.hold(who, now, span, args.line_ns) if lock else now + span
         done += tasks if then <= end else 0
         heapq.heappush(events, (then, who))
-    return done, workers, max(l.busy for l in ring) / end, max(l.busy for l in groups) / end
+    return done, workers, max(l.busy for l in parts + words) / end, max(l.busy for l in groups) / end
 
 
 def main():
@@ -76,11 +80,12 @@ def main():
     add = parser.add_argument
     add('--cores', default='1,2,4,8,16,32,64,128', help='numbers of cores, with commas')
     add('--groups', type=int, default=64)
-    add('--rings', type=int, default=1, help='as if they were divided among sets of workers')
+    add('--parts', type=int, default=8, help='of the ring; 1: one lock, and no words besides')
     add('--turn', type=int, default=128, help='tasks of a turn')
     add('--task-ns', type=float, default=25, help='a task, with the step of the hand')
     add('--make-ns', type=float, default=20, help='what a submitter does without a lock')
     add('--ring-ns', type=float, default=15, help='one hold of the ring')
+    add('--word-ns', type=float, default=5, help='one step of a word that all write')
     add('--group-ns', type=float, default=15, help='one hold of a group')
     add('--line-ns', type=float, default=60, help='a cache line that comes from another core')
     add('--submitters', action='store_true', help='half of the cores submit')

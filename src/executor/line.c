@@ -114,14 +114,6 @@ static void ask_again(struct wr_line *line)
         wr_store(&line->needed, 0, seq_cst); /* pairs with a sleeper's look; see parking.md */
 }
 
-/* The first group, which is in this part, lacks permits; unless another has come before it meanwhile. */
-static void say_needed(struct wr_line *line, const struct wr_part *part, uint32_t needed)
-{
-    wr_store(&line->needed, needed, seq_cst);
-    if (first_part(line) != part)
-        ask_again(line);
-}
-
 static void insert(struct wr_line *line, struct wr_part *part, struct weir_group *group, bool first)
 {
     group->ticket = first ? ticket_before_all(line) : wr_add(&line->tickets, 1, relaxed);
@@ -324,7 +316,7 @@ static struct weir_group *take_with_permits(struct wr_line *line, struct wr_part
     uint32_t needs = wr_load(&group->first_needs, relaxed);
 
     if (!wr_reserve(root, wr_cost_of(needs), reserved)) {
-        say_needed(line, part, wr_cost_of(needs));
+        wr_store(&line->needed, wr_cost_of(needs), seq_cst);
         return NULL;
     }
     wr_line_take(line, group);
@@ -348,7 +340,7 @@ struct weir_group *wr_line_pull_with_permits(struct wr_line *line, struct wr_roo
             break;
         group = take_with_permits(line, part, root, reserved, slice);
         wr_unlock(&part->lock);
-    } while (!group && first_part(line) != part);
+    } while (!group && first_part(line) != part); /* another has come before what was refused */
     if (!group)
         wr_line_give_way(line);
     return group;
@@ -375,7 +367,9 @@ void wr_line_return(struct wr_line *line, struct weir_group *group, uint32_t nee
     wr_lock(&part->lock);
     link_group(line, group, true);
     undecided_no_more(line, group);
-    say_needed(line, part, needed);
+    wr_store(&line->needed, needed, seq_cst);
+    if (first_part(line) != part) /* another has come before it meanwhile */
+        ask_again(line);
     wr_unlock(&part->lock);
 }
 

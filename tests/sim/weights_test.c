@@ -97,6 +97,36 @@ SIM_TEST(test_groups_of_a_domain_get_its_slots_and_threads_by_weight, 10)
         blocking, UNDER_WAY);
 }
 
+static int pause_group(UNUSED void **value, void *group)
+{
+    weir_group_pause(group);
+    return 0;
+}
+
+/* A worker finds a costly task first, and too few permits for it, at the moment at which a group that goes before it is back:
+ * nobody sleeps until there are enough for the costly one. */
+SIM_TEST(test_a_turn_that_goes_on_needs_no_more_permits_than_its_own_task, 3000)
+{
+    weir_group_policy groups[] = { { .key = "in turn", .weight = WEIGHT, .limit = 1 } };
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1, .inflight_max = 2, .group_limit = 2,
+                                                 .groups = groups, .group_count = 1));
+    weir_group *in_turn = group_of(ex, "in turn");
+    struct body longer = { .until_ms = 10 }, none = { 0 };
+    weir_task *costly, *next;
+
+    weir_group_pause(in_turn);
+    CHECK(weir_submit(NULL, in_turn, pause_group, in_turn, NULL) == 0);
+    next = submit(ex, "in turn", &none);
+    weir_group_resume(in_turn);
+    CHECK(weir_submit_key(NULL, ex, "long", work, &longer, NULL) == 0);
+    sleep_until(1);
+    costly = submit_with(ex, "costly", &none, WEIR_TASK(.cost = 2));
+    weir_group_resume(in_turn);
+    check_done_at(next, 1, 1);
+    check_done_at(costly, 10, 10);
+    weir_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -106,6 +136,7 @@ int main(void)
         cmocka_unit_test(test_groups_get_threads_by_weight),
         cmocka_unit_test(test_groups_of_a_domain_get_threads_by_weight),
         cmocka_unit_test(test_groups_of_a_domain_get_its_slots_and_threads_by_weight),
+        cmocka_unit_test(test_a_turn_that_goes_on_needs_no_more_permits_than_its_own_task),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
