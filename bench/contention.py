@@ -80,7 +80,7 @@ def main():
     add = parser.add_argument
     add('--cores', default='1,2,4,8,16,32,64,128', help='numbers of cores, with commas')
     add('--groups', type=int, default=64)
-    add('--parts', type=int, default=8, help='of the ring; 1: one lock, and no words besides')
+    add('--parts', type=int, default=4, help='of the ring; 1: one lock, and no words besides')
     add('--turn', type=int, default=128, help='tasks of a turn')
     add('--task-ns', type=float, default=25, help='a task, with the step of the hand')
     add('--make-ns', type=float, default=20, help='what a submitter does without a lock')

@@ -60,7 +60,7 @@ static inline bool refresh_in_ring(struct weir_group *group)
             return false; /* a worker has it, and will see */
         if (group->executor->domains && !wr_group_is_counted(group))
             return wr_domain_sync(group);
-        return wr_line_count(ring) > 0; /* it may have been owed permits */
+        return wr_line_has_groups(ring); /* it may have been owed permits */
     }
     if (!wr_group_note_first(group))
         return false;

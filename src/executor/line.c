@@ -8,7 +8,6 @@
 
 /* What a part shows: the ticket of its first group, of those that can start; TOO_COSTLY and that of the first of all if
  * none can. Tickets wrap around. */
-#define NOBODY     UINT64_MAX
 #define TOO_COSTLY ((uint64_t)1 << 32)
 
 void wr_line_init(struct wr_line *line, enum wr_place place, uint8_t parts, _Atomic uint64_t *set,
@@ -17,7 +16,7 @@ void wr_line_init(struct wr_line *line, enum wr_place place, uint8_t parts, _Ato
     WR_ASSERT(!set || parts == 1);
     for (int i = 0; i < WR_PARTS; i++) {
         wr_list_init(&line->part[i].groups);
-        wr_store(&line->first[i], NOBODY, relaxed);
+        wr_store(&line->first[i], WR_SHOWS_NONE, relaxed);
     }
     line->parts = parts;
     line->place = (uint8_t)place;
@@ -45,14 +44,14 @@ static struct wr_part *first_part(struct wr_line *line)
             first = shown;
             part = i;
         }
-    return first == NOBODY ? NULL : &line->part[part];
+    return first == WR_SHOWS_NONE ? NULL : &line->part[part];
 }
 
 /* A ticket to go before all groups that can start. */
 static uint32_t ticket_before_all(struct wr_line *line)
 {
     struct wr_part *part = first_part(line);
-    uint64_t first = part ? wr_load(&line->first[part - line->part], relaxed) : NOBODY;
+    uint64_t first = part ? wr_load(&line->first[part - line->part], relaxed) : WR_SHOWS_NONE;
 
     return (first < TOO_COSTLY ? (uint32_t)first : wr_load(&line->tickets, relaxed)) - 1;
 }
@@ -94,7 +93,7 @@ static uint64_t to_show(const struct wr_part *part)
 {
     const struct weir_group *first = first_of(part);
 
-    return first ? first->ticket | (costs_too_much(first) ? TOO_COSTLY : 0) : NOBODY;
+    return first ? first->ticket | (costs_too_much(first) ? TOO_COSTLY : 0) : WR_SHOWS_NONE;
 }
 
 /* After every change of its groups. */

@@ -25,7 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { WR_PARTS = 8 };
+enum { WR_PARTS = 4 };
 
 struct weir_group;
 struct wr_beats;
@@ -69,6 +69,18 @@ struct wr_line {
     /* Of groups that come here when it is time; NULL: there never were any */
     _Atomic(struct wr_beats *) beats;
 };
+
+/* What a part shows that has no group. */
+#define WR_SHOWS_NONE UINT64_MAX
+
+/* Whether there are groups in line; those in hands come back by somebody who looks again. */
+static inline bool wr_line_has_groups(const struct wr_line *line)
+{
+    for (uint32_t i = 0; i < line->parts; i++)
+        if (wr_load(&line->first[i], seq_cst) != WR_SHOWS_NONE)
+            return true;
+    return false;
+}
 
 /* How many groups are in line, or in hands. */
 static inline uint32_t wr_line_count(const struct wr_line *line)

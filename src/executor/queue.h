@@ -119,14 +119,16 @@ uint64_t *wr_queue_skip(struct weir_group *group, struct wr_queue *queue);
 /* The first task's first word; NULL: there is none. */
 static inline uint64_t *wr_queue_first(struct weir_group *group, struct wr_queue *queue)
 {
-    uint64_t *word;
+    struct wr_chunk *first = queue->first;
+    bool only = first == queue->last;
+    unsigned end;
 
-    if (WR_UNLIKELY(queue->first != queue->last))
-        return wr_queue_skip(group, queue);
-    if (!queue->first || queue->head == queue->tail)
+    if (!first)
         return NULL;
-    word = &queue->first->word[queue->head];
-    return WR_LIKELY(wr_is_task(*word)) ? word : wr_queue_skip(group, queue);
+    end = only ? queue->tail : wr_chunk_room(first);
+    if (WR_LIKELY(queue->head < end && wr_is_task(first->word[queue->head])))
+        return &first->word[queue->head];
+    return only && queue->head == end ? NULL : wr_queue_skip(group, queue);
 }
 
 /* The first task leaves, whose word that is; or so many entries, all of them in the first chunk. */

@@ -128,7 +128,7 @@ static bool slice_lasts(const struct wr_slice *slice, const struct weir_group *g
         return false;
     if (slice->clock - slice->began < WR_SLICE_NS)
         return true;
-    return wr_line_count(wr_group_ring(group)) == 0 && /* nobody else waits for a turn */
+    return !wr_line_has_groups(wr_group_ring(group)) && /* nobody else waits for a turn */
            (!group->executor->domains || !wr_executor_has_ready(group->executor)) &&
            (!slice->on_thread || !wr_thread_others_wait(group));
 }

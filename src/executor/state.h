@@ -102,7 +102,7 @@ static inline bool wr_executor_has_ready(struct weir_executor *ex)
 {
     if (ex->domains)
         return wr_load(&ex->domains->ready, relaxed) & ~wr_load(&ex->domains->barred, relaxed);
-    return wr_line_count(&ex->ring) > 0;
+    return wr_line_has_groups(&ex->ring);
 }
 
 /* Call after work was made available. */
