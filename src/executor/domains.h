@@ -152,8 +152,9 @@ void wr_domain_ask_again(struct weir_group *group);
 /* Whether its domain is released. Then what waits in it came before that: nothing that comes later gets in. */
 bool wr_domain_is_released(const struct weir_group *group);
 
-/* The task that was taken has started; or cannot. */
-void wr_domain_started(struct weir_group *group);
+/* The worker that took a task knows now whether it starts: it does, and the group is in its hands no longer; or it cannot. Under
+ * the lock of the group, so no other takes or counts it meanwhile. */
+void wr_domain_put_down(struct weir_group *group);
 void wr_domain_untake(struct weir_group *group);
 
 /* A task is over. And: the next one of the group may have its slot; where the domain is quiet, that is all there is to

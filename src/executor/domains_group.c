@@ -74,11 +74,6 @@ bool wr_domain_is_released(const struct weir_group *group)
     return wr_load(&wr_group_domain(group)->released, acquire);
 }
 
-void wr_domain_started(struct weir_group *group)
-{
-    wr_domain_put_down(group);
-}
-
 void wr_domain_untake(struct weir_group *group)
 {
     struct wr_domains *domains = wr_domains_of(group);

@@ -28,9 +28,6 @@ static inline uint32_t wr_turn_domain(uint64_t turn)
  * the ring. */
 void wr_domain_take_in_hands(struct weir_group *group, struct wr_domain *domain);
 
-/* That is known now. By the same worker, under the lock of the group, so no other takes or counts it meanwhile. */
-void wr_domain_put_down(struct weir_group *group);
-
 /* Takes a ceded slot of a domain (struct wr_domain) for a group that a worker is about to have in its hands; false: there is
  * none. As wr_line_pull calls it. */
 bool wr_domain_take_ceded(struct weir_group *group, void *domain_arg);

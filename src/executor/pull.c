@@ -50,11 +50,12 @@ static void put_down(struct weir_group *group, weir_reason reason)
 {
     if (wr_group_place(group) == WR_READY)
         wr_store(&group->place, WR_AT_REST, relaxed);
-    if (group->executor->domains &&
-        reason) /* before it is put back: who finds it may take a slot */
+    if (!group->executor->domains)
+        return;
+    if (reason) /* before it is put back: who finds it may take a slot */
         wr_domain_untake(group);
-    else if (group->executor->domains)
-        wr_domain_started(group);
+    else
+        wr_domain_put_down(group);
 }
 
 /* Nothing starts: what was taken goes back. Under the lock; unlocks. */

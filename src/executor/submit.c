@@ -258,12 +258,6 @@ static bool needs_record(struct weir_executor *ex)
            *wr_context_slot() != NULL;
 }
 
-/* Whether it may enter as nothing but a function and its argument, if its group has room. */
-static inline bool goes_freely(struct weir_executor *ex)
-{
-    return !needs_record(ex);
-}
-
 /* Not admitted as it is: it gets a record, and another try with that. Under the lock; unlocks. */
 static int submit_refused(struct weir_group *group, weir_fn *fn, void *arg, weir_time now)
 {
@@ -400,7 +394,7 @@ int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
 {
     struct weir_group *locked = NULL;
 
-    if (WR_LIKELY(group && !out && !opt && fn && goes_freely(group->executor))) {
+    if (WR_LIKELY(group && !out && !opt && fn && !needs_record(group->executor))) {
         weir_time now = wr_os_now();
         wr_lock(&group->lock);
         if (WR_LIKELY(submit_freely(group->executor, group, fn, &arg, 1, now)))
@@ -447,7 +441,7 @@ int weir_submit_key(weir_task **out, weir_executor *ex, const char *key, weir_fn
         return WEIR_ECLOSED;
     if (!key || !fn)
         return WEIR_EINVAL;
-    if (!out && !opt && goes_freely(ex)) {
+    if (!out && !opt && !needs_record(ex)) {
         weir_time now = wr_os_now();
         locked = wr_group_lock_by_key(ex, key);
         if (locked && submit_freely(ex, locked, fn, &arg, 1, now))
