@@ -233,7 +233,7 @@ void weir_executor_free(weir_executor *ex) WEIR_PARKS;
 
 /* Changes the executor's own limits while tasks run; 0 leaves a limit as it is. A lowered limit takes effect as tasks
  * end; a waiting task that costs more than the new limit waits until the limit is raised, and keeps no other group
- * waiting; with domains it may keep those whose tasks the same workers run. WEIR_EINVAL: NULL, negative (but
+ * waiting. WEIR_EINVAL: NULL, negative (but
  * WEIR_NO_QUEUE), or beyond WEIR_LIMIT_MAX. */
 int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_max);
 

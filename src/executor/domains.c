@@ -169,9 +169,8 @@ void wr_domains_give_slot(struct weir_executor *ex, uint32_t d)
 
 uint32_t wr_domain_ready_tasks(struct weir_group *group)
 {
-    uint32_t ready = group->evicted || !group->sums.queued
-                         ? 0
-                         : wr_ready_tasks(&group->sums, wr_cost_at(wr_group_first(group)));
+    uint32_t cost = group->evicted || !group->sums.queued ? 0 : wr_cost_at(wr_group_first(group));
+    uint32_t ready = cost && wr_group_fits(group, cost) ? wr_ready_tasks(&group->sums, cost) : 0;
 
     if (group->has_thread && ready > 1)
         ready = 1; /* there is one thread for it */

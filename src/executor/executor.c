@@ -165,6 +165,16 @@ static void set_counted(struct weir_executor *ex, bool counted)
         }
 }
 
+/* What the first task of a group costs may be more than there can be now, or no longer. Under all locks of the table. */
+static void refresh_groups(struct weir_executor *ex)
+{
+    for (struct weir_group *group = NULL; (group = wr_table_next(&ex->table, group));) {
+        wr_group_lock(group);
+        wr_group_refresh(group);
+        wr_unlock(&group->lock);
+    }
+}
+
 int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_max)
 {
     uint32_t limit = wr_limit_from(inflight_max), queue = 0;
@@ -186,14 +196,12 @@ int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_
             set_counted(ex, counted);
         if (counted)
             wr_store(&ex->root.inflight_max, limit, relaxed);
+        refresh_groups(ex);
     }
     wr_table_unlock_all(&ex->table);
-    /* A task that needs more than there can be keeps no other waiting: all look again. */
-    if (ex->domains) {
+    if (ex->domains) { /* crews that were refused permits look again */
         wr_domains_lock(ex, 0);
         wr_domains_unlock(ex);
-    } else {
-        wr_line_ask_again(&ex->ring, NULL);
     }
     wr_room_made(ex);
     wr_executor_wake(ex);

@@ -288,6 +288,10 @@ struct wr_group_place {
 };
 uint64_t *wr_group_next(struct weir_group *group, struct wr_group_place *at);
 
+/* Whether there can be as many permits of the executor's as a task costs. If its limit was lowered to less, the task waits until it is
+ * raised, and keeps no other group waiting. */
+bool wr_group_fits(const struct weir_group *group, uint32_t cost);
+
 /* Whether its first task could start, as far as the group is concerned. Under the lock. */
 bool wr_group_is_ready(struct weir_group *group);
 

@@ -4,6 +4,7 @@
 
 #include "executor/group.h"
 #include "executor/record.h"
+#include "executor/settle.h"
 #include "executor/threads.h"
 
 enum { WALKED_MAX = 64 }; /* tasks of a list that are looked at */
@@ -58,14 +59,16 @@ static bool pending_are_counted(const struct weir_group *group)
     return pending == group->pending && aside <= group->telling;
 }
 
-/* Whether it is where its next task can be found. */
+/* Whether it is where its next task can be found. One whose first task costs more than 1 may have become ready just now,
+ * because the executor's limit was raised, and is about to be told so (executor.c). */
 static bool stands_right(struct weir_group *group)
 {
     enum wr_place place = wr_group_place(group);
+    bool ready = wr_group_is_ready(group) && wr_cost_at(wr_group_first(group)) == 1;
 
     return (place == WR_AWAITS_THREAD) == ((group->sums.closed & WR_NO_THREAD) != 0) &&
            (!group->has_thread || place == WR_READY) &&
-           (place != WR_AT_REST || group->evicted || !wr_group_is_ready(group));
+           (place != WR_AT_REST || group->evicted || !ready);
 }
 
 /* That it lives while anything holds it cannot be seen here: the thread that has its lock may be the last that does. */

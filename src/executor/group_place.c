@@ -32,9 +32,16 @@ uint64_t *wr_group_next(struct weir_group *group, struct wr_group_place *at)
     return NULL;
 }
 
+bool wr_group_fits(const struct weir_group *group, uint32_t cost)
+{
+    return cost == 1 || cost <= wr_load(&group->executor->root.inflight_max, relaxed);
+}
+
 bool wr_group_is_ready(struct weir_group *group)
 {
-    return group->sums.queued > 0 && wr_cost_at(wr_group_first(group)) <= wr_free(&group->sums);
+    uint32_t cost = group->sums.queued ? wr_cost_at(wr_group_first(group)) : 0;
+
+    return cost && cost <= wr_free(&group->sums) && wr_group_fits(group, cost);
 }
 
 bool wr_group_note_first(struct weir_group *group)

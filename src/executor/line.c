@@ -6,10 +6,6 @@
 #include "base/os.h"
 #include "executor/slice.h"
 
-/* What a part shows: the ticket of its first group, of those that can start; TOO_COSTLY and that of the first of all if
- * none can. Tickets wrap around. */
-#define TOO_COSTLY ((uint64_t)1 << 32)
-
 void wr_line_init(struct wr_line *line, enum wr_place place, uint8_t parts, _Atomic uint64_t *set,
                   uint64_t bit)
 {
@@ -26,9 +22,10 @@ void wr_line_init(struct wr_line *line, enum wr_place place, uint8_t parts, _Ato
 
 /* ---- the order of all ---------------------------------------------------------------------------- */
 
+/* Tickets wrap around. */
 static bool is_before(uint64_t one, uint64_t other)
 {
-    if (one >> 32 != other >> 32)
+    if (one == WR_SHOWS_NONE || other == WR_SHOWS_NONE)
         return one < other;
     return (int32_t)((uint32_t)one - (uint32_t)other) < 0;
 }
@@ -47,13 +44,13 @@ static struct wr_part *first_part(struct wr_line *line)
     return first == WR_SHOWS_NONE ? NULL : &line->part[part];
 }
 
-/* A ticket to go before all groups that can start. */
+/* A ticket to go before all others. */
 static uint32_t ticket_before_all(struct wr_line *line)
 {
     struct wr_part *part = first_part(line);
     uint64_t first = part ? wr_load(&line->first[part - line->part], relaxed) : WR_SHOWS_NONE;
 
-    return (first < TOO_COSTLY ? (uint32_t)first : wr_load(&line->tickets, relaxed)) - 1;
+    return (first == WR_SHOWS_NONE ? wr_load(&line->tickets, relaxed) : (uint32_t)first) - 1;
 }
 
 /* ---- under the lock of a part -------------------------------------------------------------------- */
@@ -70,22 +67,9 @@ static struct weir_group *group_at(const struct wr_list *node)
     return WR_CONTAINER(node, struct weir_group, link);
 }
 
-/* Whether there can never be as many permits as its first task costs, unless the executor's limit is raised. With
- * domains such a task keeps others of its workers' waiting: there crews are owed permits, and look no further. */
-static bool costs_too_much(const struct weir_group *group)
-{
-    const struct weir_executor *ex = group->executor;
-
-    return !ex->domains && wr_cost_of(wr_load(&group->first_needs, relaxed)) >
-                               wr_load(&ex->root.inflight_max, relaxed);
-}
-
-/* One that costs too much keeps no other waiting; if there is no other, it is the first. NULL: there is none. */
+/* NULL: there is none. */
 static struct weir_group *first_of(const struct wr_part *part)
 {
-    wr_list_each(node, &part->groups)
-        if (WR_LIKELY(!costs_too_much(group_at(node))))
-            return group_at(node);
     return wr_list_empty(&part->groups) ? NULL : group_at(part->groups.next);
 }
 
@@ -93,7 +77,7 @@ static uint64_t to_show(const struct wr_part *part)
 {
     const struct weir_group *first = first_of(part);
 
-    return first ? first->ticket | (costs_too_much(first) ? TOO_COSTLY : 0) : WR_SHOWS_NONE;
+    return first ? first->ticket : WR_SHOWS_NONE;
 }
 
 /* After every change of its groups. */
@@ -143,18 +127,10 @@ static void unlink_group(struct wr_line *line, struct weir_group *group, enum wr
         wr_sub(line->set, line->bit, seq_cst);
 }
 
-/* Whether workers sleep for more permits than there can be; see first_of. */
-static bool keeps_nobody(const struct wr_line *line, const struct weir_executor *ex)
-{
-    return !ex->domains &&
-           wr_load(&line->needed, seq_cst) > wr_load(&ex->root.inflight_max, relaxed);
-}
-
 void wr_line_add(struct wr_line *line, struct weir_group *group, bool first)
 {
     link_group(line, group, first);
-    /* Then it goes before the one that was first. */
-    if (first || keeps_nobody(line, group->executor))
+    if (first) /* then it goes before the one that was */
         ask_again(line);
     wr_add(&part_of(line, group)->count, 1,
            seq_cst); /* pairs with a sleeper's look; see parking.md */
@@ -402,15 +378,11 @@ bool wr_line_to_end(struct wr_line *line, struct weir_group *group)
 
 void wr_line_ask_again(struct wr_line *line, struct weir_group *group)
 {
-    struct wr_part *only = group ? part_of(line, group) : NULL;
+    struct wr_part *part = part_of(line, group);
 
-    for (struct wr_part *part = line->part; part < line->part + line->parts; part++)
-        if (!only || part == only) {
-            wr_lock(&part->lock);
-            show_first(line, part);
-            wr_unlock(&part->lock);
-        }
+    wr_lock(&part->lock); /* whoever found that it needs something else has said so by now */
     ask_again(line);
+    wr_unlock(&part->lock);
 }
 
 bool wr_line_is_valid(struct wr_line *line)

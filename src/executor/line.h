@@ -144,7 +144,7 @@ bool wr_line_to_end(struct wr_line *line, struct weir_group *group);
 /* Each part shows its first group, and all are counted. At rest; slow. */
 bool wr_line_is_valid(struct wr_line *line);
 
-/* A group that stands in it needs something else than it did; or (NULL) the executor has other limits. */
+/* A group that stands in it needs something else than it did. */
 void wr_line_ask_again(struct wr_line *line, struct weir_group *group);
 
 #endif

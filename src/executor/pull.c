@@ -63,9 +63,10 @@ static void give_up(struct weir_group *group, struct ask *ask, weir_reason reaso
 {
     struct weir_executor *ex = group->executor;
     struct wr_line *ring = wr_group_ring(group);
-    bool no_memory = ask->stop;
+    bool returns = reason == WEIR_REASON_GLOBAL_INFLIGHT && wr_group_is_ready(group);
 
-    if (reason == WEIR_REASON_GLOBAL_INFLIGHT) {
+    if (returns) {
+        bool no_memory = ask->stop;
         wr_group_note_first(group);
         wr_line_return(ring, group,
                        no_memory ? 0 : wr_cost_at(ask->first)); /* it is owed the next permit */
@@ -77,7 +78,7 @@ static void give_up(struct weir_group *group, struct ask *ask, weir_reason reaso
     /* A domain may be restored before all were refused; a gate that closed it since it came here may be open again. */
     if (ask->refuses || ask->turn_over || wr_group_gates(group))
         wr_group_refresh(group);
-    if (!ask->stop)
+    if (!returns)
         wr_line_decided(ring, group);
     wr_group_unlock_and_reap(group);
     if (reason == WEIR_REASON_NO_THREAD)

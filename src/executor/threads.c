@@ -75,8 +75,12 @@ static void close_gate(struct weir_group *group, bool closed)
 /* Whether its first task could start if it had a thread, and needs one. */
 static bool needs_thread(struct weir_group *group)
 {
-    return !group->evicted && group->carrier == WEIR_THREADS && group->sums.queued &&
-           wr_lacks_only_thread(&group->sums, wr_cost_at(wr_group_first(group)));
+    uint32_t cost;
+
+    if (group->evicted || group->carrier != WEIR_THREADS || !group->sums.queued)
+        return false;
+    cost = wr_cost_at(wr_group_first(group));
+    return wr_lacks_only_thread(&group->sums, cost) && wr_group_fits(group, cost);
 }
 
 /* What was reserved is used, or goes to others. */

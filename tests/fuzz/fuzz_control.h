@@ -90,8 +90,10 @@ static inline void call_evict(struct actor *actor)
     if (flags & WEIR_CANCEL_RUNNING)
         land_all();
     world.plain_evictions[key] += !(flags & WEIR_CARRY_OVER);
+    world.landing += (flags & WEIR_CANCEL_RUNNING) != 0;
     say(actor, "evict %s, %d", group_name[key], flags);
     rc = weir_group_evict(world.ex, group_name[key], flags);
+    world.landing -= (flags & WEIR_CANCEL_RUNNING) != 0;
     say(actor, "evicted %s: %d", group_name[key], rc);
     CHECK(rc == 0 || world.faults);
 }
@@ -109,8 +111,10 @@ static inline void call_release(struct actor *actor)
     world.slots_moved = true;
     if (flags)
         land_all();
+    world.landing += flags != 0;
     rc = weir_domain_release(world.ex, domain_name[domain], to < DOMAINS ? domain_name[to] : NULL,
                              flags, &why);
+    world.landing -= flags != 0;
     say(actor, "release %s to %s: %d", domain_name[domain], to < DOMAINS ? domain_name[to] : "NULL",
         rc);
     CHECK(rc == 0 || rc == WEIR_EINVAL || rc == WEIR_EALREADY || world.faults);

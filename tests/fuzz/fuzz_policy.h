@@ -144,6 +144,9 @@ static inline void take_policy(struct input *in)
 
     *policy = (weir_policy){ .size = sizeof(*policy) };
     policy->workers = take_between(in, 1, 4);
+#ifdef __SANITIZE_ADDRESS__ /* frames are larger, and bodies may be nested dozens deep (WEIR_CALLER_RUNS) */
+    policy->stack_size = 1 << 20;
+#endif
     policy->inflight_max = take_chance(in, 2) ? take_between(in, 2, 5) : 0;
     policy->queue_max = take_queue(in);
     policy->rejection = (weir_rejection)take_below(in, 4);

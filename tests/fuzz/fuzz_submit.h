@@ -67,6 +67,7 @@ static inline void item_init(struct item *item, struct actor *actor)
     item->body = take_branch(in);
     item->callback = take_branch(in);
     item->timed = world.timed;
+    item->ending = world.landing > 0;
     item->bounded = actor->bounded;
     item->submitting = true;
     item->submitter = actor->place == ON_THREAD ? NULL : actor->item;

@@ -587,6 +587,40 @@ SIM_TEST(a_slot_that_is_kept_for_a_task_that_took_another_is_free, 1000)
     weir_executor_free(ex);
 }
 
+/* weir/executor.h, weir_executor_resize: neither those of its own domain and workers, nor slots that others could use. */
+SIM_TEST(test_a_task_that_costs_more_than_a_lowered_limit_keeps_no_other_domain_waiting, 300)
+{
+    weir_domain_policy domains[] = { { .name = "costly", .slots = 1, .slots_mode = WEIR_RESERVED },
+                                     { .name = "other", .slots = 1, .slots_mode = WEIR_RESERVED } };
+    weir_group_policy groups[] = { { .key = "costly", .domain = "costly" },
+                                   { .key = "beside", .domain = "costly" },
+                                   { .key = "other", .domain = "other" } };
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 3, .inflight_max = 3,
+                                                 .slots = 3, .domains = domains, .domain_count = 2,
+                                                 .groups = groups, .group_count = 3));
+    struct body body = { .ms = 10 };
+    weir_task *first = submit(ex, "other", &body), *beside, *other, *more, *costly;
+
+    sleep_until(1);
+    costly = submit_with(ex, "costly", &body, WEIR_TASK(.cost = 3));
+    sleep_until(5);
+    CHECK(weir_executor_resize(ex, 2, 0) == 0);
+    beside = submit(ex, "beside", &body);
+    check_done_at(first, 0, 10);
+    check_done_at(beside, 5, 15);
+    other = submit(ex, "other", &body);
+    more = submit(ex, "other", &body);
+    check_done_at(other, 15, 25);
+    check_done_at(more, 15, 25); /* on a slot of the default domain's */
+    sleep_until(30);
+    CHECK(!weir_task_done(costly));
+    CHECK_EQ(why_of(costly), WEIR_REASON_GLOBAL_INFLIGHT);
+    CHECK(weir_executor_resize(ex, 3, 0) == 0);
+    check_done_at(costly, 30, 40);
+    check_books(ex);
+    weir_executor_free(ex);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -612,6 +646,8 @@ int main(void)
         cmocka_unit_test(short_tasks_of_a_borrower_get_their_share),
         cmocka_unit_test(slots_that_no_worker_carries_are_not_kept_from_their_owner),
         cmocka_unit_test(a_slot_that_is_kept_for_a_task_that_took_another_is_free),
+        cmocka_unit_test(
+            test_a_task_that_costs_more_than_a_lowered_limit_keeps_no_other_domain_waiting),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

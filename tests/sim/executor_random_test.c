@@ -150,8 +150,8 @@ static void look_at_rest(void)
         uint64_t *first = wr_group_first(g);
         uint32_t cost = first ? wr_cost_at(first) : 0;
         CHECK(!g->sums.queued == !first && atomic_load(&g->lock.word) == 0);
-        if (!first || g->sums.closed || cost > wr_free(&g->sums))
-            continue;
+        if (!first || g->sums.closed || cost > wr_free(&g->sums) || cost > max)
+            continue; /* which stands in no ring */
         CHECK(wr_group_place(g) == WR_READY);
         if (max != WR_INF && held + cost > max)
             continue;
