@@ -111,9 +111,9 @@ uint64_t wr_domains_barred(const struct wr_domains *domains)
 
     if (wr_load(&domains->counts, relaxed))
         return ~domains->ledger.promising;
-    for (uint64_t hungry = domains->ledger.hungry; hungry; hungry &= hungry - 1)
-        if (wr_load(&domains->domain[__builtin_ctzll(hungry)].asks, relaxed))
-            barred |= hungry & -hungry;
+    for (uint32_t d = 0; d < domains->ledger.count; d++)
+        if (wr_load(&domains->domain[d].asks, relaxed) && !domains->ledger.share[d].promised)
+            barred |= wr_domain_bit(d);
     return barred;
 }
 

@@ -587,6 +587,34 @@ SIM_TEST(a_slot_that_is_kept_for_a_task_that_took_another_is_free, 1000)
     weir_executor_free(ex);
 }
 
+static void naps(UNUSED weir_task *task, UNUSED const weir_result *result, UNUSED void *arg)
+{
+    weir_sleep(weir_now() + MS);
+}
+
+/* A release refuses what waits, and tells of it, one after the other: workers that find tasks without a slot meanwhile sleep. */
+SIM_TEST(test_workers_sleep_while_a_release_tells_of_what_it_refuses, 100)
+{
+    weir_domain_policy domains[] = { { .name = "own", .slots = 1 } };
+    weir_group_policy groups[] = { { .key = "a", .domain = "own" },
+                                   { .key = "b", .domain = "own" } };
+    weir_executor *ex =
+        new_executor(WEIR_POLICY(.workers = 2, .group_limit = 2, .slots = 2, .domains = domains,
+                                 .domain_count = 1, .groups = groups, .group_count = 2));
+    struct body body = { .ms = 20 };
+    weir_task *runs = submit(ex, "a", &body), *first, *second;
+
+    sleep_until(1);
+    first = submit_with(ex, "a", &body, WEIR_TASK(.on_done = naps));
+    second = submit_with(ex, "b", &body, WEIR_TASK(.on_done = naps));
+    CHECK(weir_domain_release(ex, "own", NULL, 0, NULL) == 0);
+    check_rejected(first, WEIR_REASON_DOMAIN_RELEASED);
+    check_rejected(second, WEIR_REASON_DOMAIN_RELEASED);
+    check_done_at(runs, 0, 20);
+    check_books(ex);
+    weir_executor_free(ex);
+}
+
 /* weir/executor.h, weir_executor_resize: neither those of its own domain and workers, nor slots that others could use. */
 SIM_TEST(test_a_task_that_costs_more_than_a_lowered_limit_keeps_no_other_domain_waiting, 300)
 {
@@ -646,6 +674,7 @@ int main(void)
         cmocka_unit_test(short_tasks_of_a_borrower_get_their_share),
         cmocka_unit_test(slots_that_no_worker_carries_are_not_kept_from_their_owner),
         cmocka_unit_test(a_slot_that_is_kept_for_a_task_that_took_another_is_free),
+        cmocka_unit_test(test_workers_sleep_while_a_release_tells_of_what_it_refuses),
         cmocka_unit_test(
             test_a_task_that_costs_more_than_a_lowered_limit_keeps_no_other_domain_waiting),
     };
