@@ -70,6 +70,7 @@ typedef struct weir_group_stats { /* a snapshot, all figures of one moment */
     size_t size;
     uint64_t running, inflight, waiting;
     int64_t limit, inflight_max, queue_max; /* targets; running may be above limit for a while */
+    /* started: with those that were settled on their way to a thread, whose body was not called */
     uint64_t submitted, started, succeeded, failed, cancelled, rejected;
     uint64_t rejected_by[25];  /* for reasons below 25 only; use weir_group_rejections_get   */
     uint64_t peak;             /* most running at once                                       */

@@ -71,7 +71,7 @@ struct world {
     int64_t group_ceiling[KEYS]; /* the highest limit that was ever in force */
     int64_t inflight_ceiling;
     int plain_evictions[KEYS];
-    int landing; /* calls under way that end what pends, also what comes meanwhile */
+    int landing;      /* calls under way that end what pends, also what comes meanwhile */
     uint64_t changes; /* calls that may have set a waiting task free */
     int changing;     /* of those, under way                         */
     int locals_made, locals_dropped;
