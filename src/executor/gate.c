@@ -33,9 +33,9 @@ struct wr_gates *wr_gates_of(struct weir_group *group)
 /* After their list has changed. */
 static void note_kinds(struct wr_gates *gates)
 {
-    gates->accepts = gates->by_turn = false;
+    gates->group->asks_gates = gates->by_turn = false;
     for (const struct weir_gate *gate = gates->first; gate; gate = gate->next) {
-        gates->accepts |= gate->calls->accept != NULL;
+        gates->group->asks_gates |= gate->calls->accept != NULL;
         gates->by_turn |= gate->calls->went_on != NULL;
     }
 }

@@ -41,7 +41,6 @@ struct wr_gates {
     uint32_t granted;
     weir_time granted_at;
     uint32_t share; /* how many are asked for next: more, the longer the turn lasts            */
-    bool accepts;   /* one of them is asked when a task is submitted                            */
     bool by_turn;   /* one of them serves a turn with one start (went_on)                       */
     struct weir_gate *refused;
     weir_time again;

@@ -53,7 +53,8 @@ struct weir_group {
     bool evicted;        /* set under the shard's lock as well: either will do to look        */
     uint8_t carrier : 4; /* enum weir_carrier: where its next task runs                      */
     uint8_t has_thread : 1;
-    uint8_t idle : 1; /* it has no tasks                                                       */
+    uint8_t idle : 1;       /* it has no tasks                                                 */
+    uint8_t asks_gates : 1; /* one of its gates is asked when a task is submitted              */
     uint8_t domain;
     /* enum wr_place: where its next task stands. Written under its line's lock: those above are read together by
      * compilers, so it is not one of them. */

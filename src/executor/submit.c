@@ -305,8 +305,7 @@ static int submit_plain(struct wr_target *target, weir_fn *fn, void *const *arg,
  * when it starts. */
 static inline bool admits_freely(struct weir_executor *ex, const struct weir_group *group)
 {
-    return !group->evicted && !wr_load(&ex->closed, seq_cst) &&
-           !(group->extras && group->extras->gates && group->extras->gates->accepts) &&
+    return !group->evicted && !wr_load(&ex->closed, seq_cst) && !group->asks_gates &&
            !wr_load(&ex->policy.watched, relaxed) && !wr_group_is_counted(group) &&
            !(ex->domains && wr_domain_is_released(group)) && wr_admits_freely(&group->sums);
 }
