@@ -376,7 +376,7 @@ static void see_it_through(struct attempt *a, int64_t *cool_ns)
         tcsetpgrp(a->engine->tty_fd, getpgrp()); /* SIGTTOU is ignored */
     slots_ended(a->engine->slots, a->slot, ending);
     if (ending)
-        strays_note(a->engine->strays, a->task->seq);
+        strays_note(a->engine->strays, a->task->seq, (uint64_t)a->task->attempts);
     a->task->status = child_reap(&a->child);
     a->task->ended_at = weir_now();
     judge(a, cool_ns);

@@ -47,10 +47,11 @@ static void close_from(int first)
 }
 
 /* Whether a task runs, for the guardian: nothing changes any more. */
-static bool runs_in_slot(uint64_t seq, void *arg)
+static bool runs_in_slot(uint64_t seq, uint64_t attempt, void *arg)
 {
     const struct slots *slots = arg;
 
+    (void)attempt;
     for (uint32_t i = 0; i < slots->count; i++)
         if (atomic_load(&slots->slot[i].seq) == seq)
             return true;

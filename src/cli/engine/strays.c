@@ -72,7 +72,7 @@ static bool read_environment(char *out, int proc, const char *pid)
 
 struct search {
     const char *run_id;
-    bool (*is_meant)(uint64_t seq, void *arg);
+    bool (*is_meant)(uint64_t seq, uint64_t attempt, void *arg);
     void *arg;
     char *environment;
     int proc;
@@ -80,14 +80,16 @@ struct search {
 
 static bool is_ours(const struct search *search, const char *pid)
 {
-    const char *run, *seq;
+    const char *run, *seq, *attempt;
 
     if (!read_environment(search->environment, search->proc, pid))
         return false;
     run = value_of(search->environment, "WEIR_RUN=");
     seq = value_of(search->environment, "WEIR_SEQ=");
+    attempt = value_of(search->environment, "WEIR_ATTEMPT=");
     return run && seq && !strcmp(run, search->run_id) &&
-           search->is_meant(strtoull(seq, NULL, 10), search->arg);
+           search->is_meant(strtoull(seq, NULL, 10), attempt ? strtoull(attempt, NULL, 10) : 0,
+                            search->arg);
 }
 
 /* True: it was one. The number is looked at again behind a descriptor, so that no other process can have it. */
@@ -123,7 +125,8 @@ static bool kill_round(struct search *search)
     return found;
 }
 
-void strays_kill(const char *run_id, bool (*is_meant)(uint64_t seq, void *arg), void *arg)
+void strays_kill(const char *run_id, bool (*is_meant)(uint64_t seq, uint64_t attempt, void *arg),
+                 void *arg)
 {
     struct search search = { .run_id = run_id, .is_meant = is_meant, .arg = arg };
 
@@ -136,10 +139,15 @@ void strays_kill(const char *run_id, bool (*is_meant)(uint64_t seq, void *arg), 
 
 /* ---- those of a run ------------------------------------------------------------------------------- */
 
+/* A task to look for, and its last attempt that is over. */
+struct note {
+    uint64_t seq, attempt;
+};
+
 struct strays {
     struct wr_lock lock;
     const char *run_id;
-    uint64_t *seq; /* of tasks to look for */
+    struct note *note;
     size_t count, size;
 };
 
@@ -155,58 +163,81 @@ int strays_new(struct strays **out, const char *run_id)
 void strays_free(struct strays *strays)
 {
     if (strays)
-        free(strays->seq);
+        free(strays->note);
     free(strays);
 }
 
-void strays_note(struct strays *strays, uint64_t seq)
+void strays_note(struct strays *strays, uint64_t seq, uint64_t attempt)
 {
     wr_lock(&strays->lock);
     if (strays->count == strays->size) {
         size_t size = strays->size ? 2 * strays->size : 16;
-        uint64_t *larger = realloc(strays->seq, size * sizeof(*larger));
+        struct note *larger = realloc(strays->note, size * sizeof(*larger));
         if (larger) {
             strays->size = size;
-            strays->seq = larger;
+            strays->note = larger;
         }
     }
     if (strays->count < strays->size)
-        strays->seq[strays->count++] = seq;
+        strays->note[strays->count++] = (struct note){ seq, attempt };
     wr_unlock(&strays->lock);
 }
 
-struct noted {
-    uint64_t *seq;
+struct notes {
+    struct note *note;
     size_t count;
 };
 
-static int by_number(const void *a, const void *b)
+static int by_task(const void *a, const void *b)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    uint64_t x = ((const struct note *)a)->seq, y = ((const struct note *)b)->seq;
 
     return (x > y) - (x < y);
 }
 
-static bool is_noted(uint64_t seq, void *arg)
+/* The latest attempt of a task first. */
+static int by_task_and_attempt(const void *a, const void *b)
 {
-    const struct noted *noted = arg;
+    uint64_t x = ((const struct note *)a)->attempt, y = ((const struct note *)b)->attempt;
+    int order = by_task(a, b);
 
-    return bsearch(&seq, noted->seq, noted->count, sizeof(seq), by_number) != NULL;
+    return order ? order : (y > x) - (y < x);
+}
+
+/* Keeps the latest of each task. */
+static void sort(struct notes *notes)
+{
+    size_t kept = 0;
+
+    qsort(notes->note, notes->count, sizeof(*notes->note), by_task_and_attempt);
+    for (size_t i = 0; i < notes->count; i++)
+        if (!kept || notes->note[kept - 1].seq != notes->note[i].seq)
+            notes->note[kept++] = notes->note[i];
+    notes->count = kept;
+}
+
+static bool is_noted(uint64_t seq, uint64_t attempt, void *arg)
+{
+    const struct notes *notes = arg;
+    const struct note *note =
+        bsearch(&(struct note){ .seq = seq }, notes->note, notes->count, sizeof(*note), by_task);
+
+    return note && attempt <= note->attempt;
 }
 
 bool strays_sweep(struct strays *strays)
 {
-    struct noted noted;
+    struct notes notes;
 
     wr_lock(&strays->lock);
-    noted = (struct noted){ strays->seq, strays->count };
-    strays->seq = NULL;
+    notes = (struct notes){ strays->note, strays->count };
+    strays->note = NULL;
     strays->count = strays->size = 0;
     wr_unlock(&strays->lock);
-    if (!noted.count)
+    if (!notes.count)
         return false;
-    qsort(noted.seq, noted.count, sizeof(*noted.seq), by_number);
-    strays_kill(strays->run_id, is_noted, &noted);
-    free(noted.seq);
+    sort(&notes);
+    strays_kill(strays->run_id, is_noted, &notes);
+    free(notes.note);
     return true;
 }
