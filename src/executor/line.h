@@ -36,7 +36,7 @@ struct wr_root;
  * also under the group's, so either will do to look. */
 enum wr_place {
     WR_AT_REST =
-        0,    /* nothing waits; or the group's own limits, a gate or a pause keep it            */
+        0, /* nothing waits; or limits of the group's own, a gate, a pause or a cost beyond the executor's limit keep it */
     WR_READY, /* in its ring                                                                   */
     WR_AWAITS_THREAD, /* in line for a thread                                                          */
     WR_KEEPS_TIME, /* in the ring's wheel until the next start of its beat; see beat.h              */
@@ -54,8 +54,7 @@ struct wr_part {
 
 struct wr_line {
     struct wr_part part[WR_PARTS]; /* groups with beats, and the beats, are in the first          */
-    _Atomic uint64_t
-        first[WR_PARTS];   /* what each part shows: where its first group stands, see line.c */
+    _Atomic uint64_t first[WR_PARTS]; /* each part's first ticket, or WR_SHOWS_NONE        */
     uint8_t parts;         /* 1, or WR_PARTS                                                     */
     uint8_t place;         /* of the groups in it: WR_READY or WR_AWAITS_THREAD                  */
     _Atomic uint64_t *set; /* has the bit while there are groups; NULL: there is no such set      */

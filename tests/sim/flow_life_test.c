@@ -2,26 +2,6 @@
  * SPDX-License-Identifier: MIT */
 #include "support/flow_support.h"
 
-static weir_flow *pair_of(const weir_node_options *first, const weir_node_options *second)
-{
-    weir_flow *flow = new_flow("pair");
-    weir_node *a, *b;
-
-    forget_nodes();
-    a = add_with(flow, "a", 10, first);
-    b = add_with(flow, "b", 10, second);
-    must(b, a);
-    return flow;
-}
-
-static int does_nothing(void **value, void *arg, weir_step *step)
-{
-    (void)value;
-    (void)arg;
-    (void)step;
-    return 0;
-}
-
 /* ---- ends from outside ----------------------------------------------------------------------------------- */
 
 static int waits_for_its_run(void **value, void *arg, weir_step *step)

@@ -2,18 +2,6 @@
  * SPDX-License-Identifier: MIT */
 #include "support/flow_support.h"
 
-static weir_flow *pair_of(const weir_node_options *first, const weir_node_options *second)
-{
-    weir_flow *flow = new_flow("pair");
-    weir_node *a, *b;
-
-    forget_nodes();
-    a = add_with(flow, "a", 10, first);
-    b = add_with(flow, "b", 10, second);
-    must(b, a);
-    return flow;
-}
-
 /* ---- callbacks --------------------------------------------------------------------------------------- */
 
 static int begin_fails(weir_step *step, void *arg)

@@ -37,14 +37,6 @@ SIM_TEST(test_a_sub_flow_is_a_node, 30)
     weir_executor_free(ex);
 }
 
-static int does_nothing(void **value, void *arg, weir_step *step)
-{
-    (void)value;
-    (void)arg;
-    (void)step;
-    return 0;
-}
-
 static int fans_out(void **value, void *count_arg, weir_step *step)
 {
     weir_flow *flow = new_flow("fan");

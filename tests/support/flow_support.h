@@ -278,4 +278,25 @@ static inline int gives(void **value, void *param, weir_step *step)
     return 0;
 }
 
+/* Two nodes, the second after the first. */
+static inline weir_flow *pair_of(const weir_node_options *first, const weir_node_options *second)
+{
+    weir_flow *flow = new_flow("pair");
+    weir_node *a, *b;
+
+    forget_nodes();
+    a = add_with(flow, "a", 10, first);
+    b = add_with(flow, "b", 10, second);
+    must(b, a);
+    return flow;
+}
+
+static inline int does_nothing(void **value, void *arg, weir_step *step)
+{
+    (void)value;
+    (void)arg;
+    (void)step;
+    return 0;
+}
+
 #endif
