@@ -25,7 +25,7 @@ static void wake_by(struct wr_beats *beats, weir_time when)
     if (when >= beats->alarm_at)
         return;
     beats->alarm_at = when;
-    wr_clock_set(beats->executor, &beats->alarm, when);
+    wr_clock_set(&beats->executor->clock, &beats->alarm, when);
 }
 
 struct weir_group *wr_beats_due(struct wr_beats *beats, weir_time now)

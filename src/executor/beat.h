@@ -15,8 +15,8 @@
 #ifndef WR_EXECUTOR_BEAT_H
 #define WR_EXECUTOR_BEAT_H
 
-#include "executor/clock.h"
 #include "executor/queue.h"
+#include "runtime/runtime.h"
 
 struct wr_slice;
 struct wr_line;

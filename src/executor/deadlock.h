@@ -9,8 +9,8 @@
 
 #include "base/assert.h"
 #include "base/lock.h"
-#include "executor/circle.h"
 #include "executor/task.h"
+#include "limits/circle.h"
 
 #include <weir/executor.h>
 

@@ -9,11 +9,10 @@
 #define WR_EXECUTOR_DOMAINS_H
 
 #include "base/lock.h"
-#include "executor/circle.h"
-#include "executor/clock.h"
 #include "executor/crew.h"
-#include "executor/ledger.h"
 #include "executor/line.h"
+#include "limits/circle.h"
+#include "limits/ledger.h"
 #include "runtime/runtime.h"
 
 struct weir_executor;

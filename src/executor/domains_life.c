@@ -22,7 +22,7 @@ static void sample(struct wr_alarm *alarm, weir_time now)
     wr_room_made(ex);                 /* who has a slot now needs no place any more */
     while (domains->sample_at <= now) /* a late look does not make the next one late */
         domains->sample_at += period;
-    wr_clock_set(ex, &domains->sampling, domains->sample_at);
+    wr_clock_set(&ex->clock, &domains->sampling, domains->sample_at);
 }
 
 /* ---- from a policy ----------------------------------------------------------------------------- */
@@ -206,10 +206,10 @@ int wr_domains_start(struct weir_executor *ex)
         if (domains->domain[d].crew == &domains->domain[d].own)
             rc = wr_crew_start(&domains->domain[d].own, ex->policy.domain[d].workers);
     if (!rc && domains && domains->ledger.lending.on)
-        rc = wr_clock_start(ex);
+        rc = wr_clock_start(&ex->clock);
     if (!rc && domains && domains->ledger.lending.on) {
         domains->sample_at = wr_os_now() + ex->policy.given.lending.period_ms * 1000000;
-        wr_clock_set(ex, &domains->sampling, domains->sample_at);
+        wr_clock_set(&ex->clock, &domains->sampling, domains->sample_at);
     }
     return rc;
 }

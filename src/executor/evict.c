@@ -204,10 +204,17 @@ static bool is_forgettable(struct weir_group *group, weir_time now)
     return idle;
 }
 
-weir_time wr_group_sweep_idle(struct weir_executor *ex, weir_time now)
+static void sweep_idle(struct wr_alarm *alarm, weir_time now)
 {
+    struct weir_executor *ex = WR_CONTAINER(alarm, struct weir_executor, sweeping);
     int64_t idle_ns = ex->policy.given.idle_evict_ms * 1000000;
 
     wr_add(&ex->evicted, wr_group_retire_if(ex, is_forgettable, now, WEIR_REASON_EVICTED), relaxed);
-    return now + (idle_ns / 2 > 0 ? idle_ns / 2 : 1);
+    wr_clock_set(&ex->clock, alarm, now + idle_ns / 2);
+}
+
+void wr_group_sweep_idle(struct weir_executor *ex)
+{
+    wr_alarm_init(&ex->sweeping, sweep_idle);
+    wr_clock_set(&ex->clock, &ex->sweeping, wr_os_now());
 }

@@ -24,7 +24,7 @@ void wr_executor_unref(struct weir_executor *ex)
 
 static void stop(struct weir_executor *ex)
 {
-    wr_clock_stop(ex);
+    wr_clock_stop(&ex->clock);
     wr_runtime_stop(ex->crew.runtime);
     wr_domains_stop(ex);
     wr_domains_delete_runtimes(ex);
@@ -40,7 +40,9 @@ static int start(struct weir_executor *ex)
     if (!rc)
         rc = wr_domains_start(ex);
     if (!rc && ex->policy.timed)
-        rc = wr_clock_start(ex);
+        rc = wr_clock_start(&ex->clock);
+    if (!rc && ex->policy.given.idle_evict_ms)
+        wr_group_sweep_idle(ex);
     if (rc)
         stop(ex);
     return rc;

@@ -4,7 +4,6 @@
 #ifndef WR_EXECUTOR_EXECUTOR_H
 #define WR_EXECUTOR_EXECUTOR_H
 
-#include "executor/local.h"
 #include "runtime/runtime.h"
 
 #include <weir/executor.h>

@@ -100,7 +100,7 @@ static void close_or_open(struct wr_gates *gates)
     weir_time wake = gates->refused && gates->again != WEIR_FOREVER ? gates->again : 0;
 
     if (wake && wake != gates->armed_for)
-        wr_clock_set(group->executor, &gates->alarm, wake);
+        wr_clock_set(&group->executor->clock, &gates->alarm, wake);
     gates->armed_for = wake;
     wr_set_closed(&group->sums, &group->executor->root,
                   gates->refused ? (uint16_t)(others | WR_GATED) : others);
@@ -111,7 +111,7 @@ void wr_gates_disarm(struct weir_group *group)
     struct wr_gates *gates = group->extras->gates;
 
     if (gates->armed_for)
-        wr_clock_cancel(group->executor, &gates->alarm);
+        wr_clock_cancel(&group->executor->clock, &gates->alarm);
     gates->armed_for = 0;
 }
 
@@ -349,7 +349,7 @@ void wr_gates_free(struct weir_group *group)
             gate->calls->drop(gate->arg);
         wr_os_free(gate);
     }
-    wr_clock_forget(group->executor,
+    wr_clock_forget(&group->executor->clock,
                     &gates->alarm); /* until it was dropped, a gate could be opened */
     wr_os_free(gates->beat);
     wr_os_free(gates->pass);
@@ -363,7 +363,7 @@ int wr_gates_lock(struct weir_group *group)
 
     if (!group)
         return WEIR_ECLOSED;
-    rc = wr_clock_start(group->executor);
+    rc = wr_clock_start(&group->executor->clock);
     if (!rc) {
         wr_group_lock(group);
         if (wr_gates_of(group))
@@ -462,5 +462,5 @@ void weir_gate_open(weir_gate *gate)
 {
     struct weir_group *group = gate->group;
 
-    wr_clock_set(group->executor, &group->extras->gates->alarm, 1); /* long past: at once */
+    wr_clock_set(&group->executor->clock, &group->extras->gates->alarm, 1); /* long past: at once */
 }

@@ -8,8 +8,8 @@
 #ifndef WR_EXECUTOR_GATE_H
 #define WR_EXECUTOR_GATE_H
 
-#include "executor/clock.h"
-#include "executor/policy.h"
+#include "policy/policy.h"
+#include "runtime/runtime.h"
 
 #include <weir/sys/gate.h>
 
@@ -53,7 +53,7 @@ struct wr_gates {
     struct weir_gate cool_gate, pace_gate;
     weir_time cool_until;
     struct wr_pace pace;
-    weir_time pace_next;  /* when the next start is due, were there no slack; 0: none has been  */
+    weir_time pace_next;  /* see limits/pace.h                                                  */
     struct wr_beat *beat; /* NULL: it had none yet; see beat.h                                  */
 };
 
@@ -95,9 +95,6 @@ struct wr_gates *wr_gates_of(struct weir_group *group);
 
 /* A gate is asked from now on, before others (`first`) or after them; if it is not in the list already. */
 void wr_gate_join(struct wr_gates *gates, struct weir_gate *gate, bool first);
-
-/* `pace_next` after a start at that time. */
-weir_time wr_pace_after(const struct wr_pace *pace, weir_time next, weir_time start);
 
 /* Gives a group that nobody has started anything in its pace. WEIR_ENOMEM. The clock runs. */
 int wr_pace_begin(struct weir_group *group, const struct wr_pace *pace);

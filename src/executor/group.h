@@ -10,16 +10,16 @@
 
 #include "base/list.h"
 #include "base/lock.h"
-#include "executor/admit.h"
 #include "executor/beat.h"
-#include "executor/circle.h"
 #include "executor/gate.h"
 #include "executor/hand.h"
 #include "executor/line.h"
-#include "executor/policy.h"
 #include "executor/queue.h"
-#include "executor/refusals.h"
 #include "executor/task.h"
+#include "limits/admit.h"
+#include "limits/circle.h"
+#include "limits/refusals.h"
+#include "policy/policy.h"
 
 #include <weir/group.h>
 
@@ -241,8 +241,8 @@ struct weir_group *wr_group_current(struct weir_group *handle);
 void wr_group_finish(struct weir_group *group, uint32_t cost);
 void wr_group_settle_pending(struct weir_group *group, uint32_t cost);
 
-/* Forgets groups that were idle long enough; answers when to look again. */
-weir_time wr_group_sweep_idle(struct weir_executor *ex, weir_time now);
+/* Has groups that were idle long enough forgotten, from now on. The clock runs. */
+void wr_group_sweep_idle(struct weir_executor *ex);
 
 /* Of an existing group only; NULL if there is none, or the executor is closed. Pinned. */
 struct weir_group *wr_group_look_up(struct weir_executor *ex, const char *key);

@@ -3,7 +3,7 @@
 #ifndef WR_EXECUTOR_OUTLOOK_H
 #define WR_EXECUTOR_OUTLOOK_H
 
-#include "executor/circle.h"
+#include "limits/circle.h"
 
 /* Fills in the outlooks of a struct wr_nested_wait's wait. Under the lock of all waits; takes the locks of tables and
  * groups. */

@@ -1,7 +1,4 @@
 /* Pause, cool-down and pace. The last two are gates of the group's own; see gate.h.
- *
- * Pace is the generic cell rate algorithm: `pace_next` runs ahead of the clock by one interval per start; starts are
- * allowed while it is at most `pace.slack` ahead.
  * SPDX-License-Identifier: MIT */
 #include "base/os.h"
 #include "executor/gate.h"
@@ -38,30 +35,6 @@ static const weir_gate_calls cool_calls = { .size = sizeof(cool_calls),
 
 /* ---- pace ------------------------------------------------------------------------------------------ */
 
-static int64_t add_capped(int64_t a, int64_t b)
-{
-    int64_t sum;
-
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
-weir_time wr_pace_after(const struct wr_pace *pace, weir_time next, weir_time start)
-{
-    return add_capped(next > start ? next : start, pace->interval);
-}
-
-/* How many starts the pace allows at once, at most `most`. */
-static uint32_t starts_allowed(const struct wr_gates *gates, uint32_t most, weir_time now)
-{
-    int64_t spent = gates->pace_next > now ? gates->pace_next - now : 0;
-    int64_t left = gates->pace.slack - spent;
-
-    if (left < 0)
-        return 0;
-    left = left / gates->pace.interval + 1;
-    return left < most ? (uint32_t)left : most;
-}
-
 static uint32_t pace_ask(void *gates_arg, uint32_t count, weir_time now, weir_time *again)
 {
     struct wr_gates *gates = gates_arg;
@@ -70,7 +43,7 @@ static uint32_t pace_ask(void *gates_arg, uint32_t count, weir_time now, weir_ti
     if (!gates->pace.interval)
         return count ? count : 1;
     *again = gates->pace_next - gates->pace.slack;
-    starts = starts_allowed(gates, count ? count : 1, now);
+    starts = wr_pace_allows(&gates->pace, gates->pace_next, count ? count : 1, now);
     if (!count || !starts)
         return starts;
     for (uint32_t i = 0; i < starts; i++)
@@ -106,36 +79,6 @@ static const weir_gate_calls pace_calls = { .size = sizeof(pace_calls),
                                             .take_back = pace_take_back,
                                             .describe = pace_describe,
                                             .at_rest = pace_at_rest };
-
-/* span * to / from, at most INT64_MAX. */
-static int64_t scaled(int64_t span, int64_t from, int64_t to)
-{
-    int64_t whole, part;
-
-    if (__builtin_mul_overflow(span / from, to, &whole))
-        return INT64_MAX;
-    if (__builtin_mul_overflow(span % from, to, &part)) /* intervals of years: near enough */
-        return add_capped(whole, (int64_t)((double)(span % from) / (double)from * (double)to));
-    return add_capped(whole, part / from);
-}
-
-/* Another pace, while the group is at it: what was left of the burst is left, as far as the new burst has room
- * for it, and what was spent has to be earned again. A group that has started nothing under a pace begins with
- * a whole burst. */
-static void change_pace(struct wr_gates *gates, const struct wr_pace *to, weir_time now)
-{
-    struct wr_pace from = gates->pace;
-    int64_t had = add_capped(from.slack, from.interval), most = add_capped(to->slack, to->interval);
-    int64_t spent = gates->pace_next > now ? gates->pace_next - now : 0, left;
-
-    gates->pace = *to;
-    if (!from.interval || !gates->pace_next) {
-        gates->pace_next = 0;
-        return;
-    }
-    left = scaled(had > spent ? had - spent : 0, from.interval, to->interval);
-    gates->pace_next = add_capped(now, left < most ? most - left : 0);
-}
 
 static void join_pace(struct wr_gates *gates)
 {
@@ -211,6 +154,7 @@ int weir_task_cool_down(weir_task *task, weir_time until)
 int weir_group_pace(weir_group *handle, int64_t starts, int64_t period_ns, int64_t burst)
 {
     struct weir_group *group;
+    struct wr_gates *gates;
     struct wr_pace pace;
     int rc;
 
@@ -222,8 +166,10 @@ int weir_group_pace(weir_group *handle, int64_t starts, int64_t period_ns, int64
     if (rc)
         return rc;
     wr_gates_turn_over(group, wr_os_now());
-    change_pace(group->extras->gates, &pace, wr_os_now());
-    join_pace(group->extras->gates);
+    gates = group->extras->gates;
+    gates->pace_next = wr_pace_change(&gates->pace, &pace, gates->pace_next, wr_os_now());
+    gates->pace = pace;
+    join_pace(gates);
     wr_gates_unlock(group);
     return 0;
 }

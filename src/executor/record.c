@@ -5,7 +5,6 @@
 #include "base/assert.h"
 #include "base/os.h"
 #include "executor/executor.h"
-#include "executor/local.h"
 #include "executor/state.h"
 #include "executor/tell.h"
 

@@ -1,8 +1,8 @@
 /* What becomes of a task that is not admitted: it is turned away, run by its caller, or waits for room. See submission.h.
  * SPDX-License-Identifier: MIT */
 #include "base/os.h"
+#include "base/reason.h"
 #include "executor/deadlock.h"
-#include "executor/reason.h"
 #include "executor/settle.h"
 #include "executor/submission.h"
 #include "executor/tell.h"

@@ -4,7 +4,6 @@
 #include "base/os.h"
 #include "executor/executor.h"
 #include "executor/group_check.h"
-#include "executor/local.h"
 #include "executor/settle.h"
 #include "executor/slice.h"
 

@@ -3,19 +3,18 @@
 #ifndef WR_EXECUTOR_STATE_H
 #define WR_EXECUTOR_STATE_H
 
-#include "executor/cells.h"
-#include "executor/clock.h"
+#include "base/cells.h"
 #include "executor/crew.h"
 #include "executor/deadlock.h"
 #include "executor/domains.h"
 #include "executor/group.h"
 #include "executor/line.h"
-#include "executor/policy.h"
 #include "executor/table.h"
 #include "executor/task.h"
 #include "executor/threads.h"
 #include "executor/totals.h"
 #include "executor/watch.h"
+#include "policy/policy.h"
 #include "runtime/runtime.h"
 
 /* Keeps what different threads write all the time in cache lines of its own. */
@@ -45,7 +44,9 @@ struct weir_executor {
     struct wr_table table;
     struct wr_threads threads;
     struct wr_untold untold;
-    struct wr_clock clock;
+    struct wr_clock
+        clock; /* for gates, deadlines, samples of domains, and the search for idle groups */
+    struct wr_alarm sweeping;      /* that search                                            */
     struct wr_nested_waits nested; /* tasks that wait                                      */
     struct wr_waitq quiet;         /* those who wait for live == 0, or freed == 0, too         */
     struct wr_waitq guests;        /* bodies that WEIR_CALLER_RUNS has others run              */

@@ -4,7 +4,6 @@
 #include "base/options.h"
 #include "base/os.h"
 #include "executor/executor.h"
-#include "executor/local.h"
 #include "executor/record.h"
 #include "executor/tell.h"
 #include "executor/watch.h"
@@ -51,7 +50,7 @@ int wr_submission_init(struct wr_submission *sub, weir_task_options *options,
         return WEIR_EINVAL;
     if (wr_has_deadlines(&sub->options->deadlines) && !watched) {
         watched = true;
-        rc = wr_clock_start(ex);
+        rc = wr_clock_start(&ex->clock);
         if (rc)
             return rc;
     }

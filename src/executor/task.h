@@ -107,4 +107,9 @@ struct weir_task {
 
 static_assert(sizeof(void *) != 8 || sizeof(struct weir_task) == 64, "a task is one cache line");
 
+#define WR_FITS(name, number, label, text) \
+    static_assert((number) <= WR_REASON_MAX, "a reason has its place in a task's word");
+WEIR_REASONS(WR_FITS)
+#undef WR_FITS
+
 #endif

@@ -39,7 +39,7 @@ void wr_watch_init(struct wr_watch *watch, struct weir_task *task, const weir_de
 static void disarm(struct wr_watch *watch)
 {
     watch->due = 0;
-    if (wr_clock_cancel(watch->task->group->executor, &watch->alarm))
+    if (wr_clock_cancel(&watch->task->group->executor->clock, &watch->alarm))
         wr_sub(&watch->task->word, WR_REF, relaxed); /* not the last: the caller has one */
 }
 
@@ -51,7 +51,7 @@ static void arm(struct wr_watch *watch, weir_time when, weir_reason reason)
     }
     watch->due = when;
     watch->reason = reason;
-    if (wr_clock_set(watch->task->group->executor, &watch->alarm, when))
+    if (wr_clock_set(&watch->task->group->executor->clock, &watch->alarm, when))
         wr_add(&watch->task->word, WR_REF, relaxed); /* it fires under the group's lock: not yet */
 }
 

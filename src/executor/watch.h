@@ -3,7 +3,6 @@
 #ifndef WR_EXECUTOR_WATCH_H
 #define WR_EXECUTOR_WATCH_H
 
-#include "executor/clock.h"
 #include "runtime/runtime.h"
 
 #include <weir/task.h>

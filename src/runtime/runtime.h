@@ -6,7 +6,9 @@
 
 #include "base/list.h"
 #include "base/lock.h"
+#include "runtime/clock.h"
 #include "runtime/fiber.h"
+#include "runtime/local.h"
 
 #include <weir/runtime.h>
 

@@ -3,7 +3,7 @@
 #ifndef WR_TESTS_LEDGER_BOOKS_H
 #define WR_TESTS_LEDGER_BOOKS_H
 
-#include "executor/ledger.h"
+#include "limits/ledger.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

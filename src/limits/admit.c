@@ -1,6 +1,6 @@
 /* The sums of admission; see admit.h.
  * SPDX-License-Identifier: MIT */
-#include "executor/admit.h"
+#include "limits/admit.h"
 
 #include "base/assert.h"
 

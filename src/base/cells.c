@@ -1,6 +1,6 @@
 /* Cells in blocks that are mapped, aligned and only touched as they are used; see cells.h.
  * SPDX-License-Identifier: MIT */
-#include "executor/cells.h"
+#include "base/cells.h"
 
 #include "base/os.h"
 

@@ -1,6 +1,6 @@
 /* Tests of the table of reasons.
  * SPDX-License-Identifier: MIT */
-#include "executor/reason.h"
+#include "base/reason.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

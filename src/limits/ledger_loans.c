@@ -3,7 +3,7 @@
  * A lender gives what is idle and takes back what is needed, whatever the resource. What differs is only what
  * "used" and "wanted" mean: a slot is used by a task that has it, a place by one that waits.
  * SPDX-License-Identifier: MIT */
-#include "executor/ledger_parts.h"
+#include "limits/ledger_parts.h"
 
 void wr_loan_book(struct wr_ledger *l, enum wr_resource what, uint32_t lender, uint32_t borrower,
                   int64_t units, int64_t due)

@@ -1,7 +1,7 @@
 /* Checking a policy: every field that makes no sense is named, with its value and what would be right.
  * SPDX-License-Identifier: MIT */
-#include "executor/ledger.h"
-#include "executor/policy.h"
+#include "limits/ledger.h"
+#include "policy/policy.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* Copying a policy, and asking it about a key.
  * SPDX-License-Identifier: MIT */
-#include "executor/policy.h"
+#include "policy/policy.h"
 
 #include "base/options.h"
 #include "base/os.h"
-#include "executor/ledger.h"
+#include "limits/ledger.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -37,21 +37,6 @@ bool wr_queue_from(uint32_t *out, int64_t queue_max)
 int64_t wr_queue_to(uint32_t queue_max)
 {
     return queue_max ? wr_limit_to(queue_max) : WEIR_NO_QUEUE;
-}
-
-bool wr_pace_from(struct wr_pace *out, const weir_pace *pace)
-{
-    int64_t interval;
-
-    *out = (struct wr_pace){ 0 };
-    if (!pace->starts)
-        return true;
-    interval = pace->period_ns / pace->starts;
-    out->interval = interval > 0 ? interval : 1;
-    if (!__builtin_mul_overflow(out->interval, pace->burst > 1 ? pace->burst - 1 : 0, &out->slack))
-        return true;
-    out->slack = INT64_MAX;
-    return false;
 }
 
 /* ---- copying --------------------------------------------------------------------------------- */

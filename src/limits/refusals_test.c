@@ -1,6 +1,6 @@
 /* Tests of counts by reason.
  * SPDX-License-Identifier: MIT */
-#include "executor/refusals.h"
+#include "limits/refusals.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* How many tasks a group has rejected, by reason.
  * SPDX-License-Identifier: MIT */
-#ifndef WR_EXECUTOR_REFUSALS_H
-#define WR_EXECUTOR_REFUSALS_H
+#ifndef WR_LIMITS_REFUSALS_H
+#define WR_LIMITS_REFUSALS_H
 
 #include <stdint.h>
 #include <weir/reason.h>

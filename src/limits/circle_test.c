@@ -1,6 +1,6 @@
 /* Circles of waits: the walk of a component against a model that looks at all waits, again and again.
  * SPDX-License-Identifier: MIT */
-#include "executor/circle.h"
+#include "limits/circle.h"
 
 #include "base/assert.h"
 

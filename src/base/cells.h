@@ -1,12 +1,12 @@
-/* Cells: memory of one cache line each, for records of tasks and for the first chunk of each queue.
+/* Cells: memory of one cache line each.
  *
- * Cells that come back lie on shelves, by group, so that groups do not meet at one lock; a full shelf gives a batch to
- * all, an empty one takes a batch. A free cell begins with the next one's address; the first of a batch goes on with
- * the next batch's. All but their owners may look at cells at any time (tasks.c): a cell whose `word` (see task.h) has
- * no references is not a record.
+ * Cells that come back lie on shelves, of which each caller names one, so that callers do not all meet at one lock; a full
+ * shelf gives a batch to all, an empty one takes a batch. A free cell begins with the next one's address; the first of a
+ * batch goes on with the next batch's. The last eight bytes of a cell are never written here, so its owner may leave a mark
+ * in them for those who walk over all cells at any time.
  * SPDX-License-Identifier: MIT */
-#ifndef WR_EXECUTOR_CELLS_H
-#define WR_EXECUTOR_CELLS_H
+#ifndef WR_BASE_CELLS_H
+#define WR_BASE_CELLS_H
 
 #include "base/lock.h"
 
@@ -33,14 +33,14 @@ struct wr_cells {
     char *fresh; /* part of the newest block that was never used: its memory is not touched */
     size_t fresh_left;
     struct wr_block *blocks;
-    /* Cells in use or on shelves, and as many as what queues have besides amounts to */
+    /* Cells in use or on shelves, and what wr_cells_count has added */
     _Atomic uint32_t lent;
 };
 
-/* NULL without memory. What it contains is anybody's guess, but for its last eight bytes: see wr_cell_give. */
+/* NULL without memory. What it contains is undefined, but for its last eight bytes: zero, or what they were when it was
+ * given back. */
 void *wr_cell_take(struct wr_cells *cells, uint32_t shelf);
 
-/* The last eight bytes must say that it is no record: no references. */
 void wr_cell_give(struct wr_cells *cells, uint32_t shelf, void *cell);
 
 /* So many cells' worth of memory more, or less, is in use. */
@@ -49,7 +49,7 @@ static inline void wr_cells_count(struct wr_cells *cells, int32_t more)
     wr_add(&cells->lent, (uint32_t)more, relaxed);
 }
 
-enum { WR_LENT_FREELY = 16384 }; /* a megabyte; beyond that, idle groups keep nothing */
+enum { WR_LENT_FREELY = 16384 }; /* a megabyte; beyond that, those who can do without give back */
 
 static inline bool wr_cells_are_scarce(const struct wr_cells *cells)
 {

@@ -1,11 +1,9 @@
-/* The executor's clock thread: alarms, and the search for idle groups.
- *
- * Lock order: group, then clock. The thread holds neither while an alarm fires.
+/* A clock's thread, and the alarms that it fires; see clock.h.
  * SPDX-License-Identifier: MIT */
-#include "executor/clock.h"
+#include "runtime/clock.h"
 
 #include "base/assert.h"
-#include "executor/state.h"
+#include "base/os.h"
 
 #include <stddef.h>
 #include <weir/error.h>
@@ -16,9 +14,8 @@ static void ring(struct wr_clock *clock)
     wr_os_futex_wake(&clock->bell, 1);
 }
 
-static void fire_due(struct weir_executor *ex, weir_time now)
+static void fire_due(struct wr_clock *clock, weir_time now)
 {
-    struct wr_clock *clock = &ex->clock;
     struct wr_timer *timer;
 
     while ((timer = wr_wheel_expire(clock->wheel, now))) {
@@ -31,16 +28,15 @@ static void fire_due(struct weir_executor *ex, weir_time now)
     }
 }
 
-static void clock_main(void *ex_arg)
+static void clock_main(void *clock_arg)
 {
-    struct weir_executor *ex = ex_arg;
-    struct wr_clock *clock = &ex->clock;
+    struct wr_clock *clock = clock_arg;
 
     wr_lock(&clock->lock);
     while (!clock->stopping) {
         uint32_t bell = wr_load(&clock->bell, seq_cst);
         weir_time now = wr_os_now();
-        fire_due(ex, now);
+        fire_due(clock, now);
         weir_time until = clock->sleeps_until = wr_wheel_next(clock->wheel);
         wr_unlock(&clock->lock);
         wr_os_futex_wait(&clock->bell, bell, until);
@@ -49,18 +45,9 @@ static void clock_main(void *ex_arg)
     wr_unlock(&clock->lock);
 }
 
-static void sweep(struct wr_alarm *alarm, weir_time now)
-{
-    struct weir_executor *ex = WR_CONTAINER(alarm, struct weir_executor, clock.sweeping);
-
-    wr_clock_set(ex, alarm, wr_group_sweep_idle(ex, now));
-}
-
 /* Under the lock. */
-static int start(struct weir_executor *ex)
+static int start(struct wr_clock *clock)
 {
-    struct wr_clock *clock = &ex->clock;
-    weir_time now = wr_os_now();
     int rc;
 
     if (clock->wheel)
@@ -68,11 +55,8 @@ static int start(struct weir_executor *ex)
     clock->wheel = wr_os_alloc(sizeof(*clock->wheel));
     if (!clock->wheel)
         return WEIR_ENOMEM;
-    wr_wheel_init(clock->wheel, now);
-    wr_alarm_init(&clock->sweeping, sweep);
-    if (ex->policy.given.idle_evict_ms)
-        wr_timer_arm(clock->wheel, &clock->sweeping.timer, now);
-    rc = wr_os_thread_start(&clock->thread, clock_main, ex, "weir-clock");
+    wr_wheel_init(clock->wheel, wr_os_now());
+    rc = wr_os_thread_start(&clock->thread, clock_main, clock, "weir-clock");
     if (rc) {
         wr_os_free(clock->wheel);
         clock->wheel = NULL;
@@ -80,19 +64,18 @@ static int start(struct weir_executor *ex)
     return rc;
 }
 
-int wr_clock_start(struct weir_executor *ex)
+int wr_clock_start(struct wr_clock *clock)
 {
     int rc;
 
-    wr_lock(&ex->clock.lock);
-    rc = start(ex);
-    wr_unlock(&ex->clock.lock);
+    wr_lock(&clock->lock);
+    rc = start(clock);
+    wr_unlock(&clock->lock);
     return rc;
 }
 
-bool wr_clock_set(struct weir_executor *ex, struct wr_alarm *alarm, weir_time when)
+bool wr_clock_set(struct wr_clock *clock, struct wr_alarm *alarm, weir_time when)
 {
-    struct wr_clock *clock = &ex->clock;
     bool newly = false;
 
     wr_lock(&clock->lock);
@@ -107,9 +90,8 @@ bool wr_clock_set(struct weir_executor *ex, struct wr_alarm *alarm, weir_time wh
     return newly;
 }
 
-bool wr_clock_cancel(struct weir_executor *ex, struct wr_alarm *alarm)
+bool wr_clock_cancel(struct wr_clock *clock, struct wr_alarm *alarm)
 {
-    struct wr_clock *clock = &ex->clock;
     bool armed;
 
     wr_lock(&clock->lock);
@@ -120,10 +102,8 @@ bool wr_clock_cancel(struct weir_executor *ex, struct wr_alarm *alarm)
     return armed;
 }
 
-void wr_clock_forget(struct weir_executor *ex, struct wr_alarm *alarm)
+void wr_clock_forget(struct wr_clock *clock, struct wr_alarm *alarm)
 {
-    struct wr_clock *clock = &ex->clock;
-
     wr_lock(&clock->lock);
     if (clock->wheel)
         wr_timer_cancel(clock->wheel, &alarm->timer);
@@ -135,10 +115,8 @@ void wr_clock_forget(struct weir_executor *ex, struct wr_alarm *alarm)
     wr_unlock(&clock->lock);
 }
 
-void wr_clock_stop(struct weir_executor *ex)
+void wr_clock_stop(struct wr_clock *clock)
 {
-    struct wr_clock *clock = &ex->clock;
-
     wr_lock(&clock->lock);
     clock->stopping = true;
     ring(clock);

@@ -1,18 +1,16 @@
-/* The executor's clock: a thread for all that happens at a time: gates that open, deadlines that pass, samples
- * of the domains' use, the search for idle groups. It starts with the first of these; executors that have
- * none have no such thread.
+/* A clock: a thread for what happens at a time. It starts when it is first needed.
+ *
+ * Callers may hold locks of their own when they set or cancel an alarm; the thread holds none while one fires.
  * SPDX-License-Identifier: MIT */
-#ifndef WR_EXECUTOR_CLOCK_H
-#define WR_EXECUTOR_CLOCK_H
+#ifndef WR_RUNTIME_CLOCK_H
+#define WR_RUNTIME_CLOCK_H
 
 #include "base/lock.h"
 #include "base/os.h"
-#include "runtime/runtime.h"
-
-struct weir_executor;
+#include "runtime/timer.h"
 
 /* Something that happens at a time, on the clock's thread, with no lock held. It must not run code of the
- * user's: what blocks this thread blocks the watchdog. */
+ * user's: what blocks this thread makes all other alarms late. */
 struct wr_alarm {
     struct wr_timer timer;
     void (*fired)(struct wr_alarm *alarm, weir_time now);
@@ -30,25 +28,24 @@ struct wr_clock {
     struct wr_wheel *wheel; /* NULL: not started                                  */
     weir_time sleeps_until;
     bool stopping;
-    _Atomic uint32_t bell;    /* counts rings; a futex                              */
-    struct wr_alarm *firing;  /* whose time has come just now                      */
-    struct wr_alarm sweeping; /* the next look for idle groups, if they are evicted */
+    _Atomic uint32_t bell;   /* counts rings; a futex                              */
+    struct wr_alarm *firing; /* whose time has come just now                      */
     struct wr_os_thread thread;
 };
 
 /* Makes sure it runs. WEIR_ENOMEM, WEIR_EAGAIN. */
-int wr_clock_start(struct weir_executor *ex);
+int wr_clock_start(struct wr_clock *clock);
 
 /* Has it fire at `when`, instead of any time asked for before. The clock must run. True: it was not armed,
  * and is now. */
-bool wr_clock_set(struct weir_executor *ex, struct wr_alarm *alarm, weir_time when);
+bool wr_clock_set(struct wr_clock *clock, struct wr_alarm *alarm, weir_time when);
 
 /* Disarms it. True: it was armed. Else it does not fire, or is about to at this moment. */
-bool wr_clock_cancel(struct weir_executor *ex, struct wr_alarm *alarm);
+bool wr_clock_cancel(struct wr_clock *clock, struct wr_alarm *alarm);
 
 /* Forgets the alarm: when this returns it does not fire, and will not. Not under a lock that it takes. */
-void wr_clock_forget(struct weir_executor *ex, struct wr_alarm *alarm);
+void wr_clock_forget(struct wr_clock *clock, struct wr_alarm *alarm);
 
-void wr_clock_stop(struct weir_executor *ex);
+void wr_clock_stop(struct wr_clock *clock);
 
 #endif

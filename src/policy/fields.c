@@ -1,6 +1,6 @@
 /* The numbers of a policy, in tables: what each field may be, what zero stands for, what to say of any other value.
  * SPDX-License-Identifier: MIT */
-#include "executor/policy.h"
+#include "policy/policy.h"
 #include "runtime/runtime.h"
 
 #include <assert.h>

@@ -5,10 +5,10 @@
  * group or task: `promised` ones wait for a worker to take the next task of the domain. So
  * that a task may start is decided by the submit or the release that makes it possible; which worker takes it, later.
  * SPDX-License-Identifier: MIT */
-#ifndef WR_EXECUTOR_LEDGER_H
-#define WR_EXECUTOR_LEDGER_H
+#ifndef WR_LIMITS_LEDGER_H
+#define WR_LIMITS_LEDGER_H
 
-#include "executor/admit.h"
+#include "limits/admit.h"
 
 #include <stddef.h>
 #include <weir/domain.h>

@@ -1,7 +1,7 @@
 /* What an operator orders of the ledger: to release a domain, to restore it, to resize it; see ledger.h.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
-#include "executor/ledger_parts.h"
+#include "limits/ledger_parts.h"
 
 static bool has_forced(const struct wr_share *s)
 {

@@ -5,10 +5,10 @@
  *     ledger_orders.c   what an operator orders: release, restore, resize
  *     ledger_check.c    the invariants
  * SPDX-License-Identifier: MIT */
-#ifndef WR_EXECUTOR_LEDGER_PARTS_H
-#define WR_EXECUTOR_LEDGER_PARTS_H
+#ifndef WR_LIMITS_LEDGER_PARTS_H
+#define WR_LIMITS_LEDGER_PARTS_H
 
-#include "executor/ledger.h"
+#include "limits/ledger.h"
 
 static inline struct wr_stock *wr_stock_of(const struct wr_ledger *l, enum wr_resource what,
                                            uint32_t d)

@@ -1,6 +1,6 @@
 /* The sums of admission: each function by itself, then random schedules against a model that counts.
  * SPDX-License-Identifier: MIT */
-#include "executor/admit.h"
+#include "limits/admit.h"
 
 #include "support/sanitized.h"
 #include "support/soak.h"

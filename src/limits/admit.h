@@ -1,8 +1,8 @@
 /* The sums of admission: pure arithmetic over one group and the executor's two counters.
  * No threads, no clock, no memory: the caller holds the group's lock. docs/internals/admission.md.
  * SPDX-License-Identifier: MIT */
-#ifndef WR_EXECUTOR_ADMIT_H
-#define WR_EXECUTOR_ADMIT_H
+#ifndef WR_LIMITS_ADMIT_H
+#define WR_LIMITS_ADMIT_H
 
 #include "base/atomic.h"
 

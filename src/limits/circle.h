@@ -10,8 +10,8 @@
  * stuck when it begins makes no other wait stuck: it ends, and gives its permits back. So only a wait that begins needs a
  * look, and every wait of a node after an event that takes permits away or puts a needier task first.
  * SPDX-License-Identifier: MIT */
-#ifndef WR_EXECUTOR_CIRCLE_H
-#define WR_EXECUTOR_CIRCLE_H
+#ifndef WR_LIMITS_CIRCLE_H
+#define WR_LIMITS_CIRCLE_H
 
 #include "base/list.h"
 

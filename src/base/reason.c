@@ -1,15 +1,6 @@
 /* The table of reasons: names and sentences by number.
  * SPDX-License-Identifier: MIT */
-#include "executor/reason.h"
-
-#include "executor/task.h"
-
-#include <assert.h>
-
-#define FITS(name, number, label, text) \
-    static_assert((number) <= WR_REASON_MAX, "a reason has its place in a task's word");
-WEIR_REASONS(FITS)
-#undef FITS
+#include "base/reason.h"
 
 /* By number, with gaps where there is none. One that stands twice does not compile (-Woverride-init). */
 static const struct row {

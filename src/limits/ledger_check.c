@@ -1,6 +1,6 @@
 /* The invariants of the ledger; see ledger.h.
  * SPDX-License-Identifier: MIT */
-#include "executor/ledger_parts.h"
+#include "limits/ledger_parts.h"
 
 static bool loans_add_up(const struct wr_ledger *l, enum wr_resource what, uint32_t d)
 {

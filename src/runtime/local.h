@@ -1,7 +1,7 @@
 /* Contexts: what the calling thread or task sees, shared with the tasks submitted from it.
  * SPDX-License-Identifier: MIT */
-#ifndef WR_EXECUTOR_LOCAL_H
-#define WR_EXECUTOR_LOCAL_H
+#ifndef WR_RUNTIME_LOCAL_H
+#define WR_RUNTIME_LOCAL_H
 
 struct wr_locals;
 

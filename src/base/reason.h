@@ -1,7 +1,7 @@
 /* Reasons by number.
  * SPDX-License-Identifier: MIT */
-#ifndef WR_EXECUTOR_REASON_H
-#define WR_EXECUTOR_REASON_H
+#ifndef WR_BASE_REASON_H
+#define WR_BASE_REASON_H
 
 #include <stdbool.h>
 #include <weir/reason.h>

@@ -1,6 +1,6 @@
 /* Counts by reason: few reasons come up in one group, so an array of those.
  * SPDX-License-Identifier: MIT */
-#include "executor/refusals.h"
+#include "limits/refusals.h"
 
 #include "base/array.h"
 #include "base/os.h"

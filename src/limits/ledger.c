@@ -1,7 +1,7 @@
 /* The ledger of domains: its events, and settling after each; see ledger.h.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
-#include "executor/ledger_parts.h"
+#include "limits/ledger_parts.h"
 
 #include <string.h>
 

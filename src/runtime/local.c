@@ -3,7 +3,7 @@
  * Tasks share the context they were submitted in, so one that others hold is never changed: setting a value
  * there makes a copy. Settings are shared by the copies, and their values dropped with the last one.
  * SPDX-License-Identifier: MIT */
-#include "executor/local.h"
+#include "runtime/local.h"
 
 #include "base/os.h"
 #include "runtime/runtime.h"

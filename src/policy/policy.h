@@ -1,9 +1,10 @@
 /* A policy after it was checked: our own copy, and what it says of a key.
  * SPDX-License-Identifier: MIT */
-#ifndef WR_EXECUTOR_POLICY_H
-#define WR_EXECUTOR_POLICY_H
+#ifndef WR_POLICY_POLICY_H
+#define WR_POLICY_POLICY_H
 
 #include "base/atomic.h"
+#include "limits/pace.h"
 
 #include <weir/executor.h>
 
@@ -19,12 +20,6 @@ struct wr_policy {
     uint32_t domain_count;
     _Atomic bool watched; /* tasks that say nothing may have a deadline; group_for may add some */
     bool timed;           /* the clock is needed, or some group may need it */
-};
-
-/* A pace as gates count it: starts are `interval` apart, and may run ahead of that by `slack`. */
-struct wr_pace {
-    int64_t interval; /* ns; 0: no pace                                                         */
-    int64_t slack;    /* (burst - 1) intervals                                                  */
 };
 
 /* What a new group starts with. */
@@ -97,9 +92,6 @@ weir_deadlines wr_policy_deadlines(const struct wr_policy *policy, const weir_de
 /* A limit as the header writes it, as we count: 0 if it is not valid. And back. */
 uint32_t wr_limit_from(int64_t limit);
 int64_t wr_limit_to(uint32_t limit);
-
-/* The same for a pace without zeros, or none. False: the burst is beyond all time; slack is the most there is. */
-bool wr_pace_from(struct wr_pace *out, const weir_pace *pace);
 
 /* The same for queue_max, where 0 is a fair value; false if it is not valid. */
 bool wr_queue_from(uint32_t *out, int64_t queue_max);

@@ -8,7 +8,7 @@
  * it finds stuck is therefore decided by a second walk. As long as all that changes makes things easier, a wait that both
  * find stuck was stuck when the second one began.
  * SPDX-License-Identifier: MIT */
-#include "executor/circle.h"
+#include "limits/circle.h"
 
 #include "base/assert.h"
 
