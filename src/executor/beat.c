@@ -130,7 +130,7 @@ static bool fill(struct weir_group *group)
 {
     struct wr_gates *gates = group->extras->gates;
 
-    if (!wr_queue_first(group, &group->queue))
+    if (!wr_group_first_in(group, &group->queue))
         return false;
     if (!gates->beat)
         gates->beat = beat_new(group);

@@ -39,9 +39,9 @@ struct weir_group *wr_group_new(struct weir_executor *ex, const char *key, size_
 
 static void free_queues(struct weir_group *group)
 {
-    wr_queue_fini(group, &group->queue);
+    wr_group_empty_queue(group, &group->queue);
     for (int level = 0; group->extras && level < WR_LEVELS; level++)
-        wr_queue_fini(group, &group->extras->levels[level]);
+        wr_group_empty_queue(group, &group->extras->levels[level]);
 }
 
 void wr_group_discard(struct weir_group *group)

@@ -273,9 +273,9 @@ static inline uint64_t *wr_group_first(struct weir_group *group)
     uint64_t *first = NULL;
 
     if (WR_LIKELY(!group->extras))
-        return wr_queue_first(group, &group->queue);
+        return wr_group_first_in(group, &group->queue);
     for (int level = 0; !first && level < WR_LEVELS; level++)
-        first = wr_queue_first(group, wr_group_level(group, level));
+        first = wr_group_first_in(group, wr_group_level(group, level));
     return first;
 }
 

@@ -17,7 +17,8 @@ void wr_group_pop(struct weir_group *group, const uint64_t *first)
 {
     const struct wr_side *side = wr_is_entry(*first) ? NULL : wr_task_side(wr_record_at(first));
 
-    wr_queue_pop(wr_group_level(group, side ? side->level : WR_LEVEL_NORMAL), first);
+    wr_queue_pop(wr_group_level(group, side ? side->level : WR_LEVEL_NORMAL), wr_words_at(first),
+                 wr_is_entry(*first));
 }
 
 uint64_t *wr_group_next(struct weir_group *group, struct wr_group_place *at)

@@ -51,7 +51,7 @@ static int64_t waited(const uint64_t *entry, weir_time started_at)
 
 void wr_group_pop_entries(struct weir_group *group, uint32_t count)
 {
-    wr_queue_pop_entries(&group->queue, count);
+    wr_queue_pop(&group->queue, count * WR_ENTRY_WORDS, count);
     group->sums.queued -= count;
     group->sums.queued_cost -= count;
 }

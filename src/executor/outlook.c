@@ -23,7 +23,7 @@ static uint32_t needed_before(struct weir_group *group, const struct weir_task *
 
     if (group->sums.queued_cost == group->sums.queued)
         return most; /* each costs 1 */
-    while ((before = wr_group_next(group, &at)) && before != task->place)
+    while ((before = wr_group_next(group, &at)) && before != task->queued.place)
         if (wr_cost_at(before) > most && !wr_is_timed_at(before))
             most = wr_cost_at(before);
     return most;

@@ -322,7 +322,7 @@ static uint32_t may_follow(struct weir_group *group, const struct weir_task *tas
 
     if (!is_plain(task) || group->evicted || group->carrier != WEIR_WORKERS ||
         slice->group != group || !wr_may_follow(&group->sums) ||
-        !wr_queue_first(group, &group->queue))
+        !wr_group_first_in(group, &group->queue))
         return 0;
     if (!extras)
         return most;

@@ -98,7 +98,7 @@ static void withdraw(struct weir_group *group, struct weir_task *task)
     const struct wr_side *side = wr_task_side(task);
 
     wr_withdraw(&group->sums, &group->executor->root, wr_task_cost(task));
-    wr_queue_remove(group, wr_group_level(group, side ? side->level : WR_LEVEL_NORMAL), task);
+    wr_group_unqueue(group, wr_group_level(group, side ? side->level : WR_LEVEL_NORMAL), task);
     if (group->executor->domains)
         wr_domain_withdraw(group);
     wr_watch_over(task);
@@ -379,7 +379,7 @@ bool wr_reject_first(struct weir_group *group, weir_reason reason)
     if (reason == WEIR_REASON_DOMAIN_RELEASED && !wr_domain_is_released(group))
         first = NULL; /* it was restored, and this one may have come since */
     if (first)
-        task = wr_is_entry(*first) ? wr_queue_make_record(group, &group->queue, first)
+        task = wr_is_entry(*first) ? wr_group_make_record(group, first)
                                    : wr_record_at(first);
     if (task)
         wr_task_end_locked(task, &end);
@@ -410,7 +410,7 @@ void wr_group_left(struct weir_group *group)
     group->idle = true;
     group->idle_since = wr_idle_ms(wr_os_now_coarse());
     if (WR_UNLIKELY(wr_cells_are_scarce(&ex->cells)))
-        wr_queue_fini(group, &group->queue);
+        wr_group_empty_queue(group, &group->queue);
     if (wr_sub(&ex->live, 1, seq_cst) == 1)
         wr_waitq_wake_all(&ex->quiet);
 }

@@ -25,7 +25,7 @@ static struct wr_queue *queue_of(struct weir_group *group, uint8_t level, unsign
     if (level != WR_LEVEL_NORMAL && !wr_group_extras(group))
         return NULL;
     queue = wr_group_level(group, level);
-    return wr_queue_make_room(group, queue, words) ? queue : NULL;
+    return wr_group_make_room(group, queue, words) ? queue : NULL;
 }
 
 /* What keeps any task out, whatever the limits are. */
@@ -82,7 +82,7 @@ int wr_submission_enter(struct weir_group *group, struct weir_task *task, struct
     *reason = wr_admit(&group->sums, &ex->root, cost);
     if (*reason)
         return 0;
-    wr_queue_put_record(queue, task);
+    wr_queue_put_record(queue, &task->queued);
     *reason = ask_domain(group, queue, cost, WR_RECORD_WORDS, wake);
     if (*reason)
         return 0;
@@ -117,12 +117,12 @@ static int enter_plain(struct weir_group *group, weir_fn *fn, void *arg, weir_ti
     *reason = shut_out(group, 1);
     if (WR_UNLIKELY(*reason))
         return 0;
-    if (WR_UNLIKELY(!wr_queue_make_room(group, &group->queue, WR_ENTRY_WORDS)))
+    if (WR_UNLIKELY(!wr_group_make_room(group, &group->queue, WR_ENTRY_WORDS)))
         return WEIR_ENOMEM;
     *reason = wr_admit(&group->sums, &ex->root, 1);
     if (WR_UNLIKELY(*reason))
         return 0;
-    wr_queue_put_entry(&group->queue, now, fn, arg);
+    wr_entry_put(&group->queue, now, fn, arg);
     if (ex->domains && (*reason = ask_domain(group, &group->queue, 1, WR_ENTRY_WORDS, wake)))
         return 0;
     if (group->sums.queued == 1)
@@ -319,8 +319,8 @@ static inline size_t submit_freely(struct weir_executor *ex, struct weir_group *
     size_t i = 0;
 
     if (WR_LIKELY(admits_freely(ex, group)))
-        while (i < count && wr_queue_make_room(group, queue, WR_ENTRY_WORDS))
-            wr_queue_put_entry(queue, now, fn, arg[i++]);
+        while (i < count && wr_group_make_room(group, queue, WR_ENTRY_WORDS))
+            wr_entry_put(queue, now, fn, arg[i++]);
     if (WR_UNLIKELY(!i))
         return 0;
     wr_admit_many(&group->sums, (uint32_t)i);

@@ -5,6 +5,7 @@
 
 #include "base/atomic.h"
 #include "base/list.h"
+#include "base/queue.h"
 #include "runtime/runtime.h"
 
 #include <assert.h>
@@ -77,7 +78,7 @@ struct wr_side {
 
 struct weir_task {
     union {
-        uint64_t *place; /* QUEUED: its word in the group's queue                   */
+        struct wr_queued queued; /* QUEUED: its place in the group's queue                 */
         struct {
             weir_time started_at;
             union {

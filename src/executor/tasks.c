@@ -84,7 +84,7 @@ static int make_records(struct weir_group *group, size_t *most)
 
     wr_group_lock(group);
     while (*most && !rc && (word = wr_queue_next(&group->queue, &at))) {
-        if (wr_is_entry(*word) && !wr_queue_make_record(group, &group->queue, word))
+        if (wr_is_entry(*word) && !wr_group_make_record(group, word))
             rc = WEIR_ENOMEM;
         *most -= 1;
     }

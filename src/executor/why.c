@@ -18,7 +18,7 @@ static uint64_t tasks_ahead(struct weir_group *group, const struct weir_task *ta
     uint64_t ahead = 0;
     uint64_t *word;
 
-    while ((word = wr_group_next(group, &at)) && word != task->place)
+    while ((word = wr_group_next(group, &at)) && word != task->queued.place)
         ahead++;
     return ahead;
 }
@@ -80,7 +80,7 @@ static void why_waiting(weir_why *why, struct weir_group *group, struct weir_tas
         why_gated(why, group);
         break;
     case WEIR_REASON_NONE:
-        why->reason = wr_group_first(group) == task->place ? WEIR_REASON_NO_WORKER
+        why->reason = wr_group_first(group) == task->queued.place ? WEIR_REASON_NO_WORKER
                                                            : WEIR_REASON_BEHIND_OTHERS;
         break;
     default:

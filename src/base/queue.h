@@ -1,0 +1,159 @@
+/* A queue of words in chunks, in the order of arrival. There are no links: order is position.
+ *
+ * What stands there, from its first word on:
+ *     an entry   three words, the first of them odd: an item by itself
+ *     a record   one word: the address of a struct that begins with the address of that word
+ *     a gap      one word, WR_GAP: where a record was that left
+ *     padding    one word, WR_PAD: what is left over at the end of a chunk, or of an entry that became a record
+ * Entries and records are items. No threads: the caller serialises. At rest (wr_queue_is_valid):
+ *     entries == entries from head to tail
+ *     gaps    == words WR_GAP from head to tail, fewer than WR_GAPS_MAX
+ *     gaps    <= items, or as the caller has it: a queue with more is packed
+ *     first == NULL  <=>  last == NULL: the queue has no memory
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_BASE_QUEUE_H
+#define WR_BASE_QUEUE_H
+
+#include "base/assert.h"
+#include "base/cells.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { WR_GAP = 2, WR_PAD = 4, WR_ENTRY_WORDS = 3, WR_RECORD_WORDS = 1, WR_GAPS_MAX = 16383 };
+
+struct wr_chunk {
+    uintptr_t next; /* and in the lowest bits: how large this one is, see wr_chunk_room */
+    uint64_t word[];
+};
+
+struct wr_queue { /* what putting an item writes comes first */
+    struct wr_chunk *last;
+    uint32_t tail : 9, head : 9; /* in the last chunk, and in the first */
+    uint32_t gaps : 14;
+    uint32_t entries;
+    struct wr_chunk *first;
+};
+
+/* A record as a queue knows it. */
+struct wr_queued {
+    uint64_t *place; /* its word */
+};
+
+static inline bool wr_is_entry(uint64_t word)
+{
+    return word & 1;
+}
+
+static inline bool wr_is_item(uint64_t word)
+{
+    return word != WR_GAP && word != WR_PAD;
+}
+
+static inline unsigned wr_words_at(const uint64_t *item)
+{
+    return wr_is_entry(*item) ? WR_ENTRY_WORDS : WR_RECORD_WORDS;
+}
+
+/* How many words a chunk has: whole entries only. With its first word, and the one that malloc keeps, or that a cell's owner
+ * may mark, it takes 64, 256, 1024 or 4096 bytes. The first chunk of a queue is a cell, each further one larger. */
+static inline unsigned wr_chunk_room(const struct wr_chunk *chunk)
+{
+    static const uint16_t room[] = { 6, 30, 126, 510 };
+
+    return room[chunk->next & 3];
+}
+
+/* ---- at the end -------------------------------------------------------------------------------- */
+
+/* Whether so many words can be put; if not, it is to grow, which answers false without memory. */
+static inline bool wr_queue_has_room(const struct wr_queue *queue, unsigned words)
+{
+    return WR_LIKELY(queue->last != NULL) && queue->tail + words <= wr_chunk_room(queue->last);
+}
+bool wr_queue_grow(struct wr_queue *queue, struct wr_cells *cells, uint32_t shelf);
+
+/* There is room. `first` is odd. */
+static inline void wr_queue_put_entry(struct wr_queue *queue, uint64_t first, uint64_t second,
+                                      uint64_t third)
+{
+    uint64_t *word = &queue->last->word[queue->tail];
+
+    word[0] = first;
+    word[1] = second;
+    word[2] = third;
+    queue->tail += WR_ENTRY_WORDS;
+    queue->entries++;
+}
+
+static inline void wr_queue_put_record(struct wr_queue *queue, struct wr_queued *record)
+{
+    record->place = &queue->last->word[queue->tail++];
+    *record->place = (uint64_t)(uintptr_t)record;
+}
+
+/* What was put last, and is of so many words, was not put. */
+static inline void wr_queue_unput(struct wr_queue *queue, unsigned words)
+{
+    queue->tail -= words;
+    queue->entries -= words == WR_ENTRY_WORDS;
+}
+
+/* ---- at the head -------------------------------------------------------------------------------- */
+
+/* The first item, if it is where the queue begins; NULL: there is none, or gaps and used chunks are to be skipped. */
+static inline uint64_t *wr_queue_at_head(const struct wr_queue *queue)
+{
+    struct wr_chunk *first = queue->first;
+    unsigned end;
+
+    if (!first)
+        return NULL;
+    end = first == queue->last ? queue->tail : wr_chunk_room(first);
+    if (WR_LIKELY(queue->head < end && wr_is_item(first->word[queue->head])))
+        return &first->word[queue->head];
+    return NULL;
+}
+
+static inline bool wr_queue_is_empty(const struct wr_queue *queue)
+{
+    return queue->first == queue->last && queue->head == queue->tail;
+}
+uint64_t *wr_queue_skip(struct wr_queue *queue, struct wr_cells *cells, uint32_t shelf);
+
+/* So many items leave, all of them where the queue begins and in its first chunk: that many words. */
+static inline void wr_queue_pop(struct wr_queue *queue, unsigned words, uint32_t entries)
+{
+    queue->head += words;
+    queue->entries -= entries;
+    if (wr_queue_is_empty(queue))
+        queue->head = queue->tail = 0;
+}
+
+/* Copies entries that stand first, at most so many, and as far as they are in the first chunk. Answers how many. */
+uint32_t wr_queue_copy_entries(const struct wr_queue *queue, uint64_t (*to)[WR_ENTRY_WORDS],
+                               uint32_t most);
+
+/* ---- in between --------------------------------------------------------------------------------- */
+
+/* A record leaves from wherever it stands. `items` are left in this queue and those that it shares its memory with. */
+void wr_queue_remove(struct wr_queue *queue, struct wr_queued *record, uint32_t items,
+                     struct wr_cells *cells, uint32_t shelf);
+
+/* An entry becomes a record, in its place. */
+void wr_queue_to_record(struct wr_queue *queue, uint64_t *entry, struct wr_queued *record);
+
+/* All items in order: `at` is zero at first. NULL: that was the last. */
+struct wr_queue_place {
+    struct wr_chunk *chunk;
+    unsigned index;
+};
+uint64_t *wr_queue_next(const struct wr_queue *queue, struct wr_queue_place *at);
+
+/* Gives back the memory of an empty queue. */
+void wr_queue_fini(struct wr_queue *queue, struct wr_cells *cells, uint32_t shelf);
+
+/* The equations above, and how many items there are; slow. */
+bool wr_queue_is_valid(const struct wr_queue *queue, uint32_t *items);
+
+#endif
