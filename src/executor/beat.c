@@ -97,7 +97,8 @@ static bool waits_for_pace(const struct weir_group *group)
     const struct wr_sums *s = &group->sums;
     const struct wr_gates *gates = group->extras->gates;
 
-    return s->closed == WR_GATED && gates->refused == &gates->pace_gate && !gates->pace_gate.next &&
+    return wr_group_place(group) == WR_GATED && gates->refused == &gates->pace_gate &&
+           !gates->pace_gate.next &&
            (gates->first == &gates->pace_gate || gates->first == &gates->cool_gate) &&
            gates->pace_next != WEIR_FOREVER && !s->counted && s->queue_max == WR_INF &&
            (uint64_t)s->running + s->carried < s->limit &&
@@ -109,8 +110,7 @@ static bool is_simple(const struct weir_group *group)
     const weir_listener *listener = &group->executor->policy.given.listener;
 
     return !group->executor->domains && group->carrier == WEIR_WORKERS && !group->has_thread &&
-           !group->evicted && wr_group_place(group) == WR_AT_REST &&
-           wr_load(&group->weight, relaxed) == 1 && !group->pending_first &&
+           !group->evicted && wr_load(&group->weight, relaxed) == 1 && !group->pending_first &&
            !group->extras->levels[0].first && !listener->started && !listener->completed;
 }
 

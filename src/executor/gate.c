@@ -96,14 +96,12 @@ static uint32_t ask_all(struct wr_gates *gates, uint32_t count, weir_time now)
 static void close_or_open(struct wr_gates *gates)
 {
     struct weir_group *group = gates->group;
-    uint16_t others = group->sums.closed & (uint16_t)~WR_GATED;
     weir_time wake = gates->refused && gates->again != WEIR_FOREVER ? gates->again : 0;
 
     if (wake && wake != gates->armed_for)
         wr_clock_set(&group->executor->clock, &gates->alarm, wake);
     gates->armed_for = wake;
-    wr_set_closed(&group->sums, &group->executor->root,
-                  gates->refused ? (uint16_t)(others | WR_GATED) : others);
+    wr_group_note_closed(group);
 }
 
 void wr_gates_disarm(struct weir_group *group)
@@ -300,7 +298,7 @@ weir_time wr_gates_open_at(struct weir_group *group)
     struct wr_gates *gates = group->extras ? group->extras->gates : NULL;
     weir_time latest = 0, now = wr_os_now();
 
-    if (!gates || group->sums.closed & WR_PAUSED || !(group->sums.closed & WR_GATED))
+    if (!gates || !gates->refused || group->paused)
         return 0;
     for (struct weir_gate *gate = gates->first; gate; gate = gate->next) {
         weir_time again = 0;
@@ -315,7 +313,7 @@ bool wr_gates_are_at_rest(const struct weir_group *group, weir_time now)
 {
     struct wr_gates *gates = group->extras ? group->extras->gates : NULL;
 
-    if (group->sums.closed & WR_PAUSED)
+    if (group->paused)
         return false;
     for (struct weir_gate *gate = gates ? gates->first : NULL; gate; gate = gate->next)
         if (gate->calls->at_rest && !gate->calls->at_rest(gate->arg, now))

@@ -1,9 +1,9 @@
 /* Gates of a group: how they are asked, and what they let through; see weir/sys/gate.h. Cool-down and pace are two of them
- * (pace.c). A paused group needs no memory for that: WR_PAUSED in its sums is all there is to it.
+ * (pace.c).
  *
  * Gates are asked per turn, at first for one start, and for twice as many each time: a long body keeps nothing from others.
  * What they grant and is not spent when the turn is over, or after a long body, goes back. A group that a gate refuses
- * leaves the ring (WR_GATED in its sums); the gate's time, or weir_gate_open, has the clock's thread look again.
+ * leaves the ring (WR_GATED); the gate's time, or weir_gate_open, has the clock's thread look again.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_GATE_H
 #define WR_EXECUTOR_GATE_H
@@ -33,7 +33,7 @@ struct wr_pass {
 
 /* Of those groups only that have gates; under the group's lock, except the alarm, which is the clock's.
  *     granted  == starts that every gate has let through and that have not happened
- *     closed has WR_GATED  <=>  granted == 0, and `refused` has answered that none can start; it is asked again at `again`
+ *     refused  =>  granted == 0; it has answered that none can start, and is asked again at `again`
  *     passes   == (task, gate) that have started and not ended, of gates that keep words             */
 struct wr_gates {
     struct weir_group *group;
@@ -42,7 +42,7 @@ struct wr_gates {
     weir_time granted_at;
     uint32_t share; /* how many are asked for next: more, the longer the turn lasts            */
     bool by_turn;   /* one of them serves a turn with one start (went_on)                       */
-    struct weir_gate *refused;
+    struct weir_gate *refused; /* NULL: none of them keeps the group */
     weir_time again;
     struct wr_alarm alarm;
     weir_time armed_for; /* 0: it is not armed */
@@ -83,7 +83,7 @@ void wr_gates_look(struct weir_group *group, weir_time now);
 /* No alarm opens a gate from now on: somebody else looks when it is time. */
 void wr_gates_disarm(struct weir_group *group);
 
-/* What keeps a group with WR_GATED; and when the last of its gates opens by itself, 0: not known. */
+/* What `refused` says of itself; and when the last of its gates opens by itself, 0: not known. */
 const char *wr_gates_describe(struct weir_group *group, weir_gate_state *state);
 weir_time wr_gates_open_at(struct weir_group *group);
 

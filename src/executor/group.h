@@ -40,7 +40,8 @@ enum wr_resolution {
  * Under the lock (wr_group_is_valid walks them):
  *     place says where its next task stands; `link` is in that line, unless the group is in hands (line.h)
  *     queued > 0 and nothing of its own in the way  <=>  place is WR_READY     (at rest)
- *     closed has WR_NO_THREAD  <=>  place is WR_AWAITS_THREAD
+ *     paused  <=>  place is WR_PAUSED; else a gate refuses it  <=>  WR_GATED    (once it is in no line)
+ *     sums.closed is what place comes to: WR_SHUT, or WR_LACKS_THREAD in that line
  *     has_thread  =>  place is WR_READY: one is reserved for its next task, which goes first
  *     sums.queued == tasks in its queues, of which queue.entries have no record
  *     records == records of its tasks: in its queues, running, pending, or held by a handle
@@ -54,6 +55,7 @@ struct weir_group {
     uint8_t carrier : 4; /* enum weir_carrier: where its next task runs                      */
     uint8_t has_thread : 1;
     uint8_t idle : 1;       /* it has no tasks                                                 */
+    uint8_t paused : 1;     /* by its user                                                     */
     uint8_t asks_gates : 1; /* one of its gates is asked when a task is submitted              */
     uint8_t domain;
     /* enum wr_place: where its next task stands. Written under its line's lock: those above are read together by
@@ -134,6 +136,12 @@ struct wr_extras {
 static inline enum wr_place wr_group_place(const struct weir_group *group)
 {
     return (enum wr_place)(wr_load(&group->place, relaxed) & ~WR_IN_HANDS);
+}
+
+/* Whether it stands in a line, or was just taken from one. */
+static inline bool wr_group_is_in_line(const struct weir_group *group)
+{
+    return wr_load(&group->place, relaxed) >= WR_READY;
 }
 
 /* Whether a worker has just taken it from its ring. */
@@ -303,6 +311,10 @@ bool wr_group_note_first(struct weir_group *group);
 /* Whether some of its waiting tasks can only start after another call: it is paused, its domain has no slots, or the
  * executor's limit was lowered below a task's cost. Without the lock. */
 bool wr_group_never_finishes(struct weir_group *group);
+
+/* A pause, a gate or the line for threads keeps it, or does so no longer: its place, if it is in no line, and its sums follow. Under
+ * the lock; to be followed by wr_group_refresh. */
+void wr_group_note_closed(struct weir_group *group);
 
 /* Puts the group into the ring if it has become ready; answers whether somebody should be woken.
  * Under the lock. */

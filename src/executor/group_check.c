@@ -65,8 +65,12 @@ static bool stands_right(struct weir_group *group)
 {
     enum wr_place place = wr_group_place(group);
     bool ready = wr_group_is_ready(group) && wr_cost_at(wr_group_first(group)) == 1;
+    bool gated = wr_group_gates(group) && wr_group_gates(group)->refused;
+    enum wr_place kept = group->paused ? WR_PAUSED : gated ? WR_GATED : WR_AT_REST;
 
-    return (place == WR_AWAITS_THREAD) == ((group->sums.closed & WR_NO_THREAD) != 0) &&
+    return (group->sums.closed == WR_SHUT) == (kept != WR_AT_REST) &&
+           (place == WR_AWAITS_THREAD || group->sums.closed != WR_LACKS_THREAD) &&
+           (wr_group_is_in_line(group) || group->evicted || place == kept) &&
            (!group->has_thread || place == WR_READY) &&
            (place != WR_AT_REST || group->evicted || !ready);
 }

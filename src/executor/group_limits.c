@@ -25,7 +25,7 @@ bool wr_group_never_finishes(struct weir_group *group)
     bool never;
 
     wr_group_lock(group);
-    never = group->sums.closed & WR_PAUSED ||
+    never = group->paused ||
             highest_cost(group) > wr_load(&ex->root.inflight_max, relaxed) ||
             (ex->domains && !wr_domain_has_slots(group));
     wr_unlock(&group->lock);

@@ -58,6 +58,22 @@ bool wr_group_note_first(struct weir_group *group)
     return true;
 }
 
+void wr_group_note_closed(struct weir_group *group)
+{
+    const struct wr_gates *gates = wr_group_gates(group);
+    enum wr_place kept = group->paused             ? WR_PAUSED
+                         : gates && gates->refused ? WR_GATED
+                                                   : WR_AT_REST;
+    enum wr_closed closed = kept != WR_AT_REST                          ? WR_SHUT
+                            : wr_group_place(group) == WR_AWAITS_THREAD ? WR_LACKS_THREAD
+                                                                        : WR_OPEN;
+
+    if (group->sums.closed != closed)
+        wr_set_closed(&group->sums, &group->executor->root, closed);
+    if (!wr_group_is_in_line(group) && wr_group_place(group) != kept)
+        wr_store(&group->place, (uint8_t)kept, relaxed);
+}
+
 /* Its first task may have changed while it stood in the ring. */
 static inline bool refresh_in_ring(struct weir_group *group)
 {
@@ -66,6 +82,7 @@ static inline bool refresh_in_ring(struct weir_group *group)
     if (!wr_group_is_ready(group)) { /* it would keep others waiting for a turn it cannot take */
         if (!wr_line_remove(ring, group))
             return false; /* a worker has it, and will see */
+        wr_group_note_closed(group);
         if (group->executor->domains && !wr_group_is_counted(group))
             return wr_domain_sync(group);
         return wr_line_has_groups(ring); /* it may have been owed permits */
@@ -84,6 +101,7 @@ static inline bool refresh_out_of_ring(struct weir_group *group)
 {
     bool first;
 
+    wr_group_note_closed(group);
     if (!wr_group_is_ready(group))
         return false;
     wr_group_note_first(group);
@@ -105,7 +123,7 @@ static __attribute__((noinline)) bool refresh_in_domain(struct weir_group *group
         wake = !group->evicted && wr_group_place(group) == WR_READY && refresh_in_ring(group);
 
     ready = wr_domain_sync(group);
-    if (!group->evicted && wr_group_place(group) == WR_AT_REST)
+    if (!group->evicted && !wr_group_is_in_line(group))
         wake |= refresh_out_of_ring(group);
     return wake || ready;
 }
@@ -120,14 +138,10 @@ bool wr_group_refresh(struct weir_group *group)
         return refresh_in_domain(group);
     if (group->evicted)
         return false;
-    switch (wr_group_place(group)) {
-    case WR_READY:
+    if (wr_group_place(group) == WR_READY)
         return refresh_in_ring(group);
-    case WR_AT_REST:
-        return refresh_out_of_ring(group);
-    default:
-        return false; /* it is in line for a thread, and needs one still */
-    }
+    /* Else it is in line for a thread, and needs one still. */
+    return !wr_group_is_in_line(group) && refresh_out_of_ring(group);
 }
 
 void wr_group_changed(struct weir_group *group)

@@ -32,16 +32,18 @@ struct wr_beats;
 struct wr_slice;
 struct wr_root;
 
-/* group->place. Written under the lock of the line that the group enters or leaves; but for IN_HANDS, and while a beat is out,
- * also under the group's, so either will do to look. */
+/* group->place: the one word that says where a group's next task stands, and so what keeps it. From WR_READY on it is in a line, and
+ * written under the lock of that line; but for IN_HANDS, and while a beat is out, also under the group's, so either will do to
+ * look. */
 enum wr_place {
-    WR_AT_REST =
-        0, /* nothing waits; or limits of the group's own, a gate, a pause or a cost beyond the executor's limit keep it */
-    WR_READY, /* in its ring                                                                   */
-    WR_AWAITS_THREAD, /* in line for a thread                                                          */
-    WR_KEEPS_TIME, /* in the ring's wheel until the next start of its beat; see beat.h              */
+    WR_AT_REST, /* nothing waits; or a limit of its own, or a cost beyond the executor's limit */
+    WR_PAUSED,  /* whether or not anything waits                                           */
+    WR_GATED,   /* likewise: a gate has refused it, and will call                          */
+    WR_READY,   /* in its ring                                                             */
+    WR_AWAITS_THREAD, /* in line for a thread                                                    */
+    WR_KEEPS_TIME,    /* in the ring's wheel until the next start of its beat; see beat.h        */
     WR_IN_HANDS =
-        4, /* with one of those: just taken out of there by a thread that is yet to decide  */
+        8, /* with READY or AWAITS_THREAD: just taken from there by a thread that is yet to decide */
 };
 
 /* Some of a line's groups, in the order of their tickets. */

@@ -103,13 +103,12 @@ int wr_pace_begin(struct weir_group *group, const struct wr_pace *pace)
 static void set_paused(weir_group *handle, bool paused)
 {
     struct weir_group *group = handle ? wr_group_current(handle) : NULL;
-    uint16_t closed;
 
     if (!group)
         return;
     wr_group_lock(group);
-    closed = (uint16_t)(paused ? group->sums.closed | WR_PAUSED : group->sums.closed & ~WR_PAUSED);
-    wr_set_closed(&group->sums, &group->executor->root, closed);
+    group->paused = paused;
+    wr_group_note_closed(group);
     wr_group_changed(group);
     wr_group_unpin(group);
 }

@@ -72,7 +72,7 @@ struct weir_task *wr_slice_begin(struct weir_group *group, const uint64_t *first
         group->peak = group->bodies;
     if (wr_group_gates(group))
         wr_gates_started(group, task, now);
-    slice->closed = group->sums.closed != 0;
+    slice->closed = group->sums.closed != WR_OPEN;
     if (wr_task_watched(task)) {
         wr_watch_started(task, now);
         if (slice->on_thread)

@@ -31,7 +31,7 @@ static void group_snapshot(weir_group_stats *s, const struct weir_group *group)
                              .inflight_max = wr_limit_to(group->sums.inflight_max),
                              .queue_max = wr_queue_to(group->sums.queue_max),
                              .peak = group->peak,
-                             .paused = (group->sums.closed & WR_PAUSED) != 0,
+                             .paused = group->paused,
                              .generation = group->generation,
                              .run_on = (weir_carrier)group->carrier,
                              .domain = weir_group_domain(group),

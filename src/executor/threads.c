@@ -64,14 +64,6 @@ void wr_threads_lost(struct weir_executor *ex, bool lost)
 
 /* ---- for a group; under its lock ----------------------------------------------------------------- */
 
-static void close_gate(struct weir_group *group, bool closed)
-{
-    uint16_t others = group->sums.closed & (uint16_t)~WR_NO_THREAD;
-
-    wr_set_closed(&group->sums, &group->executor->root,
-                  closed ? (uint16_t)(others | WR_NO_THREAD) : others);
-}
-
 /* Whether its first task could start if it had a thread, and needs one. */
 static bool needs_thread(struct weir_group *group)
 {
@@ -108,7 +100,7 @@ bool wr_thread_take(struct weir_group *group)
     publish(ex); /* if there is a thread for those before us, somebody calls already */
     wr_unlock(&threads->line.part->lock);
     if (!got)
-        close_gate(group, true);
+        wr_group_note_closed(group);
     return got;
 }
 
@@ -139,7 +131,7 @@ static void await_no_more(struct weir_group *group)
     publish(ex);
     wr_unlock(&ex->threads.line.part->lock);
     if (in_line)
-        close_gate(group, false);
+        wr_group_note_closed(group);
 }
 
 void wr_thread_forget(struct weir_group *group)
@@ -214,7 +206,7 @@ static void call(struct weir_executor *ex, struct weir_group *group)
     WR_ASSERT(wr_group_place(group) == WR_AWAITS_THREAD);
     wr_store(&group->place, WR_AT_REST, relaxed);
     group->has_thread = true;
-    close_gate(group, false);
+    wr_group_note_closed(group);
     if (!is_to_have_it(group)) {
         group->has_thread = false;
         give_back(ex); /* we call the next one */

@@ -48,7 +48,8 @@ static void why_waiting(weir_why *why, struct weir_group *group, struct weir_tas
     struct wr_sums *s = &group->sums;
 
     why->earliest = wr_gates_open_at(group);
-    why->reason = wr_blocked_by(s, root, wr_cost_at(wr_group_first(group)));
+    why->reason = group->paused ? WEIR_REASON_PAUSED
+                                : wr_blocked_by(s, root, wr_cost_at(wr_group_first(group)));
     if (why->reason == WEIR_REASON_NONE && group->executor->domains)
         why->reason = wr_domain_blocked_by(group, &why->limit, &why->held);
     if (why->reason == WEIR_REASON_NONE && wr_permits_are_owed(group))
@@ -81,7 +82,7 @@ static void why_waiting(weir_why *why, struct weir_group *group, struct weir_tas
         break;
     case WEIR_REASON_NONE:
         why->reason = wr_group_first(group) == task->queued.place ? WEIR_REASON_NO_WORKER
-                                                           : WEIR_REASON_BEHIND_OTHERS;
+                                                                  : WEIR_REASON_BEHIND_OTHERS;
         break;
     default:
         break;

@@ -29,7 +29,7 @@ uint32_t wr_free(const struct wr_sums *s)
 
 bool wr_lacks_only_thread(const struct wr_sums *s, uint32_t cost)
 {
-    return !(s->closed & ~WR_NO_THREAD) && cost <= free_if_open(s);
+    return s->closed != WR_SHUT && cost <= free_if_open(s);
 }
 
 uint32_t wr_ready_tasks(const struct wr_sums *s, uint32_t first)
@@ -159,9 +159,7 @@ static bool hold(struct wr_root *root, uint32_t cost)
 weir_reason wr_blocked_by(const struct wr_sums *s, const struct wr_root *root, uint32_t cost)
 {
     if (s->closed)
-        return s->closed & WR_PAUSED  ? WEIR_REASON_PAUSED
-               : s->closed & WR_GATED ? WEIR_REASON_GATED
-                                      : WEIR_REASON_NO_THREAD;
+        return s->closed == WR_SHUT ? WEIR_REASON_GATED : WEIR_REASON_NO_THREAD;
     if ((uint64_t)s->running + s->carried + cost > s->limit)
         return WEIR_REASON_GROUP_LIMIT;
     if ((uint64_t)s->inflight + s->carried + cost > s->inflight_max)
@@ -256,7 +254,7 @@ bool wr_hand_over(struct wr_sums *s, struct wr_root *root, uint32_t cost)
 {
     uint64_t before = claims_before(s);
 
-    if (s->closed & ~WR_NO_THREAD || (uint64_t)s->running + s->carried > s->limit ||
+    if (s->closed == WR_SHUT || (uint64_t)s->running + s->carried > s->limit ||
         (uint64_t)s->inflight + s->carried > s->inflight_max)
         return false; /* a lowered limit drains */
     if (s->counted && wr_load(&root->held, seq_cst) > wr_load(&root->inflight_max, relaxed))
@@ -287,11 +285,11 @@ void wr_set_limits(struct wr_sums *s, struct wr_root *root, uint32_t limit, uint
     reclaim(s, root, before);
 }
 
-void wr_set_closed(struct wr_sums *s, struct wr_root *root, uint16_t closed)
+void wr_set_closed(struct wr_sums *s, struct wr_root *root, enum wr_closed closed)
 {
     uint64_t before = claims_before(s);
 
-    s->closed = closed;
+    s->closed = (uint8_t)closed;
     reclaim(s, root, before);
 }
 

@@ -30,12 +30,17 @@ struct wr_sums {
     /* Permits that tasks of an evicted generation still hold: charged here, counted there */
     uint32_t carried;
     uint32_t queued;
-    uint16_t closed; /* reasons why it starts nothing for now, bits of enum wr_closed */
+    uint8_t closed; /* enum wr_closed */
     bool counted;
     uint64_t queued_cost;
 };
 
-enum wr_closed { WR_PAUSED = 1, WR_GATED = 2, WR_NO_THREAD = 8 };
+/* Whether it starts anything for now, whatever its limits are. */
+enum wr_closed {
+    WR_OPEN,
+    WR_LACKS_THREAD, /* no; but a turn that has a thread at hand may go on */
+    WR_SHUT,         /* a pause or a gate keeps it                          */
+};
 
 /* Permits that tasks of the group could take now, as far as the group is concerned. */
 uint32_t wr_free(const struct wr_sums *s);
@@ -111,12 +116,12 @@ void wr_carry(struct wr_sums *s, struct wr_root *root, uint32_t carried);
 /* Changes what decides about `free`; the sums follow. */
 void wr_set_limits(struct wr_sums *s, struct wr_root *root, uint32_t limit, uint32_t inflight_max,
                    uint32_t queue_max);
-void wr_set_closed(struct wr_sums *s, struct wr_root *root, uint16_t closed);
+void wr_set_closed(struct wr_sums *s, struct wr_root *root, enum wr_closed closed);
 
 /* Joins or leaves the executor's sums. */
 void wr_set_counted(struct wr_sums *s, struct wr_root *root, bool counted);
 
-/* What keeps the first in the queue from starting; NONE: nothing but a worker. */
+/* What keeps the first in the queue from starting; NONE: nothing but a worker. GATED: it is shut, the caller knows by what. */
 weir_reason wr_blocked_by(const struct wr_sums *s, const struct wr_root *root, uint32_t cost);
 
 #endif

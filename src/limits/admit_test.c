@@ -69,7 +69,7 @@ static void test_ready_are_those_the_group_would_let_start(void **state)
     assert_int_equal(wr_ready_tasks(&s, 4), 0);
     s.limit = 7;
     assert_int_equal(wr_ready_tasks(&s, 2), 5);
-    s.closed = WR_PAUSED;
+    s.closed = WR_SHUT;
     assert_int_equal(wr_ready_tasks(&s, 2), 0);
 }
 
@@ -78,15 +78,16 @@ static void test_a_closed_gate_leaves_nothing_free(void **state)
     struct wr_root root = executor(WR_INF, WR_INF);
     struct wr_sums s = group(5, 5, WR_INF);
     (void)state;
-    wr_set_closed(&s, &root, WR_PAUSED);
+    wr_set_closed(&s, &root, WR_SHUT);
     assert_int_equal(wr_free(&s), 0);
     assert_int_equal(wr_admit(&s, &root, 1), NONE);
-    assert_int_equal(start_unreserved(&s, &root, 1), WEIR_REASON_PAUSED);
-    wr_set_closed(&s, &root, WR_GATED | WR_NO_THREAD);
-    assert_int_equal(wr_blocked_by(&s, &root, 1), WEIR_REASON_GATED);
-    wr_set_closed(&s, &root, WR_NO_THREAD);
-    assert_int_equal(wr_blocked_by(&s, &root, 1), WEIR_REASON_NO_THREAD);
-    wr_set_closed(&s, &root, 0);
+    assert_int_equal(start_unreserved(&s, &root, 1), WEIR_REASON_GATED);
+    assert_false(wr_lacks_only_thread(&s, 1));
+    wr_set_closed(&s, &root, WR_LACKS_THREAD);
+    assert_int_equal(wr_free(&s), 0);
+    assert_int_equal(start_unreserved(&s, &root, 1), WEIR_REASON_NO_THREAD);
+    assert_true(wr_lacks_only_thread(&s, 5));
+    wr_set_closed(&s, &root, WR_OPEN);
     assert_int_equal(start_unreserved(&s, &root, 1), NONE);
 }
 
@@ -288,9 +289,9 @@ static void test_permits_are_handed_over_unless_a_limit_was_lowered(void **state
     wr_store(&root.inflight_max, 1, relaxed);
     assert_false(wr_hand_over(&s, &root, 1));
     wr_store(&root.inflight_max, 2, relaxed);
-    wr_set_closed(&s, &root, WR_PAUSED);
+    wr_set_closed(&s, &root, WR_SHUT);
     assert_false(wr_hand_over(&s, &root, 1));
-    wr_set_closed(&s, &root, 0);
+    wr_set_closed(&s, &root, WR_OPEN);
     assert_true(wr_hand_over(&s, &root, 1));
 }
 
@@ -343,7 +344,7 @@ struct task {
 struct model {
     struct {
         int64_t limit, inflight_max, queue_max, carried;
-        bool paused, gated, threadless, counted;
+        bool shut, threadless, counted;
     } g[GROUPS];
     int64_t inflight_max, queue_max;
     struct task task[TASKS];
@@ -382,7 +383,7 @@ static int64_t inflight_of(const struct model *m, int g)
 
 static bool is_closed(const struct model *m, int g)
 {
-    return m->g[g].paused || m->g[g].gated || m->g[g].threadless;
+    return m->g[g].shut || m->g[g].threadless;
 }
 
 /* Whether the group, for its part, would let `more` permits be taken at once. */
@@ -467,9 +468,7 @@ static weir_reason model_admit(const struct model *m, int g, int cost)
 
 static weir_reason model_blocked_by(const struct model *m, int g, int cost)
 {
-    if (m->g[g].paused)
-        return WEIR_REASON_PAUSED;
-    if (m->g[g].gated)
+    if (m->g[g].shut)
         return WEIR_REASON_GATED;
     if (m->g[g].threadless)
         return WEIR_REASON_NO_THREAD;
@@ -699,14 +698,13 @@ static void resize(struct run *r, int g)
 
 static void set_gate(struct run *r, int g)
 {
-    r->model.g[g].paused = below(r, 4) == 0;
-    r->model.g[g].gated = below(r, 4) == 0;
+    r->model.g[g].shut = below(r, 4) == 0;
     r->model.g[g].threadless = below(r, 4) == 0;
-    STEP(r, "gate %d: %d %d %d", g, r->model.g[g].paused, r->model.g[g].gated,
-         r->model.g[g].threadless);
+    STEP(r, "gate %d: %d %d", g, r->model.g[g].shut, r->model.g[g].threadless);
     wr_set_closed(&r->s[g], &r->root,
-                  (uint16_t)(r->model.g[g].paused * WR_PAUSED + r->model.g[g].gated * WR_GATED +
-                             r->model.g[g].threadless * WR_NO_THREAD));
+                  r->model.g[g].shut         ? WR_SHUT
+                  : r->model.g[g].threadless ? WR_LACKS_THREAD
+                                             : WR_OPEN);
 }
 
 static void carry(struct run *r, int g)
@@ -784,7 +782,7 @@ static void end(struct run *r)
     MUST(r, wr_load(&r->root.held, relaxed) == 0 && wr_load(&r->root.claimed, relaxed) == 0);
     wr_store(&r->root.inflight_max, WR_INF, relaxed);
     for (int g = 0; g < GROUPS; g++) {
-        wr_set_closed(&r->s[g], &r->root, 0);
+        wr_set_closed(&r->s[g], &r->root, WR_OPEN);
         wr_carry(&r->s[g], &r->root, 0);
         wr_set_limits(&r->s[g], &r->root, 2, WR_INF, 1);
         MUST(r, fill(&r->s[g], &r->root, true) == 3);
