@@ -160,6 +160,7 @@ bool wr_beat_give(struct weir_group *group, struct wr_slice *slice)
     group->turn_left = 1;
     group->pending_first = (struct weir_task *)((uintptr_t)beat | MARK);
     wr_store(&beat->state, 0, relaxed);
+    group->part = 0;
     wr_lock(&ring->part->lock);
     stand_by(beat);
     wr_unlock(&ring->part->lock);
@@ -214,8 +215,8 @@ static int64_t span(weir_time from, weir_time to)
     return to > from ? to - from : 0; /* the times may be different CPUs' */
 }
 
-/* Unless a worker has just taken it, and will look. */
-static void leave_ring(struct weir_group *group, struct wr_beat *beat)
+/* One whose time has come keeps its place in the ring; if a worker has just taken it, that will look. */
+static void leave_wheel(struct weir_group *group, struct wr_beat *beat)
 {
     struct wr_line *ring = wr_group_ring(group);
 
@@ -223,8 +224,8 @@ static void leave_ring(struct weir_group *group, struct wr_beat *beat)
     if (wr_load(&group->place, relaxed) == WR_KEEPS_TIME) {
         wr_timer_cancel(&wr_load(&ring->beats, relaxed)->wheel, &beat->timer);
         wr_store(&group->place, WR_AT_REST, relaxed);
-    } else {
-        wr_line_drop(ring, group);
+    } else if (wr_load(&group->place, relaxed) == WR_READY) {
+        wr_store(&group->first_needs, 1, relaxed);
     }
     wr_unlock(&ring->part->lock);
 }
@@ -268,7 +269,7 @@ void wr_beat_fold(struct weir_group *group)
 
     WR_ASSERT(began <= beat->end);
     group->pending_first = NULL;
-    leave_ring(group, beat);
+    leave_wheel(group, beat);
     count(group, beat, began, runs ? began - 1 : began);
     if (runs) {
         begin(group, beat, began);

@@ -35,8 +35,8 @@ static void note_kinds(struct wr_gates *gates)
 {
     gates->group->asks_gates = gates->by_turn = false;
     for (const struct weir_gate *gate = gates->first; gate; gate = gate->next) {
-        gates->group->asks_gates |= gate->calls->accept != NULL;
-        gates->by_turn |= gate->calls->went_on != NULL;
+        gates->group->asks_gates |= gate->calls.accept != NULL;
+        gates->by_turn |= gate->calls.went_on != NULL;
     }
 }
 
@@ -44,8 +44,8 @@ static void take_back(struct weir_gate *first, const struct weir_gate *end, uint
                       weir_time now)
 {
     for (struct weir_gate *gate = first; count && gate != end; gate = gate->next)
-        if (gate->calls->take_back)
-            gate->calls->take_back(gate->arg, count, now);
+        if (gate->calls.take_back)
+            gate->calls.take_back(gate->arg, count, now);
 }
 
 void wr_gate_join(struct wr_gates *gates, struct weir_gate *gate, bool first)
@@ -78,7 +78,7 @@ static uint32_t ask_all(struct wr_gates *gates, uint32_t count, weir_time now)
     gates->refused = NULL;
     for (struct weir_gate *gate = gates->first; gate; gate = gate->next) {
         weir_time again = WEIR_FOREVER;
-        uint32_t some = gate->calls->ask(gate->arg, granted, now, &again);
+        uint32_t some = gate->calls.ask(gate->arg, granted, now, &again);
         if (!some) {
             take_back(gates->first, gate, granted, now);
             gates->refused = gate;
@@ -167,9 +167,9 @@ uint32_t wr_gates_follow(const struct weir_group *group)
     uint32_t most = WR_INF;
 
     for (const struct weir_gate *gate = gates->first; gate; gate = gate->next)
-        if (!gate->calls->started)
+        if (!gate->calls.started)
             most = gates->granted;
-        else if (!gate->calls->went_on)
+        else if (!gate->calls.went_on)
             return 0;
     return most;
 }
@@ -181,8 +181,8 @@ void wr_gates_went_on(struct weir_group *group, const struct weir_task *task, ui
 
     for (uint32_t i = 0; i < gates->passes; i++) {
         const struct wr_pass *pass = &gates->pass[i];
-        if (pass->task == task && pass->gate->calls->went_on)
-            pass->gate->calls->went_on(pass->gate->arg, pass->word, count, now);
+        if (pass->task == task && pass->gate->calls.went_on)
+            pass->gate->calls.went_on(pass->gate->arg, pass->word, count, now);
     }
     gates->granted -= gates->granted < count ? gates->granted : count;
     wr_gates_look(group, now);
@@ -192,7 +192,7 @@ weir_reason wr_gates_accept(struct weir_group *group, uint32_t cost, weir_time n
 {
     for (struct weir_gate *gate = group->extras->gates->first; gate; gate = gate->next) {
         weir_reason reason =
-            gate->calls->accept ? gate->calls->accept(gate->arg, cost, now) : WEIR_REASON_NONE;
+            gate->calls.accept ? gate->calls.accept(gate->arg, cost, now) : WEIR_REASON_NONE;
         if (reason)
             return reason;
     }
@@ -227,14 +227,14 @@ void wr_gates_started(struct weir_group *group, struct weir_task *task, weir_tim
     for (struct weir_gate *gate = gates->first; gate; gate = gate->next) {
         struct wr_pass *pass;
         uint64_t word;
-        if (!gate->calls->started)
+        if (!gate->calls.started)
             continue;
-        word = gate->calls->started(gate->arg, task, now);
+        word = gate->calls.started(gate->arg, task, now);
         pass = add_pass(gates);
         if (pass)
             *pass = (struct wr_pass){ task, gate, word };
-        else if (gate->calls->ended) /* it is not kept from anybody else for ever */
-            gate->calls->ended(gate->arg, word, WEIR_ENOMEM, 0, now);
+        else if (gate->calls.ended) /* it is not kept from anybody else for ever */
+            gate->calls.ended(gate->arg, word, WEIR_ENOMEM, 0, now);
     }
     WR_ASSERT(gates->granted > 0);
     gates->granted--;
@@ -251,8 +251,8 @@ void wr_gates_ended(struct weir_group *group, struct weir_task *task, int error,
         if (pass.task != task)
             continue;
         gates->pass[i] = gates->pass[--gates->passes];
-        if (pass.gate->calls->ended)
-            pass.gate->calls->ended(pass.gate->arg, pass.word, error, ran, now);
+        if (pass.gate->calls.ended)
+            pass.gate->calls.ended(pass.gate->arg, pass.word, error, ran, now);
     }
 }
 
@@ -288,9 +288,9 @@ const char *wr_gates_describe(struct weir_group *group, weir_gate_state *state)
     *state = (weir_gate_state){ .size = sizeof(*state),
                                 .reason = WEIR_REASON_GATED,
                                 .earliest = earliest };
-    if (gate->calls->describe)
-        gate->calls->describe(gate->arg, state, wr_os_now());
-    return gate->calls->name ? gate->calls->name : "";
+    if (gate->calls.describe)
+        gate->calls.describe(gate->arg, state, wr_os_now());
+    return gate->calls.name ? gate->calls.name : "";
 }
 
 weir_time wr_gates_open_at(struct weir_group *group)
@@ -302,7 +302,7 @@ weir_time wr_gates_open_at(struct weir_group *group)
         return 0;
     for (struct weir_gate *gate = gates->first; gate; gate = gate->next) {
         weir_time again = 0;
-        if (!gate->calls->ask(gate->arg, 0, now, &again) && again == WEIR_FOREVER)
+        if (!gate->calls.ask(gate->arg, 0, now, &again) && again == WEIR_FOREVER)
             return 0;
         latest = again > latest ? again : latest;
     }
@@ -316,16 +316,21 @@ bool wr_gates_are_at_rest(const struct weir_group *group, weir_time now)
     if (group->paused)
         return false;
     for (struct weir_gate *gate = gates ? gates->first : NULL; gate; gate = gate->next)
-        if (gate->calls->at_rest && !gate->calls->at_rest(gate->arg, now))
+        if (gate->calls.at_rest && !gate->calls.at_rest(gate->arg, now))
             return false;
     return true;
 }
 
 /* ---- life ---------------------------------------------------------------------------------------- */
 
-static bool is_users(const struct wr_gates *gates, const struct weir_gate *gate)
+/* A gate that was taken out of the list. Those of the group's own are part of its record. */
+static void gate_delete(const struct wr_gates *gates, struct weir_gate *gate)
 {
-    return gate != &gates->cool_gate && gate != &gates->pace_gate;
+    if (gate == &gates->cool_gate || gate == &gates->pace_gate)
+        return;
+    if (gate->calls.drop)
+        gate->calls.drop(gate->arg);
+    wr_os_free(gate);
 }
 
 void wr_gates_free(struct weir_group *group)
@@ -341,11 +346,7 @@ void wr_gates_free(struct weir_group *group)
     wr_unlock(&group->lock);
     for (; gate; gate = next) {
         next = gate->next;
-        if (!is_users(gates, gate))
-            continue;
-        if (gate->calls->drop)
-            gate->calls->drop(gate->arg);
-        wr_os_free(gate);
+        gate_delete(gates, gate);
     }
     wr_clock_forget(&group->executor->clock,
                     &gates->alarm); /* until it was dropped, a gate could be opened */
@@ -380,49 +381,29 @@ void wr_gates_unlock(struct weir_group *group)
     wr_group_unpin(group);
 }
 
-/* A gate of the user's, with a copy of its calls: the user's struct may be an older one. */
-struct users_gate {
-    struct weir_gate gate; /* first: it is freed as a gate */
-    weir_gate_calls calls;
-};
-
-static int users_gate_new(struct weir_gate **out, const weir_gate_calls *given, void *arg)
-{
-    weir_gate_calls calls;
-    struct users_gate *users;
-    int rc = given ? wr_options_load(&calls, sizeof(calls), given) : WEIR_EINVAL;
-
-    if (rc || !calls.ask)
-        return rc ? rc : WEIR_EINVAL;
-    users = wr_os_alloc(sizeof(*users));
-    if (!users)
-        return WEIR_ENOMEM;
-    users->calls = calls;
-    users->gate.calls = &users->calls;
-    users->gate.arg = arg;
-    *out = &users->gate;
-    return 0;
-}
-
 int weir_group_gate_add(weir_gate **out, weir_group *handle, const weir_gate_calls *calls,
                         void *arg)
 {
-    struct weir_group *group;
+    struct weir_group *group = NULL;
     struct weir_gate *gate;
     int rc;
 
-    if (!out || !handle)
+    if (!out || !handle || !calls)
         return WEIR_EINVAL;
     *out = NULL;
-    rc = users_gate_new(&gate, calls, arg);
-    if (rc)
-        return rc;
-    group = wr_group_current(handle);
-    rc = wr_gates_lock(group);
+    gate = wr_os_alloc(sizeof(*gate));
+    rc = gate ? wr_options_load(&gate->calls, sizeof(gate->calls), calls) : WEIR_ENOMEM;
+    if (!rc && !gate->calls.ask)
+        rc = WEIR_EINVAL;
+    if (!rc) {
+        group = wr_group_current(handle);
+        rc = wr_gates_lock(group);
+    }
     if (rc) {
         wr_os_free(gate);
         return rc;
     }
+    gate->arg = arg;
     wr_gate_join(group->extras->gates, gate, false);
     *out = gate;
     wr_gates_unlock(group);
@@ -440,8 +421,8 @@ void weir_gate_remove(weir_gate *gate)
     group = gate->group;
     wr_group_lock(group);
     gates = group->extras->gates;
-    if (gates->granted && gate->calls->take_back)
-        gate->calls->take_back(gate->arg, gates->granted, wr_os_now());
+    if (gates->granted && gate->calls.take_back)
+        gate->calls.take_back(gate->arg, gates->granted, wr_os_now());
     for (at = &gates->first; *at != gate; at = &(*at)->next)
         ;
     *at = gate->next;
@@ -451,9 +432,7 @@ void weir_gate_remove(weir_gate *gate)
             gates->pass[i] = gates->pass[--gates->passes];
     wr_gates_look(group, wr_os_now());
     wr_group_changed(group);
-    if (gate->calls->drop)
-        gate->calls->drop(gate->arg);
-    wr_os_free(gate);
+    gate_delete(gates, gate);
 }
 
 void weir_gate_open(weir_gate *gate)

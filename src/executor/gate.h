@@ -20,7 +20,7 @@ struct wr_beat;
 struct weir_gate {
     struct weir_gate *next; /* asked after this one */
     struct weir_group *group;
-    const weir_gate_calls *calls;
+    weir_gate_calls calls; /* a copy: the user's struct may be an older one */
     void *arg;
 };
 

@@ -73,6 +73,7 @@ struct weir_group {
     uint8_t resolution;      /* enum wr_resolution; only resolved ones are of use               */
     bool has_handle;         /* given to a user: stays until the executor goes                  */
     _Atomic bool cancel_all; /* its running bodies are asked to end                             */
+    uint8_t part;            /* of its ring, if that is in parts                                */
     /* The cost of its first task, as its ring knows it, and WR_TIMED, WR_HAS_BEAT */
     _Atomic uint32_t first_needs;
     uint32_t records;

@@ -57,9 +57,7 @@ static uint32_t ticket_before_all(struct wr_line *line)
 
 static struct wr_part *part_of(struct wr_line *line, const struct weir_group *group)
 {
-    bool in_first = line->parts == 1 || wr_load(&group->first_needs, relaxed) & WR_HAS_BEAT;
-
-    return &line->part[in_first ? 0 : group->hash % WR_PARTS];
+    return &line->part[line->parts == 1 ? 0 : group->part];
 }
 
 static struct weir_group *group_at(const struct wr_list *node)
@@ -168,9 +166,7 @@ void wr_line_take(struct wr_line *line, struct weir_group *group)
 
 static void count_out(struct wr_line *line, const struct weir_group *group)
 {
-    uint32_t before = wr_sub(&part_of(line, group)->count, 1, seq_cst);
-
-    WR_ASSERT(before > 0);
+    wr_sub(&part_of(line, group)->count, 1, seq_cst);
 }
 
 bool wr_line_drop(struct wr_line *line, struct weir_group *group)
@@ -200,8 +196,11 @@ void wr_line_bring(struct wr_line *line)
 
 void wr_line_enter(struct wr_line *line, struct weir_group *group, bool first)
 {
-    struct wr_part *part = part_of(line, group);
+    struct wr_part *part;
 
+    if (line->parts > 1)
+        group->part = group->hash % WR_PARTS;
+    part = part_of(line, group);
     wr_lock(&part->lock);
     wr_line_add(line, group, first);
     wr_unlock(&part->lock);
@@ -274,14 +273,6 @@ static void bring_due(struct wr_line *line)
     }
 }
 
-/* It was to start by a beat, and cannot: it is in hands as one of its own part. Under the lock of the first one. */
-static void leave_beats(struct wr_line *line, struct weir_group *group)
-{
-    wr_store(&group->first_needs, 1, relaxed);
-    wr_add(&part_of(line, group)->count, 1, seq_cst);
-    wr_sub(&line->part->count, 1, seq_cst);
-}
-
 /* Takes the first group of a part with its permits, under its lock. */
 static struct weir_group *take_with_permits(struct wr_line *line, struct wr_part *part,
                                             struct wr_root *root, uint32_t *reserved,
@@ -297,8 +288,8 @@ static struct weir_group *take_with_permits(struct wr_line *line, struct wr_part
     wr_line_take(line, group);
     if (needs & WR_HAS_BEAT && wr_beat_step(group, slice, wr_os_now()))
         wr_line_decided(line, group);
-    else if (needs & WR_HAS_BEAT)
-        leave_beats(line, group);
+    else if (needs & WR_HAS_BEAT) /* it cannot start by that, and is in hands like any other */
+        wr_store(&group->first_needs, 1, relaxed);
     return group;
 }
 
@@ -387,15 +378,13 @@ void wr_line_ask_again(struct wr_line *line, struct weir_group *group)
 
 bool wr_line_is_valid(struct wr_line *line)
 {
-    for (uint32_t i = 0; i < WR_PARTS; i++) {
-        const struct wr_part *part = &line->part[i];
-        uint32_t groups = 0;
+    uint32_t groups = 0;
 
-        wr_list_each(node, &part->groups)
+    for (uint32_t i = 0; i < WR_PARTS; i++) {
+        wr_list_each(node, &line->part[i].groups)
             groups++;
-        if (wr_load(&line->first[i], relaxed) != to_show(part) ||
-            wr_load(&part->count, relaxed) < groups)
+        if (wr_load(&line->first[i], relaxed) != to_show(&line->part[i]))
             return false;
     }
-    return true;
+    return wr_line_count(line) >= groups;
 }

@@ -49,7 +49,9 @@ enum wr_place {
 /* Some of a line's groups, in the order of their tickets. */
 struct wr_part {
     struct wr_lock lock;
-    _Atomic uint32_t count; /* groups in line, or in hands; also read without the lock            */
+    /* Groups that entered by this part less those that left by it. A group may leave by another than it came by (beat.h), so only
+     * the sum over all parts means anything: groups in line, or in hands. Also read without the lock. */
+    _Atomic uint32_t count;
     struct wr_list groups;
     char apart[64 - sizeof(struct wr_lock) - sizeof(uint32_t) - sizeof(struct wr_list)];
 };

@@ -82,7 +82,7 @@ static const weir_gate_calls pace_calls = { .size = sizeof(pace_calls),
 
 static void join_pace(struct wr_gates *gates)
 {
-    gates->pace_gate.calls = &pace_calls;
+    gates->pace_gate.calls = pace_calls;
     gates->pace_gate.arg = gates;
     wr_gate_join(gates, &gates->pace_gate, false);
 }
@@ -132,7 +132,7 @@ static int cool_down(struct weir_group *group, weir_time until)
         return rc;
     gates = group->extras->gates;
     gates->cool_until = until;
-    gates->cool_gate.calls = &cool_calls;
+    gates->cool_gate.calls = cool_calls;
     gates->cool_gate.arg = gates;
     wr_gates_turn_over(group, wr_os_now()); /* what was granted is to be asked for again */
     wr_gate_join(gates, &gates->cool_gate, true);

@@ -237,6 +237,35 @@ SIM_TEST(test_figures_are_those_of_the_moment, 50)
     end(&band);
 }
 
+static int say_when(void **value, void *arg)
+{
+    (void)value;
+    *(weir_time *)arg = weir_now();
+    weir_sim_busy(5 * MS);
+    return 0;
+}
+
+/* Its time has come while the worker is busy, and another group became ready after that. */
+SIM_TEST(test_looking_at_a_group_that_is_due_does_not_cost_it_its_place, 50)
+{
+    struct note busy = { .busy = 30 };
+    weir_time other = 0;
+    struct band band;
+
+    band_init(&band, WEIR_POLICY(.workers = 1, .stall_after_ms = 1000), 1);
+    submit_notes(&band, 0, 5);
+    sleep_until(12);
+    CHECK(weir_submit_key(NULL, band.ex, "busy", keep, &busy, NULL) == 0);
+    sleep_until(25);
+    CHECK(weir_submit_key(NULL, band.ex, "other", say_when, &other, NULL) == 0);
+    sleep_until(26);
+    CHECK_EQ(stats_of(band.ex, "g").started, 2);
+    CHECK(weir_executor_drain(band.ex, WEIR_FOREVER) == 0);
+    CHECK_EQ(band.note[2].began, at(42));
+    CHECK_EQ(other, at(42));
+    end(&band);
+}
+
 SIM_TEST(test_a_body_is_listed_while_it_runs, 50)
 {
     struct band band;
@@ -378,6 +407,7 @@ int main(void)
         cmocka_unit_test(test_a_body_that_keeps_its_worker_keeps_no_other_from_its_time),
         cmocka_unit_test(test_bodies_may_fail_pend_or_ask_who_they_are),
         cmocka_unit_test(test_figures_are_those_of_the_moment),
+        cmocka_unit_test(test_looking_at_a_group_that_is_due_does_not_cost_it_its_place),
         cmocka_unit_test(test_a_body_is_listed_while_it_runs),
         cmocka_unit_test(test_a_pause_a_cool_down_and_another_pace_hold_at_once),
         cmocka_unit_test(test_more_tasks_come_while_the_last_ones_start),
