@@ -126,7 +126,7 @@ static void charge_heir(struct weir_group *old, struct weir_group *heir)
     heir->pins = heir->sums.carried > 0; /* by the old one, until it is gone */
     if (heir->pins) { /* else waits of overdue bodies are left, which keep nothing */
         old->extras->heir = heir;
-        wr_waits_carry_over(old, heir);
+        wr_node_move(&old->waits, &heir->waits);
     }
     wr_unlock(&old->lock);
     wr_add(&old->executor->evicted, 1, relaxed);

@@ -176,13 +176,12 @@ static int wait_for_room(struct weir_task *task, struct wr_submission *sub, weir
     struct weir_executor *ex = group->executor;
     weir_time deadline = sub->options->deadline ? sub->options->deadline : WEIR_FOREVER;
     struct wr_parker storage, *self = wr_parker_self(&storage);
-    struct wr_nested_wait nested;
+    struct wr_nested_wait nested = { .room = group, .cost = wr_task_cost(task), .reason = *reason };
     struct wr_waiter waiter;
     bool wake = false;
     int rc;
 
-    wr_nested_wait_for_room(&nested, group, wr_task_cost(task), *reason);
-    rc = wr_nested_wait_enter(&nested, deadline, NULL);
+    rc = wr_nested_wait_enter(&nested, deadline);
     if (rc)
         return rc;
     wr_group_lock(group);
