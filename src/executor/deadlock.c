@@ -1,5 +1,4 @@
-/* Waits of tasks: entering, leaving, what is said of a circle; see deadlock.h. What a wait depends on is in outlook.c, which
- * waits are stuck in circle.c.
+/* Waits of tasks: their begin and end, and what is said of a circle; see deadlock.h.
  * SPDX-License-Identifier: MIT */
 #include "executor/deadlock.h"
 
@@ -11,7 +10,7 @@
 #include <string.h>
 #include <weir/error.h>
 
-static struct wr_lock lock;
+struct wr_lock wr_waits_lock;
 static uint64_t waits_so_far; /* under the lock */
 
 /* ---- in words -------------------------------------------------------------------------------- */
@@ -125,13 +124,6 @@ static void hold_all(struct wr_nested_wait *nested)
     count_wait(nested, 1);
 }
 
-static void let_go_of_all(struct wr_nested_wait *nested)
-{
-    count_wait(nested, -1);
-    wr_wait_let_go(&nested->wait);
-    nested->parker->wait = NULL;
-}
-
 static void refuse(struct wr_wait *wait)
 {
     struct wr_nested_wait *nested = wr_nested_wait_of(wait);
@@ -143,6 +135,18 @@ static void refuse(struct wr_wait *wait)
         wr_unpark(nested->parker);
 }
 
+static void begin_wait(struct wr_nested_wait *nested)
+{
+    nested->wait.outlooks = nested->room ? 1 : nested->count;
+    if (!nested->wait.outlook)
+        nested->wait.outlook = &nested->outlook;
+    nested->wait.number = ++waits_so_far;
+    nested->frame = wr_frame_innermost();
+    nested->parker = wr_parker_self(NULL);
+    hold_all(nested);
+    nested->parker->wait = &nested->wait; /* its waiter may be awaited itself */
+}
+
 /* Which task is first in line for the executor's permits may not be known just now: a worker that pulls finds out. */
 static void wait_begun(struct weir_executor *ex)
 {
@@ -151,58 +155,24 @@ static void wait_begun(struct weir_executor *ex)
         wr_executor_wake(ex);
 }
 
-/* Of those whose bodies are on the calling stack: all others are guests, and keep nothing. */
-static struct weir_task *outermost_task(void)
+int wr_nested_wait_look(struct wr_nested_wait *nested, weir_reason reason)
 {
-    struct weir_task *task = weir_task_self(), *outer;
-
-    while (task && (outer = wr_task_outer(task)))
-        task = outer;
-    return task;
-}
-
-int wr_nested_wait_enter(struct wr_nested_wait *nested, weir_time deadline)
-{
-    struct weir_task *waiter = outermost_task();
     struct wr_wait *wait = &nested->wait;
-    bool stuck;
+    bool begins = !wait->begun, stuck;
 
-    if (!waiter)
-        return 0;
-    nested->waiter = waiter;
-    nested->frame = wr_frame_innermost();
-    nested->parker = wr_parker_self(NULL);
-    nested->bounded = deadline != WEIR_FOREVER;
-    if (!wait->outlook)
-        wait->outlook = &nested->outlook;
-    wait->outlooks = nested->room ? 1 : nested->count;
-    wr_lock(&lock);
-    wait->number = ++waits_so_far;
-    hold_all(nested);
-    nested->parker->wait = wait; /* its waiter may be awaited itself */
-    stuck = wr_wait_is_stuck(wait, wr_outlook_fill, refuse);
-    wait->begun = true;
-    if (stuck)
-        let_go_of_all(nested);
-    wr_unlock(&lock);
-    if (!stuck)
-        wait_begun(waiter->group->executor);
-    else
-        nested->waiter = NULL;
-    return stuck ? WEIR_EDEADLK : 0;
-}
-
-int wr_nested_wait_again(struct wr_nested_wait *nested, weir_reason reason)
-{
-    bool stuck;
-
+    for (struct weir_task *task = weir_task_self(); task && begins; task = wr_task_outer(task))
+        nested->waiter = task;
     if (!nested->waiter)
         return 0;
-    wr_lock(&lock);
+    wr_lock(&wr_waits_lock);
+    if (begins)
+        begin_wait(nested);
     nested->reason = reason;
-    stuck = wr_load(&nested->wait.refused, relaxed) ||
-            wr_wait_is_stuck(&nested->wait, wr_outlook_fill, refuse);
-    wr_unlock(&lock);
+    stuck = wr_load(&wait->refused, relaxed) || wr_wait_is_stuck(wait, wr_outlook_fill, refuse);
+    wait->begun = true;
+    wr_unlock(&wr_waits_lock);
+    if (begins && !stuck)
+        wait_begun(nested->waiter->group->executor);
     return stuck ? WEIR_EDEADLK : 0;
 }
 
@@ -210,9 +180,11 @@ void wr_nested_wait_leave(struct wr_nested_wait *nested)
 {
     if (!nested->waiter)
         return;
-    wr_lock(&lock);
-    let_go_of_all(nested);
-    wr_unlock(&lock);
+    wr_lock(&wr_waits_lock);
+    count_wait(nested, -1);
+    wr_wait_let_go(&nested->wait);
+    nested->parker->wait = NULL;
+    wr_unlock(&wr_waits_lock);
 }
 
 /* ---- events ------------------------------------------------------------------------------------- */
@@ -227,20 +199,10 @@ void wr_waits_suspect(struct weir_executor *ex)
 
 void wr_waits_look_again(struct weir_executor *ex)
 {
-    wr_lock(&lock);
+    wr_lock(&wr_waits_lock);
     if (wr_swap(&ex->nested.suspect, false, seq_cst))
         wr_sub(&ex->chores, 1, seq_cst);
     wr_node_break_circles(&ex->nested.node, wr_outlook_fill, refuse);
-    wr_unlock(&lock);
+    wr_unlock(&wr_waits_lock);
     wr_threads_let_go(ex); /* the slots that some were kept for may have been taken away */
-}
-
-void wr_waits_lock(void)
-{
-    wr_lock(&lock);
-}
-
-void wr_waits_unlock(void)
-{
-    wr_unlock(&lock);
 }

@@ -151,13 +151,13 @@ static int carry_over(struct weir_executor *ex, const char *key, int flags)
 
     if (!heir)
         return rc;
-    wr_waits_lock();
+    wr_lock(&wr_waits_lock);
     shard = wr_table_lock(&ex->table, heir->hash);
     rc = find_present(&old, shard, heir);
     if (!rc)
         succeed(old, heir, shard);
     wr_unlock(&shard->lock);
-    wr_waits_unlock();
+    wr_unlock(&wr_waits_lock);
     if (rc)
         wr_group_discard(heir);
     else if (old)

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: MIT */
 #include "executor/deadlock.h"
 #include "executor/executor.h"
-#include "executor/record.h"
 #include "executor/settle.h"
 #include "executor/state.h"
 
@@ -27,8 +26,6 @@ static uint32_t needed_before(struct weir_group *group, const struct weir_task *
     return most;
 }
 
-enum { ANY_DOMAIN = WR_DOMAINS_MAX };
-
 /* Groups whose needs are served, or never will be. */
 struct prospects {
     int64_t served, in_vain;
@@ -37,8 +34,8 @@ struct prospects {
 /* Says what a group needs; false: it does not count. Under its lock. */
 typedef bool look_fn(struct wr_outlook *outlook, struct weir_group *group);
 
-/* Looks at the groups of a domain. One look may ask for another, of the same executor. */
-static struct prospects look_at_groups(struct weir_executor *ex, uint32_t domain, look_fn *look)
+/* Looks at the groups of a set of domains. One look may ask for another, of the same executor. */
+static struct prospects look_at_groups(struct weir_executor *ex, uint64_t domains, look_fn *look)
 {
     struct weir_executor *outer = scanned;
     struct prospects found = { 0, 0 };
@@ -50,7 +47,7 @@ static struct prospects look_at_groups(struct weir_executor *ex, uint32_t domain
     while ((group = wr_table_next(&ex->table, group))) {
         struct wr_outlook outlook = { 0 };
         bool counts;
-        if (domain != ANY_DOMAIN && group->domain != domain)
+        if (!(domains & wr_domain_bit(group->domain)))
             continue;
         wr_group_lock(group);
         counts = look(&outlook, group);
@@ -79,7 +76,7 @@ static bool thread_comes_free(struct weir_executor *ex)
 
     wr_threads_count(ex, &most, &taken);
     taken -= (int64_t)ex->nested.threads.stuck;
-    return taken > 0 && taken > look_at_groups(ex, ANY_DOMAIN, has_thread).served;
+    return taken > 0 && taken > look_at_groups(ex, WR_ALL_DOMAINS, has_thread).served;
 }
 
 /* Whether it goes on with its turn, before others, when its gate opens by itself. */
@@ -98,7 +95,7 @@ static bool owed_may_come(const struct wr_need *need)
     uint32_t owed;
 
     if (wr_load(&ex->root.held, seq_cst) > need->node->stuck || thread_comes_free(ex) ||
-        look_at_groups(ex, ANY_DOMAIN, has_a_turn_to_come).served)
+        look_at_groups(ex, WR_ALL_DOMAINS, has_a_turn_to_come).served)
         return true;
     wr_group_lock(group);
     owed = wr_permits_owed_first(group);
@@ -115,19 +112,19 @@ static void look_at_path(struct wr_outlook *outlook, struct weir_group *group, u
     struct weir_executor *ex = group->executor;
     const struct wr_sums *s = &group->sums;
     uint32_t limit = s->limit < s->inflight_max ? s->limit : s->inflight_max;
+    uint32_t most = wr_load(&ex->root.inflight_max, relaxed);
     struct wr_node *node = &ex->nested.node;
 
     if (group->evicted || (ex->domains && wr_domain_is_released(group)))
         return; /* what waits there is being refused */
-    if (limit < cost || wr_load(&ex->root.inflight_max, relaxed) < cost)
+    if (limit < cost || most < cost)
         return; /* a limit was lowered: that is no circle, it waits until the limit is raised */
     if (limit != WR_INF && group->waits)
         wr_outlook_need(outlook, group->waits, cost, limit, "a permit");
-    limit = wr_load(&ex->root.inflight_max, relaxed);
-    if (limit != WR_INF)
-        wr_outlook_need(outlook, node, cost, limit, "a permit");
-    if (limit != WR_INF && wr_permits_owed_first(group))
-        wr_outlook_ask(outlook, node, 1, limit, "a permit", owed_may_come, group);
+    if (most != WR_INF)
+        wr_outlook_need(outlook, node, cost, most, "a permit");
+    if (most != WR_INF && wr_permits_owed_first(group))
+        wr_outlook_ask(outlook, node, 1, most, "a permit", owed_may_come, group);
     if (group->carrier == WEIR_THREADS && !group->has_thread)
         wr_outlook_ask(outlook, node, 1, 0, "a thread", thread_may_come, ex);
     if (ex->domains)
@@ -168,38 +165,30 @@ static bool thread_may_come(const struct wr_need *need)
     wr_threads_count(ex, &most, &taken);
     return stuck < most &&
            (taken < most ||
-            stuck + look_at_groups(ex, ANY_DOMAIN, look_at_reserved).in_vain < most);
+            stuck + look_at_groups(ex, WR_ALL_DOMAINS, look_at_reserved).in_vain < most);
 }
 
-/* Whether a domain of those lends a slot, which only one without waiting tasks does, or starts a task. Those that are being
- * looked at for the sake of others are left out. */
-static bool is_hope_left(struct weir_executor *ex, const struct wr_hopes *hopes)
-{
-    uint64_t outer = asked_for_slots;
-    bool found = false;
-
-    for (uint64_t left = (hopes->lenders | hopes->movers) & ~outer; left && !found;
-         left &= left - 1) {
-        uint64_t bit = left & -left;
-        struct prospects of;
-        asked_for_slots = outer | bit;
-        of = look_at_groups(ex, (uint32_t)__builtin_ctzll(left), look_at_first);
-        found = (hopes->lenders & bit && !of.in_vain) || (hopes->movers & bit && of.served);
-    }
-    asked_for_slots = outer;
-    return found;
-}
-
+/* A domain without waiting tasks may lend one, and one that starts a task may have one over. Domains that are being looked at
+ * for the sake of others are left out. */
 static bool slot_may_come(const struct wr_need *need)
 {
     struct weir_group *group = need->arg;
+    uint64_t outer = asked_for_slots, left, bit;
     struct wr_hopes hopes;
     bool may;
 
     wr_group_lock(group);
     may = wr_domain_may_get_slot(group, &hopes);
     wr_unlock(&group->lock);
-    return may || is_hope_left(group->executor, &hopes);
+    for (left = (hopes.lenders | hopes.movers) & ~outer; left && !may; left &= ~bit) {
+        struct prospects of;
+        bit = left & -left;
+        asked_for_slots = outer | bit;
+        of = look_at_groups(group->executor, bit, look_at_first);
+        may = (hopes.lenders & bit && !of.in_vain) || (hopes.movers & bit && of.served);
+    }
+    asked_for_slots = outer;
+    return may;
 }
 
 /* The executor's queue gets shorter when a task ends that it counts: one that holds permits, or that can start. */
@@ -209,7 +198,7 @@ static bool executor_room_may_come(const struct wr_need *need)
 
     return wr_has_room(&ex->root, (uint32_t)need->permits) ||
            wr_load(&ex->root.held, seq_cst) > need->node->stuck ||
-           look_at_groups(ex, ANY_DOMAIN, look_at_first).served;
+           look_at_groups(ex, WR_ALL_DOMAINS, look_at_first).served;
 }
 
 /* A domain's queue gets shorter when any of its tasks starts; or the task, which is not in the queue, could start at once.
@@ -221,13 +210,13 @@ static bool domain_room_may_come(const struct wr_need *need)
     struct wr_outlook outlook = { 0 };
     bool may;
 
-    if (look_at_groups(group->executor, group->domain, look_at_first).served)
+    if (look_at_groups(group->executor, wr_domain_bit(group->domain), look_at_first).served)
         return true;
     wr_group_lock(group);
     may = !group->sums.queued;
     look_at_path(&outlook, group, (uint32_t)need->permits);
     wr_unlock(&group->lock);
-    asked_for_slots = UINT64_MAX;
+    asked_for_slots = WR_ALL_DOMAINS;
     may = may && !wr_outlook_unserved(&outlook);
     asked_for_slots = outer;
     return may;
@@ -252,13 +241,12 @@ static void look_at_task(struct weir_task *task, void *outlook_arg)
         ; /* it is being told */
     else if (phase == WR_PHASE_QUEUED)
         look_at_path(outlook, group, needed_before(group, task));
-    else if (wr_phase_has_body(phase) && task->runner && task->runner->wait)
+    else if (wr_phase_has_body(phase) && task->runner)
         outlook->other = task->runner->wait;
     wr_unlock(&group->lock);
 }
 
-/* There is room, unless there is already, when the first in the queue starts; or, if there is no queue, when the task
- * could. */
+/* Room comes, unless it is there already, when the first in the queue starts; or, without a queue, when the task could. */
 static void look_at_room(struct wr_outlook *outlook, const struct wr_nested_wait *nested)
 {
     struct weir_group *group = nested->room;

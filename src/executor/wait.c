@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <weir/error.h>
 
-/* ---- among the watchers of a task -------------------------------------------------------------- */
-
 /* Joins the watchers; false: it has settled. */
 static bool join(struct weir_task *task, struct wr_watcher *watcher, struct wr_parker *waiter)
 {
@@ -42,8 +40,6 @@ static void leave(struct weir_task *task, struct wr_watcher *watcher)
     }
     wr_unlock(&task->group->lock);
 }
-
-/* ---- for any one of several --------------------------------------------------------------------- */
 
 static bool any_done(weir_task *const *task, size_t count)
 {
@@ -88,9 +84,8 @@ static int wait_for_any(weir_task *const *task, struct wr_watcher *watcher,
         return 0;
     nested = (struct wr_nested_wait){ .awaited = task, .count = count, .message = why };
     nested.wait.outlook = outlook;
-    rc = wr_nested_wait_enter(&nested, deadline);
-    if (rc)
-        return any_done(task, count) ? 0 : rc; /* it may have settled meanwhile */
+    nested.bounded = deadline != WEIR_FOREVER;
+    wr_nested_wait_look(&nested, WEIR_REASON_NONE); /* if refused, they may settle meanwhile */
     rc = wait_until_told(task, watcher, count, &nested, deadline);
     wr_nested_wait_leave(&nested);
     return rc;
@@ -121,8 +116,6 @@ static int wait_for(weir_task *task, weir_time deadline, weir_message *why)
     }
     return wait_for_any(&task, &watcher, NULL, 1, deadline, why);
 }
-
-/* ---- the calls ---------------------------------------------------------------------------------- */
 
 int weir_task_wait_or_say(weir_message *why, weir_result *out, weir_task *task, weir_time deadline)
 {

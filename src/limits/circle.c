@@ -90,7 +90,7 @@ static struct wr_wait *wait_at(struct wr_list *node)
     return WR_CONTAINER(node, struct wr_wait, link);
 }
 
-bool wr_need_is_served(const struct wr_need *need)
+static bool is_served(const struct wr_need *need)
 {
     return need->served ? need->served(need) : need->node->stuck + need->permits <= need->limit;
 }
@@ -98,7 +98,7 @@ bool wr_need_is_served(const struct wr_need *need)
 const struct wr_need *wr_outlook_unserved(const struct wr_outlook *outlook)
 {
     for (uint32_t i = 0; i < outlook->count; i++)
-        if (!wr_need_is_served(&outlook->need[i]))
+        if (!is_served(&outlook->need[i]))
             return &outlook->need[i];
     return NULL;
 }
@@ -136,8 +136,10 @@ static void collect(struct wr_list *walk, struct wr_wait *wait)
     if (wait->collected)
         return;
     wait->collected = true;
-    for (size_t i = 0; i < wait->outlooks; i++)
-        wr_outlook_clear(&wait->outlook[i]); /* what it was in another walk */
+    for (size_t i = 0; i < wait->outlooks; i++) { /* what it was in another walk */
+        wait->outlook[i].other = NULL;
+        wait->outlook[i].count = 0;
+    }
     wr_list_append(walk, &wait->link);
 }
 
@@ -158,7 +160,7 @@ static void collect_needs(struct wr_list *walk, struct wr_wait *wait)
         if (outlook->other)
             collect(walk, outlook->other);
         for (uint32_t n = 0; n < outlook->count; n++)
-            if (!wr_need_is_served(&outlook->need[n]))
+            if (!is_served(&outlook->need[n]))
                 collect_holders(walk, outlook->need[n].node);
     }
 }
@@ -254,7 +256,7 @@ static void mark(struct wr_wait *wait, bool wanted)
         if (outlook->other)
             outlook->other->wanted = wanted;
         for (uint32_t n = 0; n < outlook->count; n++)
-            if (!wanted || !wr_need_is_served(&outlook->need[n]))
+            if (!wanted || !is_served(&outlook->need[n]))
                 outlook->need[n].node->wanted = wanted;
     }
 }

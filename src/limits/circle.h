@@ -68,12 +68,6 @@ struct wr_wait {
     struct wr_list link; /* in a walk */
 };
 
-static inline void wr_outlook_clear(struct wr_outlook *outlook)
-{
-    outlook->other = NULL;
-    outlook->count = 0;
-}
-
 static inline struct wr_need *wr_outlook_need(struct wr_outlook *outlook, struct wr_node *node,
                                               uint64_t permits, uint64_t limit, const char *what)
 {
@@ -118,8 +112,7 @@ bool wr_wait_is_stuck(struct wr_wait *wait, wr_look_fn *look, wr_refuse_fn *refu
  * refused, one at a time, until none is left. One that only waits for a circle to be broken is not refused. */
 void wr_node_break_circles(struct wr_node *node, wr_look_fn *look, wr_refuse_fn *refuse);
 
-/* During a walk: whether stuck waits leave enough; and the first need of the outlook that stuck waits keep from being served; NULL: none. */
-bool wr_need_is_served(const struct wr_need *need);
+/* During a walk: the first need of the outlook that stuck waits keep from being served; NULL: none. */
 const struct wr_need *wr_outlook_unserved(const struct wr_outlook *outlook);
 
 /* During a walk: a stuck holder of the node, this one if it is; NULL: none. */
