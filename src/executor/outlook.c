@@ -47,10 +47,8 @@ static struct prospects look_at_groups(struct weir_executor *ex, uint64_t domain
     while ((group = wr_table_next(&ex->table, group))) {
         struct wr_outlook outlook = { 0 };
         bool counts;
-        if (!(domains & wr_domain_bit(group->domain)))
-            continue;
-        wr_group_lock(group);
-        counts = look(&outlook, group);
+        wr_group_lock(group); /* it may just be given its domain */
+        counts = domains & wr_domain_bit(group->domain) && look(&outlook, group);
         wr_unlock(&group->lock);
         if (counts && wr_outlook_unserved(&outlook))
             found.in_vain++;
@@ -284,8 +282,8 @@ static bool ends_by_itself(struct weir_task *task, bool timed)
     return wr_task_is_asked_to_end(task) || (timed && has_deadline(task));
 }
 
-/* A wait ends by itself if a body on its stack does, or it will not last for ever, or an awaited task will not live for ever. Of
- * the wait that is about to begin deadlines do not count: if nothing else would end it, better to say so at once. */
+/* A wait ends by itself if a body on its stack does, or it has a deadline, or an awaited task has. Of the wait that is about to
+ * begin deadlines do not count: if nothing else would end it, better to say so at once. */
 void wr_outlook_fill(struct wr_wait *wait)
 {
     struct wr_nested_wait *nested = wr_nested_wait_of(wait);
