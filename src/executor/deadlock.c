@@ -1,18 +1,16 @@
-/* Waits of tasks: entering, leaving, what is said of a circle; see deadlock.h. What a wait depends on is in outlook.c, which
- * waits are stuck in circle.c.
+/* Waits of tasks: their begin and end, and what is said of a circle; see deadlock.h.
  * SPDX-License-Identifier: MIT */
 #include "executor/deadlock.h"
 
-#include "base/assert.h"
-#include "executor/outlook.h"
 #include "executor/record.h"
 #include "executor/state.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <weir/error.h>
 
-static struct wr_lock lock;
+struct wr_lock wr_waits_lock;
 static uint64_t waits_so_far; /* under the lock */
 
 /* ---- in words -------------------------------------------------------------------------------- */
@@ -20,11 +18,9 @@ static uint64_t waits_so_far; /* under the lock */
 static __attribute__((format(printf, 2, 3))) void say(weir_message *message, const char *format,
                                                       ...)
 {
-    size_t length = 0;
+    size_t length = strlen(message->text);
     va_list arguments;
 
-    while (length < sizeof(message->text) - 1 && message->text[length])
-        length++;
     va_start(arguments, format);
     vsnprintf(message->text + length, sizeof(message->text) - length, format, arguments);
     va_end(arguments);
@@ -34,16 +30,8 @@ static void say_task(weir_message *message, const struct weir_task *task)
 {
     const char *id = weir_task_id(task);
 
-    say(message, "%s%s%s of group \"%.32s\"", *id ? "task \"" : "a task", *id ? id : "",
-        *id ? "\"" : "", task->group->key);
-}
-
-static void say_awaited(weir_message *message, const struct wr_nested_wait *nested)
-{
-    if (nested->room)
-        say(message, "room in group \"%.32s\"", nested->room->key);
-    else
-        say_task(message, nested->awaited[0]);
+    say(message, "%s%s%s of group \"%.32s\"", *id ? "task \"" : "a task", id, *id ? "\"" : "",
+        task->group->key);
 }
 
 /* Follows the stuck waits from this one until one comes up twice, or the message is full. During a walk. */
@@ -55,11 +43,14 @@ static void say_circle(weir_message *message, struct wr_wait *wait)
     message->text[0] = '\0';
     say_task(message, wr_nested_wait_of(wait)->waiter);
     for (int step = 0; wait && step < STEPS_MAX; step++) {
-        const struct wr_outlook *outlook = wait->outlook;
-        const struct wr_need *need = wr_outlook_unserved(outlook);
+        const struct wr_nested_wait *nested = wr_nested_wait_of(wait);
+        const struct wr_need *need = wr_outlook_unserved(wait->outlook);
         say(message, step ? ", which waits for " : " waits for ");
-        say_awaited(message, wr_nested_wait_of(wait));
-        wait = outlook->other;
+        if (nested->room)
+            say(message, "room in group \"%.32s\"", nested->room->key);
+        else
+            say_task(message, nested->awaited[0]);
+        wait = wait->outlook->other;
         if (!wait && need) {
             wait = wr_node_stuck_holder(need->node, first);
             say(message, ", which needs %s held by ", need->what);
@@ -73,44 +64,31 @@ static void say_circle(weir_message *message, struct wr_wait *wait)
 
 /* ---- entering and leaving --------------------------------------------------------------------- */
 
-static struct weir_group *heir_of(struct weir_group *group)
-{
-    struct weir_group *heir;
-
-    wr_group_lock(group);
-    heir = wr_group_heir(group);
-    wr_unlock(&group->lock);
-    return heir;
-}
-
 /* The generation that is charged for the group's tasks: the last one, if it was evicted with WEIR_CARRY_OVER. */
 static struct weir_group *charged_group(struct weir_group *group)
 {
-    struct weir_group *heir;
-
-    while ((heir = heir_of(group)))
+    for (struct weir_group *heir = group; heir;) {
         group = heir;
+        wr_group_lock(group);
+        heir = wr_group_heir(group);
+        wr_unlock(&group->lock);
+    }
     return group;
 }
 
-/* One wait more that this executor's events may concern, or (-1) one less. Pairs with wr_domain_reserve_thread. */
-static void count_wait(struct weir_executor *ex, int more, int64_t permits)
+/* One wait more that events of its executors may concern, or (-1) one less. Pairs with wr_domain_reserve_thread. */
+static void count_wait(const struct wr_nested_wait *nested, int more)
 {
-    wr_add(&ex->nested.count, (uint32_t)more, seq_cst);
-    wr_add(&ex->nested.parked, (uint64_t)permits, relaxed);
-}
-
-static void count_in_domain(struct weir_group *group, int more)
-{
-    struct wr_domain *domain = wr_group_domain(group);
+    struct wr_domain *domain = wr_group_domain(nested->waiter->group);
 
     if (domain)
         wr_add(&domain->waits, (uint32_t)more, seq_cst);
-}
-
-static struct weir_executor *executor_at(struct wr_node *node)
-{
-    return WR_CONTAINER(node, struct weir_executor, nested.node);
+    for (uint32_t i = nested->executors; i < nested->wait.holds; i++) {
+        const struct wr_hold *hold = &nested->wait.hold[i];
+        struct wr_nested_waits *of = WR_CONTAINER(hold->fixed, struct wr_nested_waits, node);
+        wr_add(&of->count, (uint32_t)more, seq_cst);
+        wr_add(&of->parked, (uint64_t)(more * (int64_t)hold->permits), relaxed);
+    }
 }
 
 static void hold_executor(struct wr_nested_wait *nested, struct weir_executor *ex, uint32_t permits)
@@ -120,83 +98,30 @@ static void hold_executor(struct wr_nested_wait *nested, struct weir_executor *e
     for (uint32_t i = nested->executors; i < wait->holds; i++)
         if (wait->hold[i].fixed == &ex->nested.node)
             return;
-    if (wait->holds == WR_HOLDS_MAX)
-        return; /* a wait for tasks of many executors: events of some go unnoticed */
-    wr_wait_hold(wait, &ex->nested.node, permits);
-    count_wait(ex, 1, permits);
-}
-
-/* The node of a group lies in one of the waits that hold something of it: so a group without waits pays nothing for it,
- * and a wait needs no memory. */
-static void hold_group(struct wr_nested_wait *nested, struct weir_group *group, uint32_t permits)
-{
-    if (!group->waits)
-        group->waits = &nested->node;
-    wr_wait_hold_at(&nested->wait, &group->waits, permits);
-}
-
-/* A wait has let go: if the node of its group lies in it, that is put into another, or there is none any more. */
-static void pass_node_on(struct wr_nested_wait *nested, struct wr_node **node)
-{
-    struct wr_hold *other = nested->node.holders;
-
-    if (*node != &nested->node)
-        return;
-    if (other)
-        wr_node_put(node, &WR_CONTAINER(other->wait, struct wr_nested_wait, wait)->node);
-    else
-        *node = NULL;
+    if (wait->holds < WR_HOLDS_MAX) /* else a wait for tasks of many: events of some go unnoticed */
+        wr_wait_hold(wait, &ex->nested.node, permits);
 }
 
 /* All that the waiter keeps; and the executors whose events may concern it. */
 static void hold_all(struct wr_nested_wait *nested)
 {
-    struct weir_task *waiter = nested->waiter;
-    struct weir_executor *ex = waiter->group->executor;
-    uint32_t cost = nested->holds_permits ? wr_task_cost(waiter) : 0;
+    struct weir_group *group = nested->waiter->group;
+    struct weir_executor *ex = group->executor;
+    bool holds_permits = wr_task_phase(nested->waiter) != WR_PHASE_GUEST; /* no caller runs it */
+    uint32_t cost = holds_permits ? wr_task_cost(nested->waiter) : 0;
 
-    hold_group(nested, charged_group(waiter->group), cost); /* first: see let_go_of_all */
-    if (ex->domains && nested->holds_permits)
-        wr_wait_hold(&nested->wait, &ex->domains->domain[waiter->group->domain].node, 1);
-    if (wr_on_pool_thread() && nested->holds_permits)
+    wr_wait_hold_at(&nested->wait, &charged_group(group)->waits, cost);
+    if (ex->domains && holds_permits)
+        wr_wait_hold(&nested->wait, &ex->domains->domain[group->domain].node, 1);
+    if (wr_on_pool_thread() && holds_permits)
         wr_wait_hold(&nested->wait, &ex->nested.threads, 1);
-    count_in_domain(waiter->group, 1);
     nested->executors = nested->wait.holds;
     hold_executor(nested, ex, cost);
     if (nested->room)
         hold_executor(nested, nested->room->executor, 0);
     for (size_t i = 0; i < nested->count; i++)
         hold_executor(nested, nested->awaited[i]->group->executor, 0);
-}
-
-static void let_go_of_all(struct wr_nested_wait *nested)
-{
-    struct wr_node **of_group = nested->wait.hold[0].node;
-
-    for (uint32_t i = nested->executors; i < nested->wait.holds; i++) {
-        const struct wr_hold *hold = &nested->wait.hold[i];
-        count_wait(executor_at(hold->fixed), -1, -(int64_t)hold->permits);
-    }
-    count_in_domain(nested->waiter->group, -1);
-    wr_wait_let_go(&nested->wait);
-    pass_node_on(nested, of_group);
-    nested->parker->wait = NULL;
-}
-
-void wr_nested_wait_init(struct wr_nested_wait *nested, struct weir_task *const *awaited,
-                         size_t count, struct wr_outlook *outlook)
-{
-    *nested = (struct wr_nested_wait){ .awaited = awaited, .count = count };
-    nested->wait.outlook = outlook ? outlook : &nested->outlook;
-    nested->wait.outlooks = count;
-}
-
-void wr_nested_wait_for_room(struct wr_nested_wait *nested, struct weir_group *group, uint32_t cost,
-                             weir_reason reason)
-{
-    *nested = (struct wr_nested_wait){ .room = group, .cost = cost, .reason = reason };
-    nested->wait.outlook = &nested->outlook;
-    nested->wait.outlooks = 1;
+    count_wait(nested, 1);
 }
 
 static void refuse(struct wr_wait *wait)
@@ -205,9 +130,21 @@ static void refuse(struct wr_wait *wait)
 
     if (nested->message)
         say_circle(nested->message, wait);
-    wr_store(&nested->refused, true, release);
+    wr_store(&wait->refused, true, release); /* pairs with wait_until_told */
     if (wait->begun)
         wr_unpark(nested->parker);
+}
+
+static void begin_wait(struct wr_nested_wait *nested)
+{
+    nested->wait.outlooks = nested->room ? 1 : nested->count;
+    if (!nested->wait.outlook)
+        nested->wait.outlook = &nested->outlook;
+    nested->wait.number = ++waits_so_far;
+    nested->frame = wr_frame_innermost();
+    nested->parker = wr_parker_self(NULL);
+    hold_all(nested);
+    nested->parker->wait = &nested->wait; /* its waiter may be awaited itself */
 }
 
 /* Which task is first in line for the executor's permits may not be known just now: a worker that pulls finds out. */
@@ -218,54 +155,24 @@ static void wait_begun(struct weir_executor *ex)
         wr_executor_wake(ex);
 }
 
-/* Of those whose bodies are on the calling stack: all others are guests, and keep nothing. */
-static struct weir_task *outermost_task(void)
+int wr_nested_wait_look(struct wr_nested_wait *nested, weir_reason reason)
 {
-    struct weir_task *task = weir_task_self(), *outer;
+    struct wr_wait *wait = &nested->wait;
+    bool begins = !wait->begun, stuck;
 
-    while (task && (outer = wr_task_outer(task)))
-        task = outer;
-    return task;
-}
-
-int wr_nested_wait_enter(struct wr_nested_wait *nested, weir_time deadline, weir_message *message)
-{
-    bool stuck;
-
-    nested->waiter = outermost_task();
+    for (struct weir_task *task = weir_task_self(); task && begins; task = wr_task_outer(task))
+        nested->waiter = task;
     if (!nested->waiter)
         return 0;
-    nested->holds_permits = wr_task_phase(nested->waiter) != WR_PHASE_GUEST;
-    nested->frame = wr_frame_innermost();
-    nested->parker = wr_parker_self(NULL);
-    nested->bounded = deadline != WEIR_FOREVER;
-    nested->message = message;
-    wr_lock(&lock);
-    nested->wait.number = ++waits_so_far;
-    hold_all(nested);
-    nested->parker->wait = &nested->wait; /* its waiter may be awaited itself */
-    stuck = wr_wait_is_stuck(&nested->wait, wr_outlook_fill, refuse);
-    if (stuck)
-        let_go_of_all(nested);
-    nested->wait.begun = true;
-    wr_unlock(&lock);
-    if (stuck)
-        nested->waiter = NULL;
-    else
-        wait_begun(nested->waiter->group->executor);
-    return stuck ? WEIR_EDEADLK : 0;
-}
-
-int wr_nested_wait_again(struct wr_nested_wait *nested, weir_reason reason)
-{
-    bool stuck;
-
-    if (!nested->waiter)
-        return 0;
-    wr_lock(&lock);
+    wr_lock(&wr_waits_lock);
+    if (begins)
+        begin_wait(nested);
     nested->reason = reason;
-    stuck = nested->wait.refused || wr_wait_is_stuck(&nested->wait, wr_outlook_fill, refuse);
-    wr_unlock(&lock);
+    stuck = wr_load(&wait->refused, relaxed) || wr_wait_is_stuck(wait, wr_outlook_fill, refuse);
+    wait->begun = true;
+    wr_unlock(&wr_waits_lock);
+    if (begins && !stuck)
+        wait_begun(nested->waiter->group->executor);
     return stuck ? WEIR_EDEADLK : 0;
 }
 
@@ -273,9 +180,11 @@ void wr_nested_wait_leave(struct wr_nested_wait *nested)
 {
     if (!nested->waiter)
         return;
-    wr_lock(&lock);
-    let_go_of_all(nested);
-    wr_unlock(&lock);
+    wr_lock(&wr_waits_lock);
+    count_wait(nested, -1);
+    wr_wait_let_go(&nested->wait);
+    nested->parker->wait = NULL;
+    wr_unlock(&wr_waits_lock);
 }
 
 /* ---- events ------------------------------------------------------------------------------------- */
@@ -290,26 +199,10 @@ void wr_waits_suspect(struct weir_executor *ex)
 
 void wr_waits_look_again(struct weir_executor *ex)
 {
-    wr_lock(&lock);
+    wr_lock(&wr_waits_lock);
     if (wr_swap(&ex->nested.suspect, false, seq_cst))
         wr_sub(&ex->chores, 1, seq_cst);
     wr_node_break_circles(&ex->nested.node, wr_outlook_fill, refuse);
-    wr_unlock(&lock);
+    wr_unlock(&wr_waits_lock);
     wr_threads_let_go(ex); /* the slots that some were kept for may have been taken away */
-}
-
-void wr_waits_lock(void)
-{
-    wr_lock(&lock);
-}
-
-void wr_waits_carry_over(struct weir_group *group, struct weir_group *heir)
-{
-    if (group->waits)
-        wr_node_move(&group->waits, &heir->waits);
-}
-
-void wr_waits_unlock(void)
-{
-    wr_unlock(&lock);
 }

@@ -14,8 +14,7 @@
 
 #include <weir/executor.h>
 
-struct weir_executor;
-struct weir_group;
+extern struct wr_lock wr_waits_lock;
 
 /* An executor's part in it. */
 struct wr_nested_waits {
@@ -26,24 +25,23 @@ struct wr_nested_waits {
     _Atomic bool suspect;    /* a worker is to look for circles: one of the executor's chores */
 };
 
-/* One wait; lives on the waiter's stack. It is for any one of `count` tasks, or for room in a group. */
+/* One wait; lives on the waiter's stack. It is for any one of `count` tasks, or for room in a group. The caller fills in the
+ * first part, and wait.outlook with an entry for each task, if there are several. */
 struct wr_nested_wait {
-    struct wr_wait wait;
-    struct wr_node node;      /* of the waiter's group, if its `waits` points here              */
-    struct weir_task *waiter; /* the outermost of the stack, whose permits are kept            */
-    bool holds_permits;       /* no caller runs it                                             */
-    const struct wr_frame *frame; /* where guests stand that wait along with it, if there are any */
-    struct wr_parker *parker;
     struct weir_task *const *awaited;
     size_t count;
-    struct weir_group *room; /* what WEIR_BLOCK waits for, with a task of that cost            */
+    struct weir_group *room; /* what WEIR_BLOCK waits for, with a task of that cost             */
     uint32_t cost;
-    weir_reason reason; /* and whose queue is full                                             */
-    uint32_t executors; /* where the executors begin among what it holds                       */
-    bool bounded;       /* it has a deadline                                                   */
-    weir_message *message;
-    _Atomic bool refused; /* WEIR_EDEADLK is the answer                                        */
+    bool bounded;          /* it has a deadline                                                  */
+    weir_message *message; /* where a circle is put in words; may be NULL                        */
+
+    struct wr_wait wait;
     struct wr_outlook outlook;
+    struct weir_task *waiter;     /* the outermost of the stack, whose permits are kept         */
+    const struct wr_frame *frame; /* where guests stand that wait along with it, if there are any */
+    struct wr_parker *parker;
+    weir_reason reason; /* there was no room for                                               */
+    uint32_t executors; /* where the executors begin among what it holds                       */
 };
 
 static inline struct wr_nested_wait *wr_nested_wait_of(struct wr_wait *wait)
@@ -51,20 +49,11 @@ static inline struct wr_nested_wait *wr_nested_wait_of(struct wr_wait *wait)
     return WR_CONTAINER(wait, struct wr_nested_wait, wait);
 }
 
-/* Fills in a wait for one task, or for room; for several, `outlook` has an entry for each. */
-void wr_nested_wait_init(struct wr_nested_wait *wait, struct weir_task *const *awaited,
-                         size_t count, struct wr_outlook *outlook);
-void wr_nested_wait_for_room(struct wr_nested_wait *wait, struct weir_group *group, uint32_t cost,
-                             weir_reason reason);
-
-/* Enters the wait, or answers WEIR_EDEADLK, with the circle in words in *message (may be NULL). Later events may set
- * wait->refused and unpark the waiter. Outside of tasks nothing is held: 0, and nothing is done. */
-int wr_nested_wait_enter(struct wr_nested_wait *wait, weir_time deadline, weir_message *message);
+/* Begins the wait, unless it has begun, and looks at it: 0, or WEIR_EDEADLK, with the circle in words; to be left in either
+ * case. `reason` says whose queue is full. Later events may set wait.refused, and unpark the waiter. Outside of tasks nothing
+ * is held, and nothing done. */
+int wr_nested_wait_look(struct wr_nested_wait *wait, weir_reason reason);
 void wr_nested_wait_leave(struct wr_nested_wait *wait);
-
-/* A wait for room, which found none for this reason: looks at it as if it began now. 0, or WEIR_EDEADLK; to be left in
- * either case. */
-int wr_nested_wait_again(struct wr_nested_wait *wait, weir_reason reason);
 
 /* Something has become scarcer, or a needier task is first: a worker will look whether that closes a circle. Under any
  * lock, or none. */
@@ -73,10 +62,8 @@ void wr_waits_suspect(struct weir_executor *ex);
 /* Looks now. Without any lock. */
 void wr_waits_look_again(struct weir_executor *ex);
 
-/* The group's tasks in flight are charged to its heir from now on. Locked for the caller until the second call, since the
- * table's lock and the groups' come after ours. */
-void wr_waits_lock(void);
-void wr_waits_carry_over(struct weir_group *group, struct weir_group *heir);
-void wr_waits_unlock(void);
+/* Fills in the outlooks of a wait: the task it is for needs permits, a thread or a slot, or waits itself. Under the lock of
+ * all waits; takes the locks of tables and groups. */
+wr_look_fn wr_outlook_fill;
 
 #endif

@@ -126,7 +126,7 @@ static void charge_heir(struct weir_group *old, struct weir_group *heir)
     heir->pins = heir->sums.carried > 0; /* by the old one, until it is gone */
     if (heir->pins) { /* else waits of overdue bodies are left, which keep nothing */
         old->extras->heir = heir;
-        wr_waits_carry_over(old, heir);
+        wr_node_move(&old->waits, &heir->waits);
     }
     wr_unlock(&old->lock);
     wr_add(&old->executor->evicted, 1, relaxed);
@@ -151,13 +151,13 @@ static int carry_over(struct weir_executor *ex, const char *key, int flags)
 
     if (!heir)
         return rc;
-    wr_waits_lock();
+    wr_lock(&wr_waits_lock);
     shard = wr_table_lock(&ex->table, heir->hash);
     rc = find_present(&old, shard, heir);
     if (!rc)
         succeed(old, heir, shard);
     wr_unlock(&shard->lock);
-    wr_waits_unlock();
+    wr_unlock(&wr_waits_lock);
     if (rc)
         wr_group_discard(heir);
     else if (old)

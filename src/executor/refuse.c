@@ -176,15 +176,13 @@ static int wait_for_room(struct weir_task *task, struct wr_submission *sub, weir
     struct weir_executor *ex = group->executor;
     weir_time deadline = sub->options->deadline ? sub->options->deadline : WEIR_FOREVER;
     struct wr_parker storage, *self = wr_parker_self(&storage);
-    struct wr_nested_wait nested;
+    struct wr_nested_wait nested = { .room = group,
+                                     .cost = wr_task_cost(task),
+                                     .bounded = deadline != WEIR_FOREVER };
     struct wr_waiter waiter;
     bool wake = false;
-    int rc;
+    int rc = 0;
 
-    wr_nested_wait_for_room(&nested, group, wr_task_cost(task), *reason);
-    rc = wr_nested_wait_enter(&nested, deadline, NULL);
-    if (rc)
-        return rc;
     wr_group_lock(group);
     group->pins++; /* once the task is in, it may end and its group go, before the wait is left */
     wr_unlock(&group->lock);
@@ -201,7 +199,7 @@ static int wait_for_room(struct weir_task *task, struct wr_submission *sub, weir
         wake = false;
         if (is_final(*reason) || rc)
             break;
-        rc = weir_cancelled() ? WEIR_ECANCELED : wr_nested_wait_again(&nested, *reason);
+        rc = weir_cancelled() ? WEIR_ECANCELED : wr_nested_wait_look(&nested, *reason);
         if (!rc)
             rc = wr_park(self, deadline);
     }

@@ -10,13 +10,12 @@
 #include <stdio.h>
 #include <weir/error.h>
 
-/* ---- among the watchers of a task -------------------------------------------------------------- */
-
-/* Joins the watchers; false if it is too late. */
-static bool join(struct weir_task *task, struct wr_watcher *watcher)
+/* Joins the watchers; false: it has settled. */
+static bool join(struct weir_task *task, struct wr_watcher *watcher, struct wr_parker *waiter)
 {
     bool joined;
 
+    *watcher = (struct wr_watcher){ .waiter = waiter };
     wr_group_lock(task->group);
     joined = wr_watcher_join(watcher, task);
     wr_unlock(&task->group->lock);
@@ -27,49 +26,41 @@ static bool join(struct weir_task *task, struct wr_watcher *watcher)
  * may be told at any time, under the lock. */
 static void leave(struct weir_task *task, struct wr_watcher *watcher)
 {
-    struct wr_watcher *first, **at;
+    struct wr_watcher *first, **at = &first;
 
     if (wr_load(&task->watchers, acquire) == WR_TOLD) /* pairs with wr_task_close_watchers */
         return;
     wr_group_lock(task->group);
     first = wr_load(&task->watchers, relaxed);
-    if (first == watcher) {
-        wr_store(&task->watchers, watcher->next, relaxed);
-    } else if (first != WR_TOLD) {
-        for (at = &first->next; *at != watcher; at = &(*at)->next)
-            ;
+    if (first != WR_TOLD) {
+        while (*at != watcher)
+            at = &(*at)->next;
         *at = watcher->next;
+        wr_store(&task->watchers, first, relaxed);
     }
     wr_unlock(&task->group->lock);
 }
 
-/* ---- for any one of several --------------------------------------------------------------------- */
-
-/* The first that has settled; `count`: none. */
-static size_t first_done(weir_task *const *task, size_t count)
+static bool any_done(weir_task *const *task, size_t count)
 {
-    size_t i = 0;
-
-    while (i < count && !weir_task_done(task[i]))
-        i++;
-    return i;
+    for (size_t i = 0; i < count; i++)
+        if (weir_task_done(task[i]))
+            return true;
+    return false;
 }
 
 /* Until one of the tasks is told of. `nested` NULL: whatever happens to the caller. */
 static int wait_until_told(weir_task *const *task, struct wr_watcher *watcher, size_t count,
-                           struct wr_nested_wait *nested, weir_time deadline)
+                           const struct wr_nested_wait *nested, weir_time deadline)
 {
     struct wr_parker storage, *self = wr_parker_self(&storage);
     size_t joined = 0;
     int rc = 0;
 
-    for (; joined < count; joined++) {
-        watcher[joined] = (struct wr_watcher){ .waiter = self };
-        if (!join(task[joined], &watcher[joined]))
-            break; /* this one has settled */
-    }
-    while (joined == count && first_done(task, count) == count && !rc) {
-        if (nested && wr_load(&nested->refused, acquire))
+    while (joined < count && join(task[joined], &watcher[joined], self))
+        joined++;
+    while (joined == count && !any_done(task, count) && !rc) {
+        if (nested && wr_load(&nested->wait.refused, acquire)) /* pairs with refuse */
             rc = WEIR_EDEADLK;
         else if (nested && weir_cancelled())
             rc = WEIR_ECANCELED;
@@ -78,10 +69,10 @@ static int wait_until_told(weir_task *const *task, struct wr_watcher *watcher, s
     }
     while (joined-- > 0)
         leave(task[joined], &watcher[joined]);
-    return first_done(task, count) < count ? 0 : rc;
+    return any_done(task, count) ? 0 : rc;
 }
 
-/* Waits for any one of the tasks. `outlook` has an entry for each. */
+/* Waits for any one of the tasks. `outlook`, unless there is but one, has an entry for each. */
 static int wait_for_any(weir_task *const *task, struct wr_watcher *watcher,
                         struct wr_outlook *outlook, size_t count, weir_time deadline,
                         weir_message *why)
@@ -89,12 +80,12 @@ static int wait_for_any(weir_task *const *task, struct wr_watcher *watcher,
     struct wr_nested_wait nested;
     int rc;
 
-    if (first_done(task, count) < count)
+    if (any_done(task, count))
         return 0;
-    wr_nested_wait_init(&nested, task, count, outlook);
-    rc = wr_nested_wait_enter(&nested, deadline, why);
-    if (rc)
-        return first_done(task, count) < count ? 0 : rc; /* it may have settled meanwhile */
+    nested = (struct wr_nested_wait){ .awaited = task, .count = count, .message = why };
+    nested.wait.outlook = outlook;
+    nested.bounded = deadline != WEIR_FOREVER;
+    wr_nested_wait_look(&nested, WEIR_REASON_NONE); /* if refused, they may settle meanwhile */
     rc = wait_until_told(task, watcher, count, &nested, deadline);
     wr_nested_wait_leave(&nested);
     return rc;
@@ -104,14 +95,14 @@ static int wait_for_any(weir_task *const *task, struct wr_watcher *watcher,
 static bool is_inside(struct weir_task *task)
 {
     struct wr_whole *whole = wr_task_whole(task);
-    struct weir_task *caller = whole ? weir_task_self() : NULL;
-    struct weir_task *told = whole ? wr_telling_task() : NULL;
+    struct weir_task *part = whole ? wr_telling_task() : NULL;
 
-    if (told && (told == task || whole->inside(whole, told)))
+    if (part && (part == task || whole->inside(whole, part)))
         return true;
-    while (caller && !whole->inside(whole, caller))
-        caller = wr_task_outer(caller);
-    return caller != NULL;
+    part = whole ? weir_task_self() : NULL;
+    while (part && !whole->inside(whole, part))
+        part = wr_task_outer(part);
+    return part != NULL;
 }
 
 static int wait_for(weir_task *task, weir_time deadline, weir_message *why)
@@ -123,11 +114,8 @@ static int wait_for(weir_task *task, weir_time deadline, weir_message *why)
             snprintf(why->text, sizeof(why->text), "a node of a flow waits for its own run");
         return WEIR_EDEADLK;
     }
-
     return wait_for_any(&task, &watcher, NULL, 1, deadline, why);
 }
-
-/* ---- the calls ---------------------------------------------------------------------------------- */
 
 int weir_task_wait_or_say(weir_message *why, weir_result *out, weir_task *task, weir_time deadline)
 {
@@ -141,15 +129,11 @@ int weir_task_wait_or_say(weir_message *why, weir_result *out, weir_task *task, 
     rc = wait_for(task, deadline, why);
     if (why && rc != WEIR_EDEADLK)
         why->text[0] = '\0'; /* a circle was found, but the wait has ended otherwise before */
-    if (rc)
-        return rc;
-    if (out) {
+    if (!rc && out) {
         wr_task_result(&result, task);
         rc = wr_options_store(out, &result, sizeof(result));
-        if (rc)
-            return rc;
     }
-    return wr_task_word(task) & WR_ABORTED ? WEIR_EREJECTED : 0;
+    return !rc && wr_task_word(task) & WR_ABORTED ? WEIR_EREJECTED : rc;
 }
 
 int weir_task_wait(weir_result *out, weir_task *task, weir_time deadline)
@@ -176,23 +160,12 @@ int weir_task_wait_all(weir_task *const *task, size_t count, weir_time deadline)
     return rc;
 }
 
-/* Without the NULLs. */
-static size_t copy_tasks(weir_task **copy, weir_task *const *task, size_t count)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < count; i++)
-        if (task[i])
-            copy[n++] = task[i];
-    return n;
-}
-
 int weir_task_wait_any(size_t *index, weir_task *const *task, size_t count, weir_time deadline)
 {
     struct wr_outlook *outlook;
     struct wr_watcher *watcher;
     weir_task **copy;
-    size_t tasks, i = 0;
+    size_t tasks = 0, i = 0;
     int rc;
 
     if (!task || !count || count > SIZE_MAX / sizeof(*outlook) / 2)
@@ -202,7 +175,9 @@ int weir_task_wait_any(size_t *index, weir_task *const *task, size_t count, weir
         return WEIR_ENOMEM;
     watcher = (struct wr_watcher *)(void *)&outlook[count];
     copy = (weir_task **)(void *)&watcher[count];
-    tasks = copy_tasks(copy, task, count);
+    for (size_t from = 0; from < count; from++)
+        if (task[from])
+            copy[tasks++] = task[from];
     rc = tasks ? wait_for_any(copy, watcher, outlook, tasks, deadline, NULL) : WEIR_EINVAL;
     while (!rc && !(task[i] && weir_task_done(task[i])))
         i++;

@@ -14,8 +14,9 @@
 
 static void hold_node(struct wr_hold *hold)
 {
-    struct wr_node *node = *hold->node;
+    struct wr_node *node = *hold->node ? *hold->node : &hold->storage;
 
+    *hold->node = node;
     hold->next = node->holders;
     hold->at = &node->holders;
     if (hold->next)
@@ -24,38 +25,45 @@ static void hold_node(struct wr_hold *hold)
     node->stuck += hold->permits;
 }
 
+/* If the node lies in this hold, it is put into another, or there is none any more. */
 static void let_go_of_node(struct wr_hold *hold)
 {
+    struct wr_node *node = *hold->node;
+
     *hold->at = hold->next;
     if (hold->next)
         hold->next->at = hold->at;
-    (*hold->node)->stuck -= hold->permits;
+    node->stuck -= hold->permits;
+    if (node != &hold->storage)
+        return;
+    *hold->node = node->holders ? &node->holders->storage : NULL;
+    if (node->holders) {
+        **hold->node = *node;
+        node->holders->at = &(*hold->node)->holders;
+    }
+    *node = (struct wr_node){ 0 };
 }
 
-static struct wr_hold *hold_new(struct wr_wait *wait, uint32_t permits)
+/* Either `at` or `fixed`. */
+static void hold_new(struct wr_wait *wait, struct wr_node **at, struct wr_node *fixed,
+                     uint32_t permits)
 {
     struct wr_hold *hold = &wait->hold[wait->holds++];
 
     WR_ASSERT(wait->holds <= WR_HOLDS_MAX);
-    *hold = (struct wr_hold){ .wait = wait, .permits = permits };
-    return hold;
+    *hold = (struct wr_hold){ .wait = wait, .fixed = fixed, .permits = permits };
+    hold->node = at ? at : &hold->fixed;
+    hold_node(hold);
 }
 
 void wr_wait_hold(struct wr_wait *wait, struct wr_node *node, uint32_t permits)
 {
-    struct wr_hold *hold = hold_new(wait, permits);
-
-    hold->fixed = node;
-    hold->node = &hold->fixed;
-    hold_node(hold);
+    hold_new(wait, NULL, node, permits);
 }
 
 void wr_wait_hold_at(struct wr_wait *wait, struct wr_node **node, uint32_t permits)
 {
-    struct wr_hold *hold = hold_new(wait, permits);
-
-    hold->node = node;
-    hold_node(hold);
+    hold_new(wait, node, NULL, permits);
 }
 
 void wr_wait_let_go(struct wr_wait *wait)
@@ -65,31 +73,14 @@ void wr_wait_let_go(struct wr_wait *wait)
     wait->holds = 0;
 }
 
-void wr_node_put(struct wr_node **node, struct wr_node *elsewhere)
-{
-    *elsewhere = **node;
-    if (elsewhere->holders)
-        elsewhere->holders->at = &elsewhere->holders;
-    **node = (struct wr_node){ 0 };
-    *node = elsewhere;
-}
-
 void wr_node_move(struct wr_node **from, struct wr_node **to)
 {
-    struct wr_hold *hold;
-
-    if (!*to) {
-        *to = *from;
-        for (hold = (*to)->holders; hold; hold = hold->next)
-            hold->node = to;
-    } else {
-        while ((hold = (*from)->holders)) {
-            let_go_of_node(hold);
-            hold->node = to;
-            hold_node(hold);
-        }
+    while (*from) {
+        struct wr_hold *hold = (*from)->holders;
+        let_go_of_node(hold);
+        hold->node = to;
+        hold_node(hold);
     }
-    *from = NULL;
 }
 
 /* ---- the component --------------------------------------------------------------------------- */
@@ -99,7 +90,7 @@ static struct wr_wait *wait_at(struct wr_list *node)
     return WR_CONTAINER(node, struct wr_wait, link);
 }
 
-bool wr_need_is_served(const struct wr_need *need)
+static bool is_served(const struct wr_need *need)
 {
     return need->served ? need->served(need) : need->node->stuck + need->permits <= need->limit;
 }
@@ -107,7 +98,7 @@ bool wr_need_is_served(const struct wr_need *need)
 const struct wr_need *wr_outlook_unserved(const struct wr_outlook *outlook)
 {
     for (uint32_t i = 0; i < outlook->count; i++)
-        if (!wr_need_is_served(&outlook->need[i]))
+        if (!is_served(&outlook->need[i]))
             return &outlook->need[i];
     return NULL;
 }
@@ -145,8 +136,10 @@ static void collect(struct wr_list *walk, struct wr_wait *wait)
     if (wait->collected)
         return;
     wait->collected = true;
-    for (size_t i = 0; i < wait->outlooks; i++)
-        wr_outlook_clear(&wait->outlook[i]); /* what it was in another walk */
+    for (size_t i = 0; i < wait->outlooks; i++) { /* what it was in another walk */
+        wait->outlook[i].other = NULL;
+        wait->outlook[i].count = 0;
+    }
     wr_list_append(walk, &wait->link);
 }
 
@@ -167,7 +160,7 @@ static void collect_needs(struct wr_list *walk, struct wr_wait *wait)
         if (outlook->other)
             collect(walk, outlook->other);
         for (uint32_t n = 0; n < outlook->count; n++)
-            if (!wr_need_is_served(&outlook->need[n]))
+            if (!is_served(&outlook->need[n]))
                 collect_holders(walk, outlook->need[n].node);
     }
 }
@@ -263,7 +256,7 @@ static void mark(struct wr_wait *wait, bool wanted)
         if (outlook->other)
             outlook->other->wanted = wanted;
         for (uint32_t n = 0; n < outlook->count; n++)
-            if (!wanted || !wr_need_is_served(&outlook->need[n]))
+            if (!wanted || !is_served(&outlook->need[n]))
                 outlook->need[n].node->wanted = wanted;
     }
 }
@@ -323,10 +316,8 @@ static bool break_circles(struct wr_node *node, wr_look_fn *look, wr_refuse_fn *
     last = complete(&walk, last, NULL, look);
     while ((youngest = youngest_stuck(&walk))) {
         found = true;
-        if (refuse && !can_end(youngest)) { /* else something has changed just now */
-            youngest->refused = true;
+        if (refuse && !can_end(youngest)) /* else something has changed just now */
             refuse(youngest);
-        }
         set_ends(youngest);
         last = complete(&walk, last, NULL, look);
     }

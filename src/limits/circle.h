@@ -21,19 +21,20 @@
 
 struct wr_wait;
 
-/* One wait's permits of one node. A node may be put elsewhere while it is held: `node` is where to find it. */
-struct wr_hold {
-    struct wr_hold *next, **at; /* among the node's holders */
-    struct wr_wait *wait;
-    struct wr_node **node, *fixed; /* `node` points to `fixed` if it stays where it is */
-    uint32_t permits;
-};
-
 /* At rest:   stuck == sum of permits over holders, collected == wanted == 0
  * In a walk: stuck == the same over those holders that are not known to end                        */
 struct wr_node {
     struct wr_hold *holders;
     uint64_t stuck : 62, collected : 1, wanted : 1;
+};
+
+/* One wait's permits of one node. `node` is where to find it: it may move while it is held. */
+struct wr_hold {
+    struct wr_hold *next, **at; /* among the node's holders */
+    struct wr_wait *wait;
+    struct wr_node **node, *fixed; /* `node` points to `fixed` if it stays where it is */
+    struct wr_node storage; /* the node, if it has no place of its own and lies in this hold */
+    uint32_t permits;
 };
 
 /* Permits of a node that must come free. `served` decides if the node is no plain limit; NULL: stuck + permits <= limit. */
@@ -60,18 +61,12 @@ struct wr_wait {
     size_t outlooks;
     uint64_t number;                         /* in the order in which they began */
     bool begun;                              /* false: its entry is being decided */
-    bool refused;                            /* it was told to give up, and will */
+    _Atomic bool refused;                    /* set by `refuse`: it was told to give up, and will */
     bool collected, ends, on_circle, wanted; /* in a walk; else false */
     uint32_t holds;
     struct wr_hold hold[WR_HOLDS_MAX];
     struct wr_list link; /* in a walk */
 };
-
-static inline void wr_outlook_clear(struct wr_outlook *outlook)
-{
-    outlook->other = NULL;
-    outlook->count = 0;
-}
 
 static inline struct wr_need *wr_outlook_need(struct wr_outlook *outlook, struct wr_node *node,
                                               uint64_t permits, uint64_t limit, const char *what)
@@ -97,17 +92,17 @@ static inline void wr_outlook_ask(struct wr_outlook *outlook, struct wr_node *no
 void wr_wait_hold(struct wr_wait *wait, struct wr_node *node, uint32_t permits);
 void wr_wait_let_go(struct wr_wait *wait);
 
-/* The same of a node that may be put elsewhere, with all that is held of it: *node says where it is. */
+/* The same of a node that has no place of its own: it lies in one of its holds, and *node says where; NULL: nothing is
+ * held of it. So nobody pays for a node without waits, and none needs memory. */
 void wr_wait_hold_at(struct wr_wait *wait, struct wr_node **node, uint32_t permits);
-void wr_node_put(struct wr_node **node, struct wr_node *elsewhere);
 
-/* All that is held of one such node is of another from now on. There may be no other yet: *to is NULL. */
+/* All that is held of one such node is of another from now on. */
 void wr_node_move(struct wr_node **from, struct wr_node **to);
 
 /* Asks for all outlooks of a wait to be filled in. Asked once per wait in a walk. */
 typedef void wr_look_fn(struct wr_wait *wait);
 
-/* Told of a wait that is refused, while the walk lasts. */
+/* Told of a wait that is refused, while the walk lasts: it is to be marked as such. */
 typedef void wr_refuse_fn(struct wr_wait *wait);
 
 /* Whether this wait, which is about to begin, could never end: then it is refused. */
@@ -117,8 +112,7 @@ bool wr_wait_is_stuck(struct wr_wait *wait, wr_look_fn *look, wr_refuse_fn *refu
  * refused, one at a time, until none is left. One that only waits for a circle to be broken is not refused. */
 void wr_node_break_circles(struct wr_node *node, wr_look_fn *look, wr_refuse_fn *refuse);
 
-/* During a walk: whether stuck waits leave enough; and the first need of the outlook that stuck waits keep from being served; NULL: none. */
-bool wr_need_is_served(const struct wr_need *need);
+/* During a walk: the first need of the outlook that stuck waits keep from being served; NULL: none. */
 const struct wr_need *wr_outlook_unserved(const struct wr_outlook *outlook);
 
 /* During a walk: a stuck holder of the node, this one if it is; NULL: none. */

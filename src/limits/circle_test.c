@@ -22,7 +22,7 @@ struct subject {
     bool in, stuck;
 };
 
-static struct wr_node storage[2 * NODES], *node[NODES];
+static struct wr_node fixed[NODES], *node[NODES];
 static uint64_t limit[NODES];
 static struct subject subject[WAITS];
 static uint64_t numbers;
@@ -41,13 +41,15 @@ static void look(struct wr_wait *wait)
     if (s->other && s->other->in)
         s->outlook.other = &s->other->wait;
     for (int i = 0; i < s->needs && !s->other; i++)
-        if (s->permits[i] <= limit[s->node[i]]) /* else it waits for the limit, not for others */
+        /* else it waits for the limit, not for others, or nothing is held of the node */
+        if (s->permits[i] <= limit[s->node[i]] && node[s->node[i]])
             wr_outlook_need(&s->outlook, node[s->node[i]], s->permits[i], limit[s->node[i]], "it");
 }
 
 static void refuse(struct wr_wait *wait)
 {
     refusals++;
+    wait->refused = true;
     last_refused = wait;
     subject_of(wait)->stuck = false;
 }
@@ -100,8 +102,8 @@ static void check_rest(void)
     for (int i = 0; i < WAITS; i++)
         subject[i].stuck = subject[i].in;
     for (int n = 0; n < NODES; n++) {
-        assert_int_equal(node[n]->stuck, held_by_stuck(n));
-        assert_false(node[n]->collected || node[n]->wanted);
+        assert_int_equal(node[n] ? node[n]->stuck : 0, held_by_stuck(n));
+        assert_false(node[n] && (node[n]->collected || node[n]->wanted));
     }
     for (int i = 0; i < WAITS; i++)
         assert_false(subject[i].wait.collected || subject[i].wait.ends || subject[i].wait.wanted);
@@ -150,44 +152,35 @@ static void lower(struct luck *luck)
 
     limit[n] = limit[n] > 1 ? limit[n] - 1 : 1;
     for (int i = 0; i < NODES; i++)
-        wr_node_break_circles(node[i], look, refuse);
+        if (node[i])
+            wr_node_break_circles(node[i], look, refuse);
     model_find_stuck();
     for (int i = 0; i < WAITS; i++)
         if (subject[i].stuck && subject[i].wait.holds)
             fail_msg("a stuck wait was not found");
 }
 
-static struct wr_node *unused_storage(void)
+/* A node without a place of its own lies in one of its holds. */
+static void check_nodes(void)
 {
-    for (int i = 0, n;; i++) {
-        for (n = 0; n < NODES && node[n] != &storage[i]; n++)
-            ;
-        if (n == NODES)
-            return &storage[i];
+    for (int n = 0; n < NODES; n++) {
+        struct wr_hold *hold = node[n] ? node[n]->holders : NULL;
+        while (hold && node[n] != &hold->storage)
+            hold = hold->next;
+        assert_true(hold || !node[n]);
     }
-}
-
-/* `from` gives all to `to`, which is not there before if nothing is held of it. */
-static void join_nodes(struct wr_node **from, struct wr_node **to)
-{
-    if (!(*to)->holders)
-        *to = NULL;
-    wr_node_move(from, to);
-    assert_null(*from);
-    *from = unused_storage();
-    **from = (struct wr_node){ 0 };
 }
 
 static void nodes_init(void)
 {
-    memset(storage, 0, sizeof(storage));
+    memset(fixed, 0, sizeof(fixed));
     for (int n = 0; n < NODES; n++)
-        node[n] = &storage[n];
+        node[n] = &fixed[n];
 }
 
 static void one_life(struct luck *luck)
 {
-    nodes_init();
+    memset(node, 0, sizeof(node));
     memset(subject, 0, sizeof(subject));
     for (int n = 0; n < NODES; n++)
         limit[n] = 1 + pick(luck, 4);
@@ -201,10 +194,11 @@ static void one_life(struct luck *luck)
             wr_wait_let_go(&s->wait);
             s->in = false;
         }
-        if (pick(luck, 8) == 0)
-            join_nodes(&node[0], &node[1 + pick(luck, NODES - 1)]);
-        if (pick(luck, 4) == 0)
-            wr_node_put(&node[pick(luck, NODES)], unused_storage());
+        if (pick(luck, 8) == 0) {
+            wr_node_move(&node[0], &node[1 + pick(luck, NODES - 1)]);
+            assert_null(node[0]);
+        }
+        check_nodes();
         check_rest();
     }
 }

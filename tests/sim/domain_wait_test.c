@@ -35,17 +35,17 @@ static void begin_change(void)
 {
     life.changes++;
     if (life.apart)
-        wr_waits_lock();
+        wr_lock(&wr_waits_lock);
 }
 
 static void end_change(void)
 {
     if (!life.apart)
-        wr_waits_lock();
+        wr_lock(&wr_waits_lock);
     for (int i = 0; i < WAITS_MAX; i++)
         if (life.wait[i] && life.wait[i]->why.text[0])
             life.wait[i]->changed = true;
-    wr_waits_unlock();
+    wr_unlock(&wr_waits_lock);
     life.changes--;
 }
 
