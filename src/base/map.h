@@ -6,6 +6,7 @@
 
 #include "base/words.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +24,10 @@ struct wr_map_node {
     uint32_t number; /* whatever the owner uses it for */
     struct wr_map_node *next;
 };
+
+#define WR_KEY_LIES_BEHIND(type, node, text)                                                 \
+    static_assert(offsetof(type, text) == offsetof(type, node) + sizeof(struct wr_map_node), \
+                  "the key lies behind its node")
 
 /*     count == nodes in all chains */
 struct wr_map {

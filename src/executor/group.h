@@ -113,9 +113,7 @@ static inline uint32_t wr_cost_of(uint32_t first_needs)
 
 static_assert(sizeof(void *) != 8 || offsetof(struct weir_group, queue.first) == 64,
               "submitting writes one cache line");
-static_assert(offsetof(struct weir_group, key) ==
-                  offsetof(struct weir_group, in_table) + sizeof(struct wr_map_node),
-              "the key lies behind its node");
+WR_KEY_LIES_BEHIND(struct weir_group, in_table, key);
 
 /* NULL for NULL. */
 static inline struct weir_group *wr_group_of(struct wr_map_node *node)

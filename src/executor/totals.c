@@ -15,9 +15,7 @@ struct wr_archived {
     char key[]; /* of wr_key_room bytes */
 };
 
-static_assert(offsetof(struct wr_archived, key) ==
-                  offsetof(struct wr_archived, node) + sizeof(struct wr_map_node),
-              "the key lies behind its node");
+WR_KEY_LIES_BEHIND(struct wr_archived, node, key);
 
 void wr_totals_add(struct wr_totals *to, const struct wr_totals *from)
 {
