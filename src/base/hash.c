@@ -3,29 +3,13 @@
  * SPDX-License-Identifier: MIT */
 #include "base/hash.h"
 
-#include <string.h>
+#include "base/words.h"
 
 static inline uint64_t fold(uint64_t a, uint64_t b)
 {
     unsigned __int128 product = (unsigned __int128)a * b;
 
     return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-static inline uint64_t load8(const char *text)
-{
-    uint64_t word;
-
-    memcpy(&word, text, sizeof(word));
-    return word;
-}
-
-static inline uint64_t load4(const char *text)
-{
-    uint32_t word;
-
-    memcpy(&word, text, sizeof(word));
-    return word;
 }
 
 static inline uint64_t load1(const char *text)
@@ -39,9 +23,9 @@ static inline uint64_t fold_rest(uint64_t seed, uint64_t hash, const char *text,
     const char *end = text + length;
 
     if (length >= 8)
-        return fold(load8(text) ^ seed, load8(end - 8) ^ hash);
+        return fold(wr_word8(text) ^ seed, wr_word8(end - 8) ^ hash);
     if (length >= 4)
-        return fold(load4(text) ^ seed, load4(end - 4) ^ hash);
+        return fold(wr_word4(text) ^ seed, wr_word4(end - 4) ^ hash);
     if (length > 0)
         return fold((load1(text) << 16 | load1(text + length / 2) << 8 | load1(end - 1)) ^ seed,
                     hash);
@@ -53,7 +37,7 @@ uint64_t wr_hash(const uint64_t seed[2], const char *text, size_t length)
     uint64_t hash = seed[0] ^ length;
 
     for (; length > 16; length -= 16, text += 16)
-        hash = fold(load8(text) ^ seed[1], load8(text + 8) ^ hash);
+        hash = fold(wr_word8(text) ^ seed[1], wr_word8(text + 8) ^ hash);
     hash = fold_rest(seed[1], hash, text, length);
     return fold(hash ^ 0x9e3779b97f4a7c15u, seed[0] ^ 0xd1342543de82ef95u);
 }

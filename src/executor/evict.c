@@ -6,15 +6,15 @@
 #include "executor/state.h"
 #include "executor/tell.h"
 
-#include <string.h>
 #include <weir/error.h>
 
-void wr_group_detach(struct weir_group *group)
+/* Takes a group out of the table, pinned. Under its shard's lock. */
+static void detach(struct weir_group *group)
 {
     struct weir_executor *ex = group->executor;
     struct wr_shard *shard = wr_table_shard(&ex->table, group->hash);
 
-    wr_shard_remove(shard, group);
+    wr_map_remove(&shard->present, &group->in_table);
     wr_group_lock(group);
     group->evicted = true;
     group->pins++;
@@ -27,11 +27,14 @@ void wr_group_detach(struct weir_group *group)
     wr_list_append(&shard->retired, &group->link); /* it will never stand in the ring again */
 }
 
-void wr_group_retire(struct weir_group *group, weir_reason reason, int flags)
+/* Refuses what waits in a detached group, and gives the pin back. WEIR_REASON_EVICTED: it counts as evicted. */
+static void retire(struct weir_group *group, weir_reason reason, int flags)
 {
     struct weir_executor *ex = group->executor;
     struct wr_telling telling;
 
+    if (reason == WEIR_REASON_EVICTED)
+        wr_add(&ex->evicted, 1, relaxed);
     if (flags & WEIR_CANCEL_RUNNING) {
         wr_store(&group->cancel_all, true, seq_cst);
         wr_executor_sweep(ex);
@@ -47,75 +50,33 @@ void wr_group_retire(struct weir_group *group, weir_reason reason, int flags)
     wr_room_made(ex);
     wr_group_lock(group);
     wr_group_left(group);
-    wr_unlock(&group->lock);
-    wr_group_unpin(group);
+    group->pins--;
+    wr_group_unlock_and_reap(group);
 }
 
-uint32_t wr_group_retire_if(struct weir_executor *ex,
-                            bool (*which)(struct weir_group *group, weir_time now), weir_time now,
-                            weir_reason reason)
+void wr_group_retire_if(struct weir_executor *ex,
+                        bool (*which)(struct weir_group *group, weir_time now), weir_time now,
+                        weir_reason reason)
 {
-    struct weir_group *group, *next, *victims = NULL;
-    uint32_t count = 0;
+    struct wr_map_node *victims = NULL;
+    struct weir_group *group, *next;
 
     for (struct wr_shard *shard = ex->table.shard; shard < ex->table.shard + WR_SHARDS; shard++) {
         wr_lock(&shard->lock);
-        for (group = wr_shard_next(shard, NULL); group; group = next) {
+        for (group = wr_shard_next(shard, NULL); group && !group->evicted; group = next) {
             next = wr_shard_next(shard, group);
             if (which && !which(group, now))
                 continue;
-            wr_group_detach(group);
-            group->table_next = victims; /* free to use: it is in no bucket any more */
-            victims = group;
+            detach(group);
+            group->in_table.next = victims;
+            victims = &group->in_table;
         }
         wr_unlock(&shard->lock);
     }
-    for (group = victims; group; group = next, count++) {
-        next = group->table_next;
-        wr_group_retire(group, reason, 0);
+    while ((group = wr_group_of(victims))) {
+        victims = victims->next;
+        retire(group, reason, 0);
     }
-    return count;
-}
-
-/* The next generation of a key that there is, resolved, or NULL. It is known to nothing yet: there may be no memory for it,
- * and whatever answers for the policy may take long. */
-static int new_heir(struct weir_group **out, struct weir_executor *ex, const char *key)
-{
-    struct weir_group *old = wr_group_look_up(ex, key), *heir;
-    size_t length = strlen(key);
-    int rc;
-
-    *out = NULL;
-    if (!old)
-        return 0;
-    wr_group_unpin(old); /* another may take its place meanwhile, and is then succeeded as well */
-    heir = wr_group_new(ex, key, length, wr_table_hash(&ex->table, key, length));
-    if (!heir)
-        return WEIR_ENOMEM;
-    rc = wr_group_resolve(heir);
-    if (rc)
-        wr_group_discard(heir);
-    else
-        *out = heir;
-    return rc;
-}
-
-/* The present generation, with a record where its heir is kept; NULL: there is none. Under the shard's lock. */
-static int find_present(struct weir_group **out, const struct wr_shard *shard,
-                        const struct weir_group *heir)
-{
-    bool memory = true;
-
-    *out = NULL;
-    if (wr_load(&heir->executor->closed, acquire))
-        return WEIR_ECLOSED;
-    *out = wr_shard_get(shard, heir->hash, heir->key);
-    if (*out) {
-        wr_group_lock(*out);
-        memory = wr_group_extras(*out) != NULL;
-        wr_unlock(&(*out)->lock);
-    }
-    return memory ? 0 : WEIR_ENOMEM;
 }
 
 /* The heir is charged for what the old one has in flight. */
@@ -129,62 +90,83 @@ static void charge_heir(struct weir_group *old, struct weir_group *heir)
         wr_node_move(&old->waits, &heir->waits);
     }
     wr_unlock(&old->lock);
-    wr_add(&old->executor->evicted, 1, relaxed);
 }
 
-/* The heir takes the place of `old`, or of one that was evicted meanwhile (NULL). Under the waits' lock and the
- * shard's. Whatever ends in the old one from now on goes to the heir, so that is complete before it is charged. */
-static void succeed(struct weir_group *old, struct weir_group *heir, struct wr_shard *shard)
+/* The heir takes the place of the present generation, *out, or of one that was evicted meanwhile (NULL). Under the waits' lock
+ * and the shard's. Whatever ends in the old one from now on goes to the heir, so that is complete before it is charged. */
+static int succeed(struct weir_group **out, struct weir_group *heir, const struct wr_key *key,
+                   struct wr_shard *shard)
 {
-    if (old)
-        wr_group_detach(old);
+    struct weir_group *old = wr_shard_get(shard, key);
+    bool memory;
+
+    if (wr_load(&heir->executor->closed, acquire))
+        return WEIR_ECLOSED;
+    if (old) {
+        wr_group_lock(old);
+        memory = wr_group_extras(old) != NULL; /* where its heir is kept */
+        wr_unlock(&old->lock);
+        if (!memory)
+            return WEIR_ENOMEM;
+        detach(old);
+    }
     wr_group_introduce(heir, shard);
     if (old)
         charge_heir(old, heir);
+    *out = old;
+    return 0;
 }
 
-static int carry_over(struct weir_executor *ex, const char *key, int flags)
+/* The heir is made first, and known to nothing yet: there may be no memory for it, and whatever answers for the policy may take
+ * long. Another may take the place of the present generation meanwhile, and is then succeeded as well. */
+static int carry_over(struct weir_executor *ex, const struct wr_key *key, int flags)
 {
-    struct weir_group *heir, *old;
+    struct weir_group *old = wr_group_look_up(ex, key->text), *heir;
     struct wr_shard *shard;
-    int rc = new_heir(&heir, ex, key);
+    int rc;
 
+    if (!old)
+        return 0;
+    wr_unlock(&old->lock);
+    heir = wr_group_new(ex, key);
     if (!heir)
-        return rc;
-    wr_lock(&wr_waits_lock);
-    shard = wr_table_lock(&ex->table, heir->hash);
-    rc = find_present(&old, shard, heir);
-    if (!rc)
-        succeed(old, heir, shard);
-    wr_unlock(&shard->lock);
-    wr_unlock(&wr_waits_lock);
+        return WEIR_ENOMEM;
+    rc = wr_group_resolve(heir);
+    if (!rc) {
+        wr_lock(&wr_waits_lock);
+        shard = wr_table_lock(&ex->table, key->hash);
+        rc = succeed(&old, heir, key, shard);
+        wr_unlock(&shard->lock);
+        wr_unlock(&wr_waits_lock);
+    }
     if (rc)
         wr_group_discard(heir);
     else if (old)
-        wr_group_retire(old, WEIR_REASON_EVICTED, flags);
+        retire(old, WEIR_REASON_EVICTED, flags);
     return rc == WEIR_ECLOSED ? 0 : rc; /* then all are evicted anyway */
 }
 
-int weir_group_evict(weir_executor *ex, const char *key, int flags)
+void wr_group_evict(struct weir_group *group, struct wr_shard *shard, weir_reason reason, int flags)
 {
-    struct weir_group *group;
-    struct wr_shard *shard;
-    uint32_t hash;
-
-    if (!ex || !key)
-        return WEIR_EINVAL;
-    if (flags & WEIR_CARRY_OVER)
-        return carry_over(ex, key, flags);
-    hash = wr_table_hash(&ex->table, key, strlen(key));
-    shard = wr_table_lock(&ex->table, hash);
-    group = wr_shard_get(shard, hash, key);
-    if (group) {
-        wr_group_detach(group);
-        wr_add(&ex->evicted, 1, relaxed);
-    }
+    if (group)
+        detach(group);
     wr_unlock(&shard->lock);
     if (group)
-        wr_group_retire(group, WEIR_REASON_EVICTED, flags);
+        retire(group, reason, flags);
+}
+
+int weir_group_evict(weir_executor *ex, const char *text, int flags)
+{
+    struct wr_shard *shard;
+    struct wr_key key;
+
+    if (!ex || !text)
+        return WEIR_EINVAL;
+    key = wr_table_key(&ex->table, text);
+    if (flags & WEIR_CARRY_OVER)
+        return carry_over(ex, &key, flags);
+    shard = wr_table_lock(&ex->table, key.hash);
+    wr_group_evict(wr_shard_get(shard, &key), shard, WEIR_REASON_EVICTED, flags);
     return 0;
 }
 
@@ -209,7 +191,7 @@ static void sweep_idle(struct wr_alarm *alarm, weir_time now)
     struct weir_executor *ex = WR_CONTAINER(alarm, struct weir_executor, sweeping);
     int64_t idle_ns = ex->policy.given.idle_evict_ms * 1000000;
 
-    wr_add(&ex->evicted, wr_group_retire_if(ex, is_forgettable, now, WEIR_REASON_EVICTED), relaxed);
+    wr_group_retire_if(ex, is_forgettable, now, WEIR_REASON_EVICTED);
     wr_clock_set(&ex->clock, alarm, now + idle_ns / 2);
 }
 

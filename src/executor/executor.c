@@ -83,10 +83,32 @@ void wr_executor_sweep(struct weir_executor *ex)
     for_each_runtime(ex, wr_runtime_sweep);
 }
 
+/* Whatever cannot fail. If the policy is not valid, the executor is not used. */
+static void init(struct weir_executor *ex)
+{
+    const weir_policy *policy = &ex->policy.given;
+    uint32_t inflight_max = wr_limit_from(policy->inflight_max), queue_max = 0;
+
+    wr_store(&ex->references, 1, relaxed);
+    wr_line_init(&ex->ring, WR_READY, WR_PARTS, NULL, 0);
+    wr_waitq_init(&ex->quiet);
+    wr_waitq_init(&ex->room);
+    wr_waitq_init(&ex->guests);
+    wr_waitq_init(&ex->returned);
+    wr_waitq_init(&ex->resolved);
+    wr_list_init(&ex->untold.jobs);
+    wr_archive_init(&ex->archive, policy->keep_totals ? (size_t)policy->totals_max : 0);
+    wr_crew_init(&ex->crew, ex);
+    wr_threads_init(ex);
+    wr_queue_from(&queue_max, policy->queue_max);
+    wr_store(&ex->root.queue_max, queue_max, relaxed);
+    wr_store(&ex->root.inflight_max, inflight_max, relaxed);
+    ex->table.counted = inflight_max != WR_INF;
+}
+
 int weir_executor_new(weir_executor **out, const weir_policy *given, weir_message *message)
 {
     struct weir_executor *ex;
-    uint32_t queue_max;
     int rc;
 
     if (message)
@@ -98,29 +120,12 @@ int weir_executor_new(weir_executor **out, const weir_policy *given, weir_messag
     ex = wr_os_alloc(sizeof(*ex));
     if (!ex)
         return wr_policy_say(message, WEIR_ENOMEM, weir_strerror(WEIR_ENOMEM));
-    wr_store(&ex->references, 1, relaxed);
-    wr_line_init(&ex->ring, WR_READY, WR_PARTS, NULL, 0);
-    wr_waitq_init(&ex->quiet);
-    wr_waitq_init(&ex->room);
-    wr_waitq_init(&ex->guests);
-    wr_waitq_init(&ex->returned);
-    wr_waitq_init(&ex->resolved);
-    wr_list_init(&ex->untold.jobs);
-    wr_archive_init(&ex->archive, 0);
-    wr_crew_init(&ex->crew, ex);
     rc = wr_policy_init(&ex->policy, given, message);
+    init(ex);
     if (!rc)
         rc = wr_table_init(&ex->table);
-    if (!rc) {
-        wr_threads_init(ex);
-        if (ex->policy.given.keep_totals)
-            wr_archive_init(&ex->archive, (size_t)ex->policy.given.totals_max);
-        wr_queue_from(&queue_max, ex->policy.given.queue_max);
-        wr_store(&ex->root.queue_max, queue_max, relaxed);
-        wr_store(&ex->root.inflight_max, wr_limit_from(ex->policy.given.inflight_max), relaxed);
-        ex->table.counted = wr_load(&ex->root.inflight_max, relaxed) != WR_INF;
-        rc = ex->policy.domain ? wr_domains_new(ex) : 0;
-    }
+    if (!rc && ex->policy.domain)
+        rc = wr_domains_new(ex);
     if (!rc)
         rc = start(ex);
     if (rc) {
@@ -153,28 +158,19 @@ uint32_t wr_permits_owed_first(struct weir_group *group)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* Under all locks of the table: a group that is made later finds the new state. */
-static void set_counted(struct weir_executor *ex, bool counted)
+/* Groups take part in the sums or not; and what the first task of one costs may be more than there can be now, or no
+ * longer. Under all locks of the table: a group that is made later finds the new state. */
+static void update_groups(struct weir_executor *ex)
 {
     struct weir_group *group = NULL;
 
-    ex->table.counted = counted;
     for (struct wr_shard *shard = ex->table.shard; shard < ex->table.shard + WR_SHARDS; shard++)
-        while ((group = wr_shard_next_or_retired(shard, group))) {
+        while ((group = wr_shard_next(shard, group))) {
             wr_group_lock(group);
-            wr_set_counted(&group->sums, &ex->root, counted);
+            wr_set_counted(&group->sums, &ex->root, ex->table.counted);
+            wr_group_refresh(group);
             wr_unlock(&group->lock);
         }
-}
-
-/* What the first task of a group costs may be more than there can be now, or no longer. Under all locks of the table. */
-static void refresh_groups(struct weir_executor *ex)
-{
-    for (struct weir_group *group = NULL; (group = wr_table_next(&ex->table, group));) {
-        wr_group_lock(group);
-        wr_group_refresh(group);
-        wr_unlock(&group->lock);
-    }
 }
 
 int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_max)
@@ -191,14 +187,12 @@ int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_
     if (inflight_max) {
         /* Groups join or leave the sums one by one; the limit is raised first and lowered last, so that
          * no task is held to a sum that is not complete. */
-        bool counted = limit != WR_INF;
-        if (!counted)
-            wr_store(&ex->root.inflight_max, limit, relaxed);
-        if (counted != ex->table.counted)
-            set_counted(ex, counted);
-        if (counted)
-            wr_store(&ex->root.inflight_max, limit, relaxed);
-        refresh_groups(ex);
+        bool join = limit != WR_INF && !ex->table.counted;
+        ex->table.counted = limit != WR_INF;
+        if (join)
+            update_groups(ex);
+        wr_store(&ex->root.inflight_max, limit, relaxed);
+        update_groups(ex);
     }
     wr_table_unlock_all(&ex->table);
     if (ex->domains) { /* crews that were refused permits look again */
@@ -213,26 +207,20 @@ int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_
 
 /* ---- closing --------------------------------------------------------------------------------- */
 
-/* Negative: any domain will do. */
-static bool is_of(struct weir_group *group, int domain)
-{
-    bool is;
-
-    wr_group_lock(group);
-    is = domain < 0 || group->domain == domain;
-    wr_unlock(&group->lock);
-    return is;
-}
-
 void wr_executor_end_pending(struct weir_executor *ex, int domain, weir_reason reason)
 {
     struct weir_group *group = NULL;
     struct wr_telling telling;
+    bool meant;
 
     wr_telling_open(&telling);
-    while ((group = wr_table_walk(&ex->table, group)))
-        if (is_of(group, domain))
+    while ((group = wr_table_walk(&ex->table, group))) {
+        wr_group_lock(group);
+        meant = domain < 0 || group->domain == domain;
+        wr_unlock(&group->lock);
+        if (meant)
             wr_group_end_pending(group, reason);
+    }
     wr_telling_close(&telling);
 }
 
@@ -263,53 +251,30 @@ static bool called_by_own_task(const struct weir_executor *ex)
     return self && self->group->executor == ex;
 }
 
-/* What to wait for, and whether the caller may give up because it is cancelled. */
-enum { NO_TASK = 0, NO_BODY = 1, WHATEVER_HAPPENS = 2 };
-
-/* No task is left; with NO_BODY, no overdue body without permits either. Such a one that returns is a task first (see
- * wr_task_end_locked), so they are looked at in this order. */
-static bool is_quiet(struct weir_executor *ex, int what)
+static bool has_no_task(void *ex)
 {
-    return (!(what & NO_BODY) || wr_load(&ex->freed, seq_cst) == 0) &&
-           wr_load(&ex->live, seq_cst) == 0;
+    return wr_load(&((struct weir_executor *)ex)->live, seq_cst) == 0;
 }
 
-static int wait_quiet(struct weir_executor *ex, weir_time deadline, int what)
+/* Nor an overdue body without permits. Such a one that returns is a task first (see wr_task_end_locked), so they are looked
+ * at in this order. */
+static bool has_no_body(void *ex)
 {
-    struct wr_parker storage, *self = wr_parker_self(&storage);
-    struct wr_waiter waiter;
-    int rc = 0;
-
-    wr_waitq_enter(&ex->quiet, &waiter, self);
-    while (!is_quiet(ex, what) && !rc)
-        rc = !(what & WHATEVER_HAPPENS) && weir_cancelled() ? WEIR_ECANCELED
-                                                            : wr_park(self, deadline);
-    if (is_quiet(ex, what))
-        rc = 0;
-    wr_waitq_leave(&ex->quiet, &waiter);
-    return rc;
+    return wr_load(&((struct weir_executor *)ex)->freed, seq_cst) == 0 && has_no_task(ex);
 }
 
 int weir_executor_drain(weir_executor *ex, weir_time deadline)
 {
     if (!ex)
         return WEIR_EINVAL;
-    return called_by_own_task(ex) ? WEIR_EDEADLK : wait_quiet(ex, deadline, NO_TASK);
-}
-
-/* Passes through every group's lock: a submit that found the executor open under one is through with it. */
-static void wait_for_submits(struct weir_executor *ex)
-{
-    struct weir_group *group = NULL;
-
-    while ((group = wr_table_walk(&ex->table, group))) {
-        wr_group_lock(group);
-        wr_unlock(&group->lock);
-    }
+    if (called_by_own_task(ex))
+        return WEIR_EDEADLK;
+    return wr_waitq_wait(&ex->quiet, has_no_task, ex, deadline, true);
 }
 
 int weir_executor_shutdown(weir_executor *ex, weir_time deadline)
 {
+    struct weir_group *group = NULL;
     int rc;
 
     if (!ex)
@@ -318,38 +283,31 @@ int weir_executor_shutdown(weir_executor *ex, weir_time deadline)
         return WEIR_EDEADLK;
     wr_store(&ex->closed, true, seq_cst);
     wr_room_made(ex);
-    wait_for_submits(ex);
-    rc = wait_quiet(ex, deadline, NO_BODY);
+    while ((group = wr_table_walk(&ex->table, group))) {
+        wr_group_lock(group); /* a submit that found the executor open under it is over then */
+        wr_unlock(&group->lock);
+    }
+    rc = wr_waitq_wait(&ex->quiet, has_no_body, ex, deadline, true);
     weir_executor_close(ex, 0);
     return rc;
 }
 
-static bool never_finishes(struct weir_group *group, weir_time now)
-{
-    (void)now;
-    return wr_group_never_finishes(group);
-}
-
-/* What was accepted runs, but for what cannot. */
-static void finish_waiting(struct weir_executor *ex)
-{
-    wr_group_retire_if(ex, never_finishes, 0, WEIR_REASON_SHUT_DOWN);
-    wr_executor_end_pending(ex, -1, WEIR_REASON_SHUT_DOWN);
-    wait_quiet(ex, WEIR_FOREVER, NO_BODY | WHATEVER_HAPPENS);
-    weir_executor_close(ex, WEIR_LEAVE_RUNNING);
-}
-
 void weir_executor_free(weir_executor *ex)
 {
+    bool finishing;
+
     if (!ex)
         return;
     WR_ASSERT(!called_by_own_task(ex));
     wr_store(&ex->freeing, true, seq_cst);
-    if (wr_load(&ex->finishing, relaxed))
-        finish_waiting(ex);
-    else
-        weir_executor_close(ex, 0);
-    wait_quiet(ex, WEIR_FOREVER, NO_BODY | WHATEVER_HAPPENS);
+    finishing = wr_load(&ex->finishing, relaxed);
+    if (finishing) { /* what was accepted runs, but for what cannot */
+        wr_group_retire_if(ex, wr_group_never_finishes, 0, WEIR_REASON_SHUT_DOWN);
+        wr_executor_end_pending(ex, -1, WEIR_REASON_SHUT_DOWN);
+        wr_waitq_wait(&ex->quiet, has_no_body, ex, WEIR_FOREVER, false);
+    }
+    weir_executor_close(ex, finishing ? WEIR_LEAVE_RUNNING : 0);
+    wr_waitq_wait(&ex->quiet, has_no_body, ex, WEIR_FOREVER, false);
     stop(ex);
     wr_group_forget_handles(ex);
     wr_executor_unref(ex);

@@ -10,6 +10,7 @@
 
 #include "base/list.h"
 #include "base/lock.h"
+#include "base/map.h"
 #include "executor/beat.h"
 #include "executor/gate.h"
 #include "executor/hand.h"
@@ -27,13 +28,8 @@ struct wr_shard;
 
 enum { WR_LEVELS = 4, WR_LEVEL_NORMAL = 1 };
 
-/* What has become of asking the policy about a group. */
-enum wr_resolution {
-    WR_RESOLVED,
-    WR_UNRESOLVED, /* whoever made the group is about to ask                                  */
-    WR_LOST,       /* the policy gave it an unknown domain                                     */
-    WR_STARVED,    /* there was no memory for what the policy says of it                      */
-};
+/* Whoever made the group is about to ask the policy about it. */
+enum { WR_UNRESOLVED = 1 };
 
 /* In the order of use: submitting writes the first cache line only, and reads the second.
  *
@@ -70,7 +66,8 @@ struct weir_group {
     _Atomic uint16_t weight;  /* written under the lock, also read under the ring's              */
     /* Slices that are left of its turn; see slice.h. While it stands in its ring > 0. */
     uint16_t turn_left;
-    uint8_t resolution;      /* enum wr_resolution; only resolved ones are of use               */
+    /* Why it is of no use: the policy named no known domain (WEIR_ENODOMAIN), WEIR_ENOMEM; or WR_UNRESOLVED. */
+    _Atomic int16_t unusable;
     bool has_handle;         /* given to a user: stays until the executor goes                  */
     _Atomic bool cancel_all; /* its running bodies are asked to end                             */
     uint8_t part;            /* of its ring, if that is in parts                                */
@@ -94,12 +91,17 @@ struct weir_group {
     uint32_t peak;
 
     /* Seldom written, and read by whoever looks for a key: apart from what workers write in each turn. */
-    uint32_t failed, cancelled, generation;
-    uint32_t hash;
+    uint32_t failed, cancelled;
     struct wr_node *waits; /* of its tasks, and those of generations that it is charged for;
                                         NULL: none waits; see deadlock.h                        */
-    struct weir_group *table_next;
-    char key[];
+    union {
+        struct wr_map_node
+            in_table; /* its `next` is free to use once the group is evicted         */
+        struct {
+            uint32_t hash, generation; /* the node's hash and number                              */
+        };
+    };
+    char key[]; /* of wr_key_room bytes                                                         */
 };
 
 #define WR_TIMED ((uint32_t)1 << 31) /* the first task will not wait for ever */
@@ -114,6 +116,13 @@ static inline uint32_t wr_cost_of(uint32_t first_needs)
 
 static_assert(sizeof(void *) != 8 || offsetof(struct weir_group, queue.first) == 64,
               "submitting writes one cache line");
+WR_KEY_LIES_BEHIND(struct weir_group, in_table, key);
+
+/* NULL for NULL. */
+static inline struct weir_group *wr_group_of(struct wr_map_node *node)
+{
+    return node ? WR_CONTAINER(node, struct weir_group, in_table) : NULL;
+}
 
 /* What only some groups need. */
 struct wr_extras {
@@ -222,8 +231,7 @@ static inline struct wr_queue *wr_group_level(struct weir_group *group, int leve
 
 /* A group that nobody knows yet, without limits; and: asks the policy for them, which may ask the user, so
  * without any lock. NULL without memory; else 0, or why the group is of no use: WEIR_ENODOMAIN, WEIR_ENOMEM. */
-struct weir_group *wr_group_new(struct weir_executor *ex, const char *key, size_t length,
-                                uint32_t hash);
+struct weir_group *wr_group_new(struct weir_executor *ex, const struct wr_key *key);
 int wr_group_resolve(struct weir_group *group);
 
 /* Becomes the present generation of its key. Under its shard's lock. */
@@ -253,7 +261,7 @@ void wr_group_settle_pending(struct weir_group *group, uint32_t cost);
 /* Has groups that were idle long enough forgotten, from now on. The clock runs. */
 void wr_group_sweep_idle(struct weir_executor *ex);
 
-/* Of an existing group only; NULL if there is none, or the executor is closed. Pinned. */
+/* Locks an existing group; NULL: there is none, or the executor is closed. */
 struct weir_group *wr_group_look_up(struct weir_executor *ex, const char *key);
 
 /* Gives a pin back. Frees the group if nothing is left. */
@@ -262,16 +270,15 @@ void wr_group_unpin(struct weir_group *group);
 /* For callers that hold the lock and may have dropped the last record: unlocks, frees if need be. */
 void wr_group_unlock_and_reap(struct weir_group *group);
 
-/* Takes a group out of the table, pinned. Under its shard's lock. */
-void wr_group_detach(struct weir_group *group);
+/* Takes a group (NULL: none) out of the table and refuses what waits in it. WEIR_REASON_EVICTED: it counts as evicted. Under
+ * its shard's lock, which is given back. */
+void wr_group_evict(struct weir_group *group, struct wr_shard *shard, weir_reason reason,
+                    int flags);
 
-/* Refuses what waits in a detached group, and gives the pin back. */
-void wr_group_retire(struct weir_group *group, weir_reason reason, int flags);
-
-/* Detaches and retires all groups (that are such), and answers how many. */
-uint32_t wr_group_retire_if(struct weir_executor *ex,
-                            bool (*which)(struct weir_group *group, weir_time now), weir_time now,
-                            weir_reason reason);
+/* The same with all groups (that are such), without any lock. */
+void wr_group_retire_if(struct weir_executor *ex,
+                        bool (*which)(struct weir_group *group, weir_time now), weir_time now,
+                        weir_reason reason);
 
 /* The executor goes: what was kept for its users is kept no longer. */
 void wr_group_forget_handles(struct weir_executor *ex);
@@ -310,8 +317,8 @@ bool wr_group_is_ready(struct weir_group *group);
 bool wr_group_note_first(struct weir_group *group);
 
 /* Whether some of its waiting tasks can only start after another call: it is paused, its domain has no slots, or the
- * executor's limit was lowered below a task's cost. Without the lock. */
-bool wr_group_never_finishes(struct weir_group *group);
+ * executor's limit was lowered below a task's cost. Without the lock. As wr_group_retire_if asks, whatever the time is. */
+bool wr_group_never_finishes(struct weir_group *group, weir_time now);
 
 /* A pause, a gate or the line for threads keeps it, or does so no longer: its place, if it is in no line, and its sums follow. Under
  * the lock; to be followed by wr_group_refresh. */

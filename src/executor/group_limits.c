@@ -19,11 +19,12 @@ static uint32_t highest_cost(struct weir_group *group)
     return highest;
 }
 
-bool wr_group_never_finishes(struct weir_group *group)
+bool wr_group_never_finishes(struct weir_group *group, weir_time now)
 {
     struct weir_executor *ex = group->executor;
     bool never;
 
+    (void)now;
     wr_group_lock(group);
     never = group->paused ||
             highest_cost(group) > wr_load(&ex->root.inflight_max, relaxed) ||
@@ -32,17 +33,7 @@ bool wr_group_never_finishes(struct weir_group *group)
     return never;
 }
 
-/* The present generation behind a handle, locked and pinned, to be changed; NULL: the executor is closed. */
-static struct weir_group *begin_change(struct weir_group *handle)
-{
-    struct weir_group *group = wr_group_current(handle);
-
-    if (group)
-        wr_group_lock(group);
-    return group;
-}
-
-/* Whatever depends on it is told. */
+/* Whatever depends on a group that was pinned, locked and changed is told. */
 static void end_change(struct weir_group *group)
 {
     wr_group_changed(group);
@@ -52,7 +43,7 @@ static void end_change(struct weir_group *group)
 
 int weir_group_resize(weir_group *handle, int64_t limit, int64_t inflight_max, int64_t queue_max)
 {
-    uint32_t l = wr_limit_from(limit), f = wr_limit_from(inflight_max), q = 0;
+    uint32_t l = wr_limit_from(limit), f = wr_limit_from(inflight_max), q = 0, highest;
     struct weir_group *group;
     struct wr_sums *s;
     bool too_low;
@@ -60,11 +51,13 @@ int weir_group_resize(weir_group *handle, int64_t limit, int64_t inflight_max, i
     if (!handle || (limit && !l) || (inflight_max && !f) ||
         (queue_max && !wr_queue_from(&q, queue_max)))
         return WEIR_EINVAL;
-    group = begin_change(handle);
+    group = wr_group_current(handle);
     if (!group)
         return WEIR_ECLOSED;
+    wr_group_lock(group);
     s = &group->sums;
-    too_low = (limit && l < highest_cost(group)) || (inflight_max && f < highest_cost(group));
+    highest = highest_cost(group);
+    too_low = (limit && l < highest) || (inflight_max && f < highest);
     if (!too_low)
         wr_set_limits(s, &group->executor->root, limit ? l : s->limit,
                       inflight_max ? f : s->inflight_max, queue_max ? q : s->queue_max);
@@ -80,9 +73,10 @@ int weir_group_run_on(weir_group *handle, weir_carrier carrier)
         return WEIR_EINVAL;
     if (carrier == WEIR_THREADS)
         wr_domains_count(handle->executor);
-    group = begin_change(handle);
+    group = wr_group_current(handle);
     if (!group)
         return WEIR_ECLOSED;
+    wr_group_lock(group);
     group->carrier = (uint8_t)carrier; /* it may have waited for a thread */
     end_change(group);
     return 0;
@@ -94,9 +88,10 @@ int weir_group_set_weight(weir_group *handle, int64_t weight)
 
     if (!handle || weight < 1 || weight > WEIR_WEIGHT_MAX)
         return WEIR_EINVAL;
-    group = begin_change(handle);
+    group = wr_group_current(handle);
     if (!group)
         return WEIR_ECLOSED;
+    wr_group_lock(group);
     wr_store(&group->weight, (uint16_t)weight, relaxed);
     end_change(group);
     return 0;

@@ -15,13 +15,12 @@ static void count_stall(struct weir_group *group)
     const weir_policy *policy = &group->executor->policy.given;
 
     wr_add(&group->executor->stalls, 1, relaxed);
-    if (!wr_group_extras(group))
-        return;
-    group->extras->stalls++;
-    if (policy->stall_policy != WEIR_STALL_TO_THREADS || group->extras->stalls < policy->stall_max)
-        return;
-    group->carrier = WEIR_THREADS;
-    wr_waits_suspect(group->executor); /* a thread may be with a task that waits for one of these */
+    if (wr_group_extras(group) && ++group->extras->stalls >= policy->stall_max &&
+        policy->stall_policy == WEIR_STALL_TO_THREADS) {
+        group->carrier = WEIR_THREADS;
+        wr_waits_suspect(
+            group->executor); /* a thread may be with a task that waits for one of these */
+    }
 }
 
 /* The monitor asks about an item that may be over by now. Records are never unmapped while the runtime lives,

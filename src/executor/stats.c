@@ -13,16 +13,10 @@
 /* For a struct that has the counters under their names. */
 #define FROM_TOTALS(type, name, ...) .name = t.name,
 
-/* The reasons that the struct has room for. */
-static void fill_rejected_by(weir_group_stats *s, const struct wr_refusals *refused)
-{
-    for (uint32_t i = 0; i < sizeof(s->rejected_by) / sizeof(s->rejected_by[0]); i++)
-        s->rejected_by[i] = wr_refusals_count(refused, (weir_reason)i);
-}
-
 /* Under the lock. */
 static void group_snapshot(weir_group_stats *s, const struct weir_group *group)
 {
+    const struct wr_extras *extras = group->extras;
     struct wr_totals t = { 0 };
 
     wr_totals_add_group(&t, group);
@@ -35,12 +29,11 @@ static void group_snapshot(weir_group_stats *s, const struct weir_group *group)
                              .generation = group->generation,
                              .run_on = (weir_carrier)group->carrier,
                              .domain = weir_group_domain(group),
+                             .overdue = extras ? extras->overdue : 0,
+                             .stalls = extras ? extras->stalls : 0,
                              WR_FIGURES(FROM_TOTALS) };
-    if (group->extras) {
-        s->overdue = group->extras->overdue;
-        s->stalls = group->extras->stalls;
-        fill_rejected_by(s, &group->extras->refused);
-    }
+    for (uint32_t i = 0; extras && i < sizeof(s->rejected_by) / sizeof(s->rejected_by[0]); i++)
+        s->rejected_by[i] = wr_refusals_count(&extras->refused, (weir_reason)i);
 }
 
 int weir_group_stats_get(weir_group_stats *out, weir_executor *ex, const char *key)
@@ -53,10 +46,8 @@ int weir_group_stats_get(weir_group_stats *out, weir_executor *ex, const char *k
     group = wr_group_look_up(ex, key);
     if (!group)
         return WEIR_ENOGROUP;
-    wr_group_lock(group);
     group_snapshot(&stats, group);
     wr_unlock(&group->lock);
-    wr_group_unpin(group);
     return wr_options_store(out, &stats, sizeof(stats));
 }
 
@@ -70,57 +61,35 @@ int weir_group_rejections_get(uint64_t *count, weir_executor *ex, const char *ke
     group = wr_group_look_up(ex, key);
     if (!group)
         return WEIR_ENOGROUP;
-    wr_group_lock(group);
     *count = group->extras ? wr_refusals_count(&group->extras->refused, reason) : 0;
     wr_unlock(&group->lock);
-    wr_group_unpin(group);
     return 0;
 }
 
-/* Under the shard's lock. */
-static void add_living(struct wr_totals *totals, struct weir_group *group)
+/* Under the shard's lock. Without those that are as good as gone: they are evicted and have no tasks, though their records
+ * may be there for a moment yet. */
+static void add_group(struct wr_totals *totals, struct weir_group *group, bool without_gone)
 {
     wr_group_lock(group);
-    wr_totals_add_group(totals, group);
-    wr_unlock(&group->lock);
-}
-
-/* Without tasks it is as good as gone, though its record may be there for a moment yet. */
-static void add_retired(struct wr_totals *totals, struct weir_group *group)
-{
-    wr_group_lock(group);
-    if (!group->idle || group->executor->archive.max)
+    if (!without_gone || !group->evicted || !group->idle)
         wr_totals_add_group(totals, group);
     wr_unlock(&group->lock);
 }
 
-/* What is archived of a key, or (NULL) of those that had to go. */
-static void add_archived(struct wr_totals *totals, struct wr_archive *archive, uint32_t hash,
-                         const char *key)
-{
-    const struct wr_totals *archived;
-
-    wr_lock(&archive->lock);
-    archived = key ? wr_archive_get(archive, hash, key) : &archive->other;
-    if (archived)
-        wr_totals_add(totals, archived);
-    wr_unlock(&archive->lock);
-}
-
 /* All generations of a key: in one hold of the shard's lock, since one of them may go meanwhile. */
-static void add_generations(struct wr_totals *totals, struct weir_executor *ex, const char *key)
+static void add_generations(struct wr_totals *totals, struct weir_executor *ex, const char *text)
 {
-    uint32_t hash = wr_table_hash(&ex->table, key, strlen(key));
-    struct wr_shard *shard = wr_table_lock(&ex->table, hash);
-    struct weir_group *present = wr_shard_get(shard, hash, key);
+    struct wr_key key = wr_table_key(&ex->table, text);
+    struct wr_shard *shard = wr_table_lock(&ex->table, key.hash);
+    struct weir_group *present = wr_shard_get(shard, &key);
 
-    add_archived(totals, &ex->archive, hash, key);
+    wr_archive_sum(totals, &ex->archive, &key);
     if (present)
-        add_living(totals, present);
+        add_group(totals, present, false);
     wr_list_each(node, &shard->retired) {
         struct weir_group *group = WR_CONTAINER(node, struct weir_group, link);
-        if (group->hash == hash && strcmp(group->key, key) == 0)
-            add_retired(totals, group);
+        if (group->hash == key.hash && wr_key_is(&key, group->key))
+            add_group(totals, group, !ex->archive.max);
     }
     wr_unlock(&shard->lock);
 }
@@ -135,26 +104,11 @@ int weir_group_totals_get(weir_group_totals *out, weir_executor *ex, const char 
     if (key)
         add_generations(&t, ex, key);
     else
-        add_archived(&t, &ex->archive, 0, NULL);
+        wr_archive_sum(&t, &ex->archive, NULL);
     totals = (weir_group_totals){ .size = sizeof(totals),
                                   .generations = t.generations,
                                   WR_COUNTERS(FROM_TOTALS) };
     return key && !t.generations ? WEIR_ENOGROUP : wr_options_store(out, &totals, sizeof(totals));
-}
-
-/* Adds the figures of a shard's groups. Answers how many are not evicted. */
-static uint64_t add_shard(struct wr_totals *totals, struct wr_shard *shard)
-{
-    struct weir_group *group = NULL;
-    uint64_t count;
-
-    wr_lock(&shard->lock);
-    count = shard->count;
-    wr_totals_add(totals, &shard->gone);
-    while ((group = wr_shard_next_or_retired(shard, group)))
-        add_living(totals, group);
-    wr_unlock(&shard->lock);
-    return count;
 }
 
 static uint64_t threads_of(struct weir_executor *ex)
@@ -165,72 +119,62 @@ static uint64_t threads_of(struct weir_executor *ex)
     weir_runtime_stats_get(&stats, ex->crew.runtime);
     threads = stats.threads;
     for (uint32_t d = 0; ex->domains && d < ex->domains->ledger.count; d++)
-        if (ex->domains->domain[d].own.runtime &&
-            weir_runtime_stats_get(&stats, ex->domains->domain[d].own.runtime) == 0)
+        if (weir_runtime_stats_get(&stats, ex->domains->domain[d].own.runtime) == 0)
             threads += stats.threads;
     return threads;
 }
 
 int weir_executor_stats_get(weir_executor_stats *out, weir_executor *ex)
 {
-    weir_executor_stats s = { .size = sizeof(s) };
+    weir_executor_stats s;
+    struct weir_group *group = NULL;
     struct wr_totals t = { 0 };
+    uint64_t groups = 0;
 
     if (!out || !ex)
         return WEIR_EINVAL;
-    for (int i = 0; i < WR_SHARDS; i++)
-        s.groups += add_shard(&t, &ex->table.shard[i]);
-#define SET(type, name, ...) s.name = t.name;
-    WR_TASK_GAUGES(SET)
-    WR_TASK_COUNTERS(SET)
-#undef SET
-    s.evicted = wr_load(&ex->evicted, relaxed);
-    s.overdue = wr_load(&ex->freed, relaxed);
-    s.stalls = wr_load(&ex->stalls, relaxed);
-    s.threads = threads_of(ex);
-    s.inflight_max = wr_limit_to(wr_load(&ex->root.inflight_max, relaxed));
-    s.queue_max = wr_queue_to(wr_load(&ex->root.queue_max, relaxed));
-    return wr_options_store(out, &s, sizeof(s));
-}
-
-/* How much room the keys take; and the keys. Under the table's locks. */
-static size_t measure_keys(struct weir_executor *ex, size_t *count)
-{
-    struct weir_group *group = NULL;
-    size_t size = 0;
-
-    *count = 0;
-    while ((group = wr_table_next(&ex->table, group))) {
-        size += strlen(group->key) + 1;
-        *count += 1;
+    for (struct wr_shard *shard = ex->table.shard; shard < ex->table.shard + WR_SHARDS; shard++) {
+        wr_lock(&shard->lock);
+        groups += shard->present.count;
+        wr_totals_add(&t, &shard->gone);
+        while ((group = wr_shard_next(shard, group)))
+            add_group(&t, group, false);
+        wr_unlock(&shard->lock);
     }
-    return size;
+    s = (weir_executor_stats){ .size = sizeof(s),
+                               .groups = groups,
+                               .evicted = wr_load(&ex->evicted, relaxed),
+                               .overdue = wr_load(&ex->freed, relaxed),
+                               .stalls = wr_load(&ex->stalls, relaxed),
+                               .threads = threads_of(ex),
+                               .inflight_max =
+                                   wr_limit_to(wr_load(&ex->root.inflight_max, relaxed)),
+                               .queue_max = wr_queue_to(wr_load(&ex->root.queue_max, relaxed)),
+                               WR_TASK_GAUGES(FROM_TOTALS) WR_TASK_COUNTERS(FROM_TOTALS) };
+    return wr_options_store(out, &s, sizeof(s));
 }
 
 int weir_executor_keys(char ***out, size_t *count_out, weir_executor *ex)
 {
     struct weir_group *group = NULL;
-    size_t count, size, i = 0;
+    size_t count = 0, size = 0, i = 0;
     char **keys, *at;
 
     if (!out || !ex)
         return WEIR_EINVAL;
-    *out = NULL;
-    wr_table_lock_all(&ex->table);
-    size = measure_keys(ex, &count);
-    keys = malloc((count + 1) * sizeof(keys[0]) + size); /* the caller frees it with free(3) */
-    if (!keys) {
-        wr_table_unlock_all(&ex->table);
-        return WEIR_ENOMEM;
-    }
-    at = (char *)&keys[count + 1];
-    while ((group = wr_table_next(&ex->table, group))) {
+    wr_table_lock_all(&ex->table); /* both walks find the same groups */
+    for (; (group = wr_table_next(&ex->table, group)); count++)
+        size += strlen(group->key) + 1;
+    *out = keys = malloc((count + 1) * sizeof(keys[0]) + size); /* the caller calls free(3) */
+    at = keys ? (char *)&keys[count + 1] : NULL;
+    while (keys && (group = wr_table_next(&ex->table, group))) {
         keys[i++] = at;
         at = stpcpy(at, group->key) + 1;
     }
-    keys[i] = NULL;
     wr_table_unlock_all(&ex->table);
-    *out = keys;
+    if (!keys)
+        return WEIR_ENOMEM;
+    keys[count] = NULL;
     if (count_out)
         *count_out = count;
     return 0;

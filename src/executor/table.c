@@ -1,8 +1,7 @@
-/* The table of groups: shards, chains, doubling.
+/* The table of groups: shards, and walks over them.
  * SPDX-License-Identifier: MIT */
 #include "executor/table.h"
 
-#include "base/assert.h"
 #include "base/hash.h"
 #include "base/os.h"
 #include "executor/group.h"
@@ -16,30 +15,24 @@ int wr_table_init(struct wr_table *table)
     table->seed[1] = wr_os_random();
     table->shard = wr_os_alloc(WR_SHARDS * sizeof(table->shard[0]));
     for (int i = 0; table->shard && i < WR_SHARDS; i++) {
-        struct wr_shard *shard = &table->shard[i];
-        shard->bucket = &shard->first_bucket;
-        shard->size = 1;
-        wr_list_init(&shard->retired);
+        wr_map_init(&table->shard[i].present);
+        wr_list_init(&table->shard[i].retired);
     }
     return table->shard ? 0 : WEIR_ENOMEM;
-}
-
-static void free_buckets(struct wr_shard *shard)
-{
-    if (shard->bucket != &shard->first_bucket)
-        wr_os_free(shard->bucket);
 }
 
 void wr_table_fini(struct wr_table *table)
 {
     for (int i = 0; table->shard && i < WR_SHARDS; i++)
-        free_buckets(&table->shard[i]);
+        wr_map_fini(&table->shard[i].present);
     wr_os_free(table->shard);
 }
 
-uint32_t wr_table_hash(const struct wr_table *table, const char *key, size_t length)
+struct wr_key wr_table_key(const struct wr_table *table, const char *text)
 {
-    return (uint32_t)wr_hash(table->seed, key, length);
+    size_t length = strlen(text);
+
+    return (struct wr_key){ text, length, (uint32_t)wr_hash(table->seed, text, length) };
 }
 
 struct wr_shard *wr_table_lock(struct wr_table *table, uint32_t hash)
@@ -62,27 +55,16 @@ void wr_table_unlock_all(struct wr_table *table)
         wr_unlock(&table->shard[i].lock);
 }
 
-/* ---- one shard ----------------------------------------------------------------------------------- */
-
-static struct weir_group **bucket_of(const struct wr_shard *shard, uint32_t hash)
+struct weir_group *wr_shard_get(const struct wr_shard *shard, const struct wr_key *key)
 {
-    return &shard->bucket[hash & (shard->size - 1)];
+    return wr_group_of(wr_map_get(&shard->present, key));
 }
 
-struct weir_group *wr_shard_get(const struct wr_shard *shard, uint32_t hash, const char *key)
+struct weir_group *wr_table_lock_group(struct wr_table *table, const char *text)
 {
-    struct weir_group *group = *bucket_of(shard, hash);
-
-    while (group && (group->hash != hash || strcmp(group->key, key) != 0))
-        group = group->table_next;
-    return group;
-}
-
-struct weir_group *wr_table_lock_group(struct wr_table *table, const char *key)
-{
-    uint32_t hash = wr_table_hash(table, key, strlen(key));
-    struct wr_shard *shard = wr_table_lock(table, hash);
-    struct weir_group *group = wr_shard_get(shard, hash, key);
+    struct wr_key key = wr_table_key(table, text);
+    struct wr_shard *shard = wr_table_lock(table, key.hash);
+    struct weir_group *group = wr_shard_get(shard, &key);
 
     if (group)
         wr_lock(&group->lock);
@@ -90,66 +72,17 @@ struct weir_group *wr_table_lock_group(struct wr_table *table, const char *key)
     return group;
 }
 
-static void hang(struct wr_shard *shard, struct weir_group *group)
+/* ---- walks --------------------------------------------------------------------------------------- */
+
+static struct weir_group *next_present(const struct wr_shard *shard, const struct weir_group *group)
 {
-    struct weir_group **bucket = bucket_of(shard, group->hash);
-
-    group->table_next = *bucket;
-    *bucket = group;
-}
-
-/* Twice the buckets; without memory the chains just get longer. */
-static void grow(struct wr_shard *shard)
-{
-    struct wr_shard larger = { .size = 2 * shard->size };
-
-    larger.bucket = wr_os_alloc(larger.size * sizeof(larger.bucket[0]));
-    if (!larger.bucket)
-        return;
-    for (size_t i = 0; i < shard->size; i++)
-        for (struct weir_group *group = shard->bucket[i], *next; group; group = next) {
-            next = group->table_next;
-            hang(&larger, group);
-        }
-    free_buckets(shard);
-    shard->bucket = larger.bucket;
-    shard->size = larger.size;
-}
-
-void wr_shard_put(struct wr_shard *shard, struct weir_group *group)
-{
-    if (shard->count >= shard->size)
-        grow(shard);
-    hang(shard, group);
-    shard->count++;
-}
-
-void wr_shard_remove(struct wr_shard *shard, struct weir_group *group)
-{
-    struct weir_group **at = bucket_of(shard, group->hash);
-
-    while (*at != group)
-        at = &(*at)->table_next;
-    *at = group->table_next;
-    shard->count--;
+    return wr_group_of(wr_map_next(&shard->present, group ? &group->in_table : NULL));
 }
 
 struct weir_group *wr_shard_next(const struct wr_shard *shard, const struct weir_group *group)
 {
-    size_t i = group ? (group->hash & (shard->size - 1)) + 1 : 0;
-
-    if (group && group->table_next)
-        return group->table_next;
-    while (i < shard->size && !shard->bucket[i])
-        i++;
-    return i < shard->size ? shard->bucket[i] : NULL;
-}
-
-struct weir_group *wr_shard_next_or_retired(const struct wr_shard *shard,
-                                            const struct weir_group *group)
-{
     bool retired = group && group->evicted;
-    struct weir_group *present = retired ? NULL : wr_shard_next(shard, group);
+    struct weir_group *present = retired ? NULL : next_present(shard, group);
     struct wr_list *next = retired ? group->link.next : shard->retired.next;
 
     if (present || next == &shard->retired)
@@ -157,15 +90,13 @@ struct weir_group *wr_shard_next_or_retired(const struct wr_shard *shard,
     return WR_CONTAINER(next, struct weir_group, link);
 }
 
-/* ---- all groups ---------------------------------------------------------------------------------- */
-
 struct weir_group *wr_table_walk(struct wr_table *table, struct weir_group *group)
 {
     struct wr_shard *shard = group ? wr_table_shard(table, group->hash) : table->shard;
 
     if (!group)
         wr_lock(&shard->lock);
-    while (!(group = wr_shard_next_or_retired(shard, group))) {
+    while (!(group = wr_shard_next(shard, group))) {
         wr_unlock(&shard->lock);
         if (++shard == table->shard + WR_SHARDS)
             return NULL;
@@ -178,7 +109,7 @@ struct weir_group *wr_table_next(struct wr_table *table, struct weir_group *grou
 {
     struct wr_shard *shard = group ? wr_table_shard(table, group->hash) : table->shard;
 
-    while (!(group = wr_shard_next(shard, group)) && ++shard < table->shard + WR_SHARDS)
+    while (!(group = next_present(shard, group)) && ++shard < table->shard + WR_SHARDS)
         ;
     return group;
 }

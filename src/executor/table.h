@@ -1,4 +1,4 @@
-/* The table of groups by key: seeded hash, 64 shards with a lock each, chains that grow as they fill.
+/* The table of groups by key: seeded hash, 64 shards with a lock each.
  * docs/internals/table.md says what a shard's lock is good for, and what needs them all.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_TABLE_H
@@ -6,25 +6,20 @@
 
 #include "base/list.h"
 #include "base/lock.h"
+#include "base/map.h"
 #include "executor/totals.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 struct weir_group;
 
 enum { WR_SHARDS = 64 };
 
 /* All generations of some keys: a key stays in its shard. Under the lock:
- *     a group that is not evicted is in a bucket; count of those
+ *     a group that is not evicted is in `present`
  *     one that is evicted is in `retired` until it is freed; from then on its counts are in `gone`  */
 struct wr_shard {
     struct wr_lock lock;
-    size_t size, count; /* size is a power of two                        */
-    struct weir_group **bucket;
-    struct weir_group *first_bucket; /* the only one, as long as `size` is 1          */
-    struct wr_list retired;          /* by link: they never stand in a ring again */
+    struct wr_map present;
+    struct wr_list retired; /* by link: they never stand in a ring again */
     struct wr_totals gone;
 };
 
@@ -38,40 +33,32 @@ struct wr_table {
 int wr_table_init(struct wr_table *table);
 void wr_table_fini(struct wr_table *table);
 
-/* Depends on the table's seed. */
-uint32_t wr_table_hash(const struct wr_table *table, const char *key, size_t length);
+/* With a hash that depends on the table's seed. */
+struct wr_key wr_table_key(const struct wr_table *table, const char *text);
 
 static inline struct wr_shard *wr_table_shard(const struct wr_table *table, uint32_t hash)
 {
-    return &table->shard[hash / (UINT32_MAX / WR_SHARDS + 1)]; /* buckets go by the lower bits */
+    return &table->shard[hash / (UINT32_MAX / WR_SHARDS + 1)]; /* chains go by the lower bits */
 }
 
 /* Locks the shard of that hash, and answers it. */
 struct wr_shard *wr_table_lock(struct wr_table *table, uint32_t hash);
 
 /* Locks the group of that key; NULL: there is none. The shard is locked until the group is, and not after. */
-struct weir_group *wr_table_lock_group(struct wr_table *table, const char *key);
+struct weir_group *wr_table_lock_group(struct wr_table *table, const char *text);
 
 /* Locks all, one after the other; never while one of them is held. */
 void wr_table_lock_all(struct wr_table *table);
 void wr_table_unlock_all(struct wr_table *table);
 
-/* ---- under the shard's lock ---------------------------------------------------------------------- */
+/* The group of that key; NULL: there is none. Under the shard's lock. */
+struct weir_group *wr_shard_get(const struct wr_shard *shard, const struct wr_key *key);
 
-struct weir_group *wr_shard_get(const struct wr_shard *shard, uint32_t hash, const char *key);
-void wr_shard_put(struct wr_shard *shard, struct weir_group *group);
-
-void wr_shard_remove(struct wr_shard *shard, struct weir_group *group);
-
-/* The group after `group` (NULL: the first), in no particular order; or also those that are retired, after the others. */
+/* The group after `group` (NULL: the first), in no particular order, but those that are retired come last. Under the
+ * shard's lock. */
 struct weir_group *wr_shard_next(const struct wr_shard *shard, const struct weir_group *group);
-struct weir_group *wr_shard_next_or_retired(const struct wr_shard *shard,
-                                            const struct weir_group *group);
 
-/* ---- the whole table ------------------------------------------------------------------------------ */
-
-/* The same over all shards, retired groups too. The group's shard is locked until the next call; NULL: there are no more,
- * and nothing is. */
+/* The same over all shards. The group's shard is locked until the next call; NULL: there are no more, and nothing is. */
 struct weir_group *wr_table_walk(struct wr_table *table, struct weir_group *group);
 
 /* The same without those that are retired, under all locks. */

@@ -5,8 +5,6 @@
 #include "executor/group.h"
 #include "support/check.h"
 
-#include <string.h>
-
 enum { GROUPS = 5000 };
 
 static struct wr_table table;
@@ -20,9 +18,9 @@ static int setup(void **state)
         group[i] = calloc(1, sizeof(*group[i]) + 16);
         assert_non_null(group[i]);
         snprintf(group[i]->key, 16, "k%d", i);
-        group[i]->hash = wr_table_hash(&table, group[i]->key, strlen(group[i]->key));
+        group[i]->hash = wr_table_key(&table, group[i]->key).hash;
         wr_list_init(&group[i]->link);
-        wr_shard_put(wr_table_shard(&table, group[i]->hash), group[i]);
+        wr_map_put(&wr_table_shard(&table, group[i]->hash)->present, &group[i]->in_table);
     }
     return 0;
 }
@@ -36,18 +34,18 @@ static int teardown(void **state)
     return 0;
 }
 
-static struct weir_group *find(const char *key)
+static struct weir_group *find(const char *text)
 {
-    uint32_t hash = wr_table_hash(&table, key, strlen(key));
+    struct wr_key key = wr_table_key(&table, text);
 
-    return wr_shard_get(wr_table_shard(&table, hash), hash, key);
+    return wr_shard_get(wr_table_shard(&table, key.hash), &key);
 }
 
 static void retire(struct weir_group *one)
 {
     struct wr_shard *shard = wr_table_shard(&table, one->hash);
 
-    wr_shard_remove(shard, one);
+    wr_map_remove(&shard->present, &one->in_table);
     one->evicted = true;
     wr_list_append(&shard->retired, &one->link);
 }
@@ -70,8 +68,8 @@ static void test_each_key_is_found(void **state)
         assert_ptr_equal(find(group[i]->key), group[i]);
     assert_null(find("k-1"));
     for (int i = 0; i < WR_SHARDS; i++) {
-        count += table.shard[i].count;
-        assert_in_range(table.shard[i].count, 1, table.shard[i].size);
+        count += table.shard[i].present.count;
+        assert_in_range(table.shard[i].present.count, 1, table.shard[i].present.size);
     }
     assert_int_equal(count, GROUPS);
 }

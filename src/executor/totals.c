@@ -8,15 +8,14 @@
 
 #include <string.h>
 
-enum { FIRST_SIZE = 64 };
-
 struct wr_archived {
-    struct wr_archived *next; /* in its bucket */
-    struct wr_list link;      /* by age        */
+    struct wr_list link; /* by age */
     struct wr_totals totals;
-    uint32_t hash;
-    char key[];
+    struct wr_map_node node;
+    char key[]; /* of wr_key_room bytes */
 };
+
+WR_KEY_LIES_BEHIND(struct wr_archived, node, key);
 
 void wr_totals_add(struct wr_totals *to, const struct wr_totals *from)
 {
@@ -39,6 +38,7 @@ void wr_totals_add_group(struct wr_totals *to, const struct weir_group *group)
 void wr_archive_init(struct wr_archive *archive, size_t max)
 {
     archive->max = max;
+    wr_map_init(&archive->map);
     wr_list_init(&archive->by_age);
 }
 
@@ -46,65 +46,38 @@ void wr_archive_fini(struct wr_archive *archive)
 {
     wr_list_each_safe(node, &archive->by_age)
         wr_os_free(WR_CONTAINER(node, struct wr_archived, link));
-    wr_os_free(archive->bucket);
+    wr_map_fini(&archive->map);
 }
 
-/* Where the entry hangs, or would be hung. There are buckets. */
-static struct wr_archived **place_of(const struct wr_archive *archive, uint32_t hash,
-                                     const char *key)
+static struct wr_archived *find(const struct wr_archive *archive, const struct wr_key *key)
 {
-    struct wr_archived **at = &archive->bucket[hash & (archive->size - 1)];
+    struct wr_map_node *node = wr_map_get(&archive->map, key);
 
-    while (*at && ((*at)->hash != hash || strcmp((*at)->key, key) != 0))
-        at = &(*at)->next;
-    return at;
+    return node ? WR_CONTAINER(node, struct wr_archived, node) : NULL;
 }
 
-const struct wr_totals *wr_archive_get(const struct wr_archive *archive, uint32_t hash,
-                                       const char *key)
+void wr_archive_sum(struct wr_totals *to, struct wr_archive *archive, const struct wr_key *key)
 {
-    struct wr_archived *entry = archive->size ? *place_of(archive, hash, key) : NULL;
+    struct wr_archived *entry;
 
-    return entry ? &entry->totals : NULL;
-}
-
-/* Twice the buckets; without memory the chains just get longer. */
-static void grow(struct wr_archive *archive)
-{
-    struct wr_archived **old = archive->bucket, *entry;
-    size_t old_size = archive->size, size = old_size ? 2 * old_size : FIRST_SIZE;
-    struct wr_archived **larger = wr_os_alloc(size * sizeof(larger[0]));
-
-    if (!larger)
-        return;
-    archive->bucket = larger;
-    archive->size = size;
-    for (size_t i = 0; i < old_size; i++)
-        while ((entry = old[i])) {
-            struct wr_archived **bucket = &larger[entry->hash & (size - 1)];
-            old[i] = entry->next;
-            entry->next = *bucket;
-            *bucket = entry;
-        }
-    wr_os_free(old);
+    wr_lock(&archive->lock);
+    entry = key ? find(archive, key) : NULL;
+    if (entry || !key)
+        wr_totals_add(to, entry ? &entry->totals : &archive->other);
+    wr_unlock(&archive->lock);
 }
 
 /* A new entry, or NULL without memory. */
-static struct wr_archived *append(struct wr_archive *archive, uint32_t hash, const char *key)
+static struct wr_archived *append(struct wr_archive *archive, const struct wr_key *key)
 {
-    size_t key_size = strlen(key) + 1;
-    struct wr_archived *entry;
+    struct wr_archived *entry = wr_os_alloc(sizeof(*entry) + wr_key_room(key->length));
 
-    if (archive->count >= archive->size)
-        grow(archive);
-    entry = archive->size ? wr_os_alloc(sizeof(*entry) + key_size) : NULL;
     if (!entry)
         return NULL;
-    entry->hash = hash;
-    memcpy(entry->key, key, key_size);
+    entry->node.hash = key->hash;
+    memcpy(entry->key, key->text, key->length);
     wr_list_init(&entry->link);
-    *place_of(archive, hash, key) = entry;
-    archive->count++;
+    wr_map_put(&archive->map, &entry->node);
     return entry;
 }
 
@@ -114,27 +87,28 @@ static void fold_oldest(struct wr_archive *archive)
     struct wr_archived *oldest = WR_CONTAINER(archive->by_age.next, struct wr_archived, link);
 
     wr_totals_add(&archive->other, &oldest->totals);
-    *place_of(archive, oldest->hash, oldest->key) = oldest->next;
+    wr_map_remove(&archive->map, &oldest->node);
     wr_list_remove(&oldest->link);
     wr_os_free(oldest);
-    archive->count--;
 }
 
-void wr_archive_add(struct wr_archive *archive, uint32_t hash, const char *key,
+void wr_archive_add(struct wr_archive *archive, const struct wr_key *key,
                     const struct wr_totals *totals)
 {
     struct wr_archived *entry;
 
     if (!archive->max)
         return;
-    entry = archive->size ? *place_of(archive, hash, key) : NULL;
+    wr_lock(&archive->lock);
+    entry = find(archive, key);
     if (!entry)
-        entry = append(archive, hash, key);
+        entry = append(archive, key);
     wr_totals_add(entry ? &entry->totals : &archive->other, totals);
-    if (!entry)
-        return;
-    wr_list_remove(&entry->link);
-    wr_list_append(&archive->by_age, &entry->link);
-    if (archive->count > archive->max)
+    if (entry) {
+        wr_list_remove(&entry->link);
+        wr_list_append(&archive->by_age, &entry->link);
+    }
+    if (archive->map.count > archive->max)
         fold_oldest(archive);
+    wr_unlock(&archive->lock);
 }

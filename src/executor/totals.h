@@ -5,9 +5,7 @@
 
 #include "base/list.h"
 #include "base/lock.h"
-
-#include <stddef.h>
-#include <stdint.h>
+#include "base/map.h"
 
 struct weir_group;
 
@@ -46,14 +44,12 @@ void wr_totals_add(struct wr_totals *to, const struct wr_totals *from);
 /* Adds a group's. Under its lock, or when nothing else can reach it. */
 void wr_totals_add_group(struct wr_totals *to, const struct weir_group *group);
 
-/* Totals of groups that are gone, by key, if the policy keeps them; all but init and fini under its lock.
- *     count == length of by_age <= max; entries that had to go are in `other` */
+/* Totals of groups that are gone, by key, if the policy keeps them. Under its lock:
+ *     map.count == length of by_age <= max; entries that had to go are in `other` */
 struct wr_archive {
     struct wr_lock lock;
     size_t max; /* 0: keeps none                           */
-    size_t count;
-    struct wr_archived **bucket;
-    size_t size;           /* of `bucket`, a power of two, or 0       */
+    struct wr_map map;
     struct wr_list by_age; /* the one whose group went first is first */
     struct wr_totals other;
 };
@@ -62,11 +58,10 @@ void wr_archive_init(struct wr_archive *archive, size_t max);
 void wr_archive_fini(struct wr_archive *archive);
 
 /* Adds the totals of a group that goes. Without memory they go to `other`. */
-void wr_archive_add(struct wr_archive *archive, uint32_t hash, const char *key,
+void wr_archive_add(struct wr_archive *archive, const struct wr_key *key,
                     const struct wr_totals *totals);
 
-/* NULL: nothing is known of that key. */
-const struct wr_totals *wr_archive_get(const struct wr_archive *archive, uint32_t hash,
-                                       const char *key);
+/* Adds what is kept of that key, or (NULL) of those that had to go, to `to`. */
+void wr_archive_sum(struct wr_totals *to, struct wr_archive *archive, const struct wr_key *key);
 
 #endif

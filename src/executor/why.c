@@ -11,18 +11,6 @@
 #include <string.h>
 #include <weir/error.h>
 
-/* How many of its group are before it. Under the lock. */
-static uint64_t tasks_ahead(struct weir_group *group, const struct weir_task *task)
-{
-    struct wr_group_place at = { 0 };
-    uint64_t ahead = 0;
-    uint64_t *word;
-
-    while ((word = wr_group_next(group, &at)) && word != task->queued.place)
-        ahead++;
-    return ahead;
-}
-
 /* What the gate says that refused it; a gate of the user's is named. */
 static void why_gated(weir_why *why, struct weir_group *group)
 {
@@ -100,8 +88,11 @@ void wr_task_explain(weir_why *why, struct weir_task *task, bool count_ahead)
         if (why->reason == WEIR_REASON_NONE)
             why->reason = WEIR_REASON_SETTLED;
     } else if (phase == WR_PHASE_QUEUED) {
+        struct wr_group_place at = { 0 };
+        uint64_t *before;
         why_waiting(why, group, task);
-        why->ahead = count_ahead ? tasks_ahead(group, task) : 0;
+        while (count_ahead && (before = wr_group_next(group, &at)) && before != task->queued.place)
+            why->ahead++;
     } else {
         bool runs = phase == WR_PHASE_RUNNING || phase == WR_PHASE_GUEST;
         why->reason = wr_task_whole(task) ? WEIR_REASON_FLOW

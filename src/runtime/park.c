@@ -151,3 +151,22 @@ void wr_waitq_wake_all(struct wr_waitq *queue)
         wr_unpark(WR_CONTAINER(node, struct wr_waiter, link)->who);
     wr_unlock(&queue->lock);
 }
+
+int wr_waitq_wait(struct wr_waitq *queue, bool (*over)(void *arg), void *arg, weir_time deadline,
+                  bool may_cancel)
+{
+    struct wr_parker storage, *self;
+    struct wr_waiter waiter;
+    int rc = 0;
+
+    if (over(arg))
+        return 0;
+    self = wr_parker_self(&storage);
+    wr_waitq_enter(queue, &waiter, self);
+    while (!over(arg) && !rc)
+        rc = may_cancel && weir_cancelled() ? WEIR_ECANCELED : wr_park(self, deadline);
+    if (over(arg))
+        rc = 0;
+    wr_waitq_leave(queue, &waiter);
+    return rc;
+}

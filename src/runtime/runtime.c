@@ -162,24 +162,9 @@ void wr_runtime_ended(weir_runtime *rt)
         wr_waitq_wake_all(&rt->drained);
 }
 
-/* Waits for live == 0. Also when the waiter itself is cancelled, if it must not give up. */
-static int wait_drained(weir_runtime *rt, weir_time deadline, bool may_cancel)
+static bool is_drained(void *rt)
 {
-    struct wr_parker storage, *self = wr_parker_self(&storage);
-    struct wr_waiter waiter;
-    int rc = 0;
-
-    wr_waitq_enter(&rt->drained, &waiter, self);
-    while (wr_load(&rt->live, seq_cst) != 0 && !rc) {
-        if (may_cancel && weir_cancelled())
-            rc = WEIR_ECANCELED;
-        else
-            rc = wr_park(self, deadline);
-    }
-    if (wr_load(&rt->live, seq_cst) == 0)
-        rc = 0;
-    wr_waitq_leave(&rt->drained, &waiter);
-    return rc;
+    return wr_load(&((weir_runtime *)rt)->live, seq_cst) == 0;
 }
 
 int weir_runtime_drain(weir_runtime *rt, weir_time deadline)
@@ -188,7 +173,7 @@ int weir_runtime_drain(weir_runtime *rt, weir_time deadline)
         return WEIR_EINVAL;
     if (called_by_own_body(rt))
         return WEIR_EDEADLK;
-    return wait_drained(rt, deadline, true);
+    return wr_waitq_wait(&rt->drained, is_drained, rt, deadline, true);
 }
 
 void wr_runtime_stop(weir_runtime *rt)
@@ -197,7 +182,7 @@ void wr_runtime_stop(weir_runtime *rt)
         return;
     WR_ASSERT(!called_by_own_body(rt));
     begin_closing(rt);
-    wait_drained(rt, WEIR_FOREVER, false);
+    wr_waitq_wait(&rt->drained, is_drained, rt, WEIR_FOREVER, false);
     wr_monitor_stop(rt);
     runtime_join(rt);
 }

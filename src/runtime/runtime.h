@@ -187,4 +187,9 @@ void wr_waitq_enter(struct wr_waitq *queue, struct wr_waiter *waiter, struct wr_
 void wr_waitq_leave(struct wr_waitq *queue, struct wr_waiter *waiter);
 void wr_waitq_wake_all(struct wr_waitq *queue);
 
+/* Waits for the one thing: until over(arg), which is read seq_cst or under a lock that the waker takes. 0; or it is not so
+ * yet: WEIR_ETIMEDOUT; WEIR_ECANCELED, only if `may_cancel`. */
+int wr_waitq_wait(struct wr_waitq *queue, bool (*over)(void *arg), void *arg, weir_time deadline,
+                  bool may_cancel) WEIR_PARKS;
+
 #endif
