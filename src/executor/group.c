@@ -89,7 +89,7 @@ int wr_group_resolve(struct weir_group *group)
     limits = wr_policy_resolve(&ex->policy, group->key);
     wr_frame_leave(&frame);
     if (limits.run_on == WEIR_THREADS)
-        wr_domains_count(ex);
+        wr_domains_count(ex, WR_COUNTS_READY);
     wr_group_lock(group);
     wr_set_limits(&group->sums, &ex->root, limits.limit, limits.inflight_max, limits.queue_max);
     wr_store(&group->weight, limits.weight, relaxed);
