@@ -46,13 +46,6 @@ static int named_domain(weir_executor *ex, const char *name, const char *unless,
     return d == WR_DEFAULT && unless ? refuse_call(message, WEIR_EINVAL, name, unless) : d;
 }
 
-static const char *receiver_of(const struct weir_executor *ex, const struct wr_share *s)
-{
-    bool away = s->released || s->slots.forced || s->places.forced;
-
-    return away ? ex->policy.domain[s->receiver].name : NULL;
-}
-
 /* Tasks that wait without a slot. Where the ledger is not told of each, they are counted. */
 static uint32_t count_waiting(struct weir_executor *ex, uint32_t d, struct wr_share *s)
 {
@@ -76,6 +69,7 @@ int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char 
     struct wr_domain *domain;
     struct wr_share s;
     uint32_t peak, waiting;
+    bool away;
 
     if (d < 0)
         return d;
@@ -83,6 +77,7 @@ int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char 
     wr_domains_lock(ex, WR_ALL_DOMAINS);
     s = ex->domains->ledger.share[d];
     wr_domains_unlock_unchanged(ex);
+    away = s.released || s.slots.forced || s.places.forced;
     waiting = count_waiting(ex, (uint32_t)d, &s);
     peak = wr_load(&domain->peak, relaxed);
     weir_domain_stats stats = {
@@ -104,7 +99,7 @@ int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char 
         .queue_limit = wr_limit_to(s.places.limit),
         .queue_borrowed = wr_ledger_places_borrowed(&s),
         .released = s.released,
-        .receiver = receiver_of(ex, &s),
+        .receiver = away ? ex->policy.domain[s.receiver].name : NULL,
         .peak = peak > s.peak ? peak : s.peak,
         .slots_lent = s.slots.loans,
         .slots_recalled = s.slots.recalls,

@@ -1,8 +1,8 @@
 /* Domains: their lock, the units that are ceded to them, and what a worker takes, in whose turn; see domains.h.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
-#include "executor/domains_parts.h"
 #include "executor/settle.h"
+#include "executor/state.h"
 
 /* ---- ceded units ------------------------------------------------------------------------------- */
 

@@ -4,6 +4,10 @@
  * pointer. While no other domain has a claim to them, the ledger cedes a domain's own units to it: then a slot is taken
  * and given back by one step of the domain's word, without the lock. Whoever locks the ledger takes back first what is
  * idle of them, so under the lock its figures are exact. docs/internals/domains.md has the invariants and the lock order.
+ *
+ *     domains.c         the lock, the units that are ceded, and what a worker takes, in whose turn
+ *     domains_group.c   what becomes of a group's tasks, what keeps them, and whether they will ever get a slot
+ *     domains_life.c    making domains as the policy says, telling the ledger more, and their end
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_DOMAINS_H
 #define WR_EXECUTOR_DOMAINS_H
@@ -71,7 +75,7 @@ struct wr_domains {
     _Atomic bool contested;
     struct wr_alarm sampling;
     weir_time sample_at;
-    struct wr_domain *domain;
+    struct wr_domain domain[];
 };
 
 /* The domains of a crew whose tasks its workers can take now. */
@@ -87,8 +91,7 @@ static inline bool wr_domains_are_calm(const struct wr_domains *domains)
     return !wr_load(&domains->contested, relaxed);
 }
 
-int wr_domains_new(struct weir_executor *ex);
-void wr_domains_delete(struct weir_executor *ex);
+int wr_domains_new(struct weir_executor *ex); /* one piece of memory, at ex->domains */
 
 /* Its workers, and its sampling. On failure the caller stops what there is. All threads of the executor's are stopped
  * before any runtime is deleted: a body in one may wake another. */
@@ -173,5 +176,22 @@ uint32_t wr_domain_owed(struct weir_group *group);
 
 /* The most that any one of those needs that will wait for ever: they start one after the other, and end. */
 uint32_t wr_domain_most_owed(struct weir_group *group);
+
+/* ---- among the files of domains ------------------------------------------------------------------ */
+
+/* Locks what an event in a domain can concern at once: its own units, and the default domain's. */
+static inline void wr_domains_lock_near(struct weir_executor *ex, uint32_t d)
+{
+    wr_domains_lock(ex, wr_domain_bit(d) | wr_domain_bit(WR_DEFAULT));
+}
+
+/* Whether the group waits, in no worker's hands, with a thread reserved for it. Under the lock. */
+void wr_domain_set_waits_with_thread(struct weir_group *group, bool waits);
+
+/* Where it is told only of slots the ledger counts one task, and only while a worker that came for it found no slot. Under the
+ * lock. And: after a group has left the ring no slot is kept for a domain without one. Whoever asks for a slot looks at the ring
+ * after that, so one of the two sees what the other has done. */
+void wr_domains_set_asks(struct wr_domains *domains, uint32_t d, bool asks);
+void wr_domains_ask_no_slot(struct weir_executor *ex, uint32_t d);
 
 #endif

@@ -1,8 +1,8 @@
 /* Domains: what becomes of a group's tasks, what keeps them from starting, and whether they will ever get a slot; see
  * domains.h.
  * SPDX-License-Identifier: MIT */
-#include "executor/domains_parts.h"
 #include "executor/settle.h"
+#include "executor/state.h"
 
 static void lock_near(struct weir_group *group)
 {

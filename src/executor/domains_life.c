@@ -1,8 +1,8 @@
 /* Domains: making them as the policy says, counting what waits in them, and their end; see domains.h.
  * SPDX-License-Identifier: MIT */
 #include "base/os.h"
-#include "executor/domains_parts.h"
 #include "executor/settle.h"
+#include "executor/state.h"
 
 #include <weir/error.h>
 
@@ -25,23 +25,6 @@ static void sample(struct wr_alarm *alarm, weir_time now)
     wr_clock_set(&ex->clock, &domains->sampling, domains->sample_at);
 }
 
-/* ---- from a policy ----------------------------------------------------------------------------- */
-
-static uint32_t count_from(int64_t amount)
-{
-    uint32_t count = 0;
-
-    wr_queue_from(&count, amount);
-    return count;
-}
-
-static struct wr_stock stock_from(int64_t amount, int64_t lend_max)
-{
-    return (struct wr_stock){ .amount = count_from(amount),
-                              .lend_max = count_from(lend_max),
-                              .lends_half = !lend_max };
-}
-
 static void fill_ledger(struct wr_ledger *l, const struct wr_policy *policy)
 {
     const weir_policy *given = &policy->given;
@@ -58,11 +41,16 @@ static void fill_ledger(struct wr_ledger *l, const struct wr_policy *policy)
                                       .step = (uint32_t)lending->step };
     for (uint32_t d = 0; d < l->count; d++) {
         const weir_domain_policy *from = &policy->domain[d];
-        l->share[d] = (struct wr_share){ .slots = stock_from(from->slots, from->lend_max),
-                                         .places = stock_from(from->queue, from->queue_lend_max),
-                                         .weight = (uint16_t)from->weight,
-                                         .slots_reserved = from->slots_mode == WEIR_RESERVED,
-                                         .places_reserved = from->queue_mode == WEIR_RESERVED };
+        struct wr_share *s = &l->share[d];
+        *s = (struct wr_share){ .slots.lends_half = !from->lend_max,
+                                .places.lends_half = !from->queue_lend_max,
+                                .weight = (uint16_t)from->weight,
+                                .slots_reserved = from->slots_mode == WEIR_RESERVED,
+                                .places_reserved = from->queue_mode == WEIR_RESERVED };
+        wr_queue_from(&s->slots.amount, from->slots);
+        wr_queue_from(&s->slots.lend_max, from->lend_max);
+        wr_queue_from(&s->places.amount, from->queue);
+        wr_queue_from(&s->places.lend_max, from->queue_lend_max);
         l->apart |= from->workers ? wr_domain_bit(d) : 0;
     }
     wr_ledger_init(l);
@@ -137,12 +125,22 @@ void wr_domain_join(struct weir_group *group)
 
 /* ---- life -------------------------------------------------------------------------------------- */
 
-static bool alloc_ledger(struct wr_ledger *l, uint32_t count)
+/* All in one piece: the ledger and the copy of it have their arrays behind the domains. */
+static struct wr_domains *alloc_domains(uint32_t count)
 {
-    l->count = count;
-    l->share = wr_os_alloc(count * sizeof(l->share[0]));
-    l->loan = wr_os_alloc(wr_ledger_loans(count) * sizeof(l->loan[0]));
-    return l->share && l->loan;
+    size_t loans = wr_ledger_loans(count);
+    struct wr_domains *domains =
+        wr_os_alloc(sizeof(*domains) + count * sizeof(domains->domain[0]) +
+                    2 * count * sizeof(struct wr_share) + 2 * loans * sizeof(struct wr_loan));
+
+    if (!domains)
+        return NULL;
+    domains->ledger.count = count;
+    domains->ledger.share = (struct wr_share *)(domains->domain + count);
+    domains->supposed.share = domains->ledger.share + count;
+    domains->ledger.loan = (struct wr_loan *)(domains->supposed.share + count);
+    domains->supposed.loan = domains->ledger.loan + loans;
+    return domains;
 }
 
 static void init_domain(struct weir_executor *ex, uint32_t d)
@@ -160,17 +158,10 @@ static void init_domain(struct weir_executor *ex, uint32_t d)
 int wr_domains_new(struct weir_executor *ex)
 {
     uint32_t count = ex->policy.domain_count;
-    struct wr_domains *domains = wr_os_alloc(sizeof(*domains));
+    struct wr_domains *domains = ex->domains = alloc_domains(count);
 
     if (!domains)
         return WEIR_ENOMEM;
-    ex->domains = domains;
-    domains->domain = wr_os_alloc(count * sizeof(domains->domain[0]));
-    if (!alloc_ledger(&domains->ledger, count) || !alloc_ledger(&domains->supposed, count) ||
-        !domains->domain) {
-        wr_domains_delete(ex);
-        return WEIR_ENOMEM;
-    }
     fill_ledger(&domains->ledger, &ex->policy);
     wr_store(&domains->counts, (uint8_t)must_count(&domains->ledger, &ex->policy), relaxed);
     for (uint32_t d = 0; d < count; d++)
@@ -180,21 +171,6 @@ int wr_domains_new(struct weir_executor *ex)
     wr_domains_lock(ex, WR_ALL_DOMAINS);
     wr_domains_unlock(ex); /* publishes, and cedes */
     return 0;
-}
-
-void wr_domains_delete(struct weir_executor *ex)
-{
-    struct wr_domains *domains = ex->domains;
-
-    if (!domains)
-        return;
-    wr_os_free(domains->ledger.share);
-    wr_os_free(domains->ledger.loan);
-    wr_os_free(domains->supposed.share);
-    wr_os_free(domains->supposed.loan);
-    wr_os_free(domains->domain);
-    wr_os_free(domains);
-    ex->domains = NULL;
 }
 
 int wr_domains_start(struct weir_executor *ex)

@@ -16,7 +16,7 @@ void wr_executor_unref(struct weir_executor *ex)
     wr_cells_fini(&ex->cells);
     wr_archive_fini(&ex->archive);
     wr_table_fini(&ex->table);
-    wr_domains_delete(ex);
+    wr_os_free(ex->domains);
     wr_policy_fini(&ex->policy);
     wr_os_free(wr_load(&ex->ring.beats, relaxed));
     wr_os_free(ex);
