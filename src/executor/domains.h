@@ -12,8 +12,8 @@
 #ifndef WR_EXECUTOR_DOMAINS_H
 #define WR_EXECUTOR_DOMAINS_H
 
+#include "base/list.h"
 #include "base/lock.h"
-#include "executor/crew.h"
 #include "executor/line.h"
 #include "limits/circle.h"
 #include "limits/ledger.h"
@@ -22,11 +22,27 @@
 struct weir_executor;
 struct weir_group;
 
+/* A crew: a set of workers that pulls tasks; the executor's, or those that a domain has for itself. */
+struct wr_crew {
+    struct wr_source source; /* first: the runtime knows only this                                */
+    struct weir_executor *executor;
+    weir_runtime *runtime;   /* NULL once freed                                                   */
+    uint64_t domains;        /* a set: whose tasks its workers carry                             */
+    _Atomic uint64_t turn;   /* whose turn it is among the domains, and for how many tasks more  */
+    _Atomic uint32_t needed; /* permits of the executor's that must be free for the next task     */
+    struct wr_list link; /* among those that were refused permits; under the domains' lock        */
+    uint32_t owed;       /* how many they were; 0: it is not among them                         */
+};
+
+/* A source of work for a runtime; and the runtime. See pull.c. */
+void wr_crew_init(struct wr_crew *crew, struct weir_executor *ex);
+int wr_crew_start(struct wr_crew *crew, uint32_t workers);
+
 /* What the ledger is told of. It can only become more: see wr_domains_count. */
 enum wr_counts {
-    WR_COUNTS_SLOTS, /* a slot that a worker did not find: wr_domains.asking                     */
-    WR_COUNTS_READY, /* each task that waits for a slot: extras->want. Nothing is ceded then      */
-    WR_COUNTS_QUEUED, /* and each that stands in a queue: by these it decides of places and loans  */
+    WR_COUNTS_SLOTS,  /* a slot that a worker did not find: wr_domains.asking                    */
+    WR_COUNTS_READY,  /* each task that waits for a slot: extras->want. Nothing is ceded then    */
+    WR_COUNTS_QUEUED, /* and each in a queue: by these it decides of places and loans            */
 };
 
 /* domain->slots: the units of its own that the ledger has ceded to it, and how many of them its tasks have. Or
@@ -56,20 +72,17 @@ struct wr_domain {
 struct wr_domains {
     struct wr_lock lock;
     struct wr_ledger ledger;
-    struct wr_ledger
-        supposed;    /* a copy, to try out what would be; see wr_domain_may_get_slot      */
-    uint64_t ceded;  /* a set: whose own units are; see wr_domain.slots                 */
-    uint64_t locked; /* a set: whose units this hold of the lock has taken back         */
-    struct wr_list
-        refused; /* crews that lack permits of the executor's, in the order of refusals */
-    _Atomic uint64_t ready; /* a set: the domains with a group in their ring                      */
-    _Atomic uint64_t
-        barred; /* a set: there is no slot for their tasks now. Written under the lock */
+    struct wr_ledger supposed; /* a copy, to try out what would be: wr_domain_may_get_slot       */
+    uint64_t ceded;            /* a set: whose own units are; see wr_domain.slots                */
+    uint64_t locked;           /* a set: whose units this hold of the lock has taken back        */
+    struct wr_list refused;  /* crews that lack the executor's permits, in the order of refusals */
+    _Atomic uint64_t ready;  /* a set: the domains with a group in their ring                  */
+    _Atomic uint64_t barred; /* a set: no slot for their tasks now. Written under the lock     */
     /* A set: the ledger counts one task for those that wait there, since a worker found no slot. Written under the lock.
      * None in an executor that counts more, nor (at rest) without a group in the ring. */
     _Atomic uint64_t asking;
-    _Atomic uint8_t counts; /* enum wr_counts                                                     */
-    _Atomic bool counting;  /* that changes: nothing is taken meanwhile                           */
+    _Atomic uint8_t counts; /* enum wr_counts                                                    */
+    _Atomic bool counting;  /* that changes: nothing is taken meanwhile                          */
     /* Another domain may have a claim to a slot that is in use, as while one is released: whoever ends gives it back, and the
      * ledger decides */
     _Atomic bool contested;

@@ -4,7 +4,6 @@
 #define WR_EXECUTOR_STATE_H
 
 #include "base/cells.h"
-#include "executor/crew.h"
 #include "executor/deadlock.h"
 #include "executor/domains.h"
 #include "executor/group.h"
