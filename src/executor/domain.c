@@ -46,39 +46,40 @@ static int named_domain(weir_executor *ex, const char *name, const char *unless,
     return d == WR_DEFAULT && unless ? refuse_call(message, WEIR_EINVAL, name, unless) : d;
 }
 
-static const char *receiver_of(const struct weir_executor *ex, const struct wr_share *s)
-{
-    bool away = s->released || s->slots.forced || s->places.forced;
-
-    return away ? ex->policy.domain[s->receiver].name : NULL;
-}
-
-/* Tasks that wait without a slot, where the ledger does not count them. */
-static uint32_t count_waiting(struct weir_executor *ex, uint32_t d, uint32_t promised)
+/* Tasks that wait without a slot. Where the ledger is not told of each, they are counted. */
+static uint32_t count_waiting(struct weir_executor *ex, uint32_t d, struct wr_share *s)
 {
     struct weir_group *group = NULL;
-    uint64_t queued = 0;
 
+    if (wr_load(&ex->domains->counts, relaxed) == WR_COUNTS_QUEUED)
+        return wr_ledger_waiting(s);
+    s->queued = 0;
     while ((group = wr_table_walk(&ex->table, group))) {
         wr_group_lock(group);
-        queued += group->domain == d && !group->evicted ? group->sums.queued : 0;
+        if (group->domain == d && !group->evicted)
+            s->queued += (int64_t)group->sums.queued - wr_group_is_in_hands(group);
         wr_unlock(&group->lock);
     }
-    return queued > promised ? (uint32_t)(queued - promised) : 0;
+    return wr_ledger_waiting(s);
 }
 
 int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char *name)
 {
     int d = out ? named_domain(ex, name, NULL, NULL) : WEIR_EINVAL;
+    struct wr_domain *domain;
     struct wr_share s;
-    int64_t used;
+    uint32_t peak, waiting;
+    bool away;
 
     if (d < 0)
         return d;
-    s = wr_domains_look(ex, (uint32_t)d, &used);
-    uint32_t waiting = wr_load(&ex->domains->counts, relaxed)
-                           ? wr_ledger_waiting(&s)
-                           : count_waiting(ex, (uint32_t)d, s.promised);
+    domain = &ex->domains->domain[d];
+    wr_domains_lock(ex, WR_ALL_DOMAINS);
+    s = ex->domains->ledger.share[d];
+    wr_domains_unlock_unchanged(ex);
+    away = s.released || s.slots.forced || s.places.forced;
+    waiting = count_waiting(ex, (uint32_t)d, &s);
+    peak = wr_load(&domain->peak, relaxed);
     weir_domain_stats stats = {
         .size = sizeof(stats),
         .name = ex->policy.domain[d].name,
@@ -86,7 +87,7 @@ int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char 
         .queue_mode = ex->policy.domain[d].queue_mode,
         .slots = s.slots.amount,
         .limit = s.slots.limit,
-        .used = used,
+        .used = (int64_t)s.own + s.borrowed + s.strays,
         .borrowed = s.borrowed,
         .overhang = s.strays,
         .charged = s.charged,
@@ -98,12 +99,12 @@ int weir_domain_stats_get(weir_domain_stats *out, weir_executor *ex, const char 
         .queue_limit = wr_limit_to(s.places.limit),
         .queue_borrowed = wr_ledger_places_borrowed(&s),
         .released = s.released,
-        .receiver = receiver_of(ex, &s),
-        .peak = s.peak,
+        .receiver = away ? ex->policy.domain[s.receiver].name : NULL,
+        .peak = peak > s.peak ? peak : s.peak,
         .slots_lent = s.slots.loans,
         .slots_recalled = s.slots.recalls,
-        .timed_out = wr_load(&ex->domains->domain[d].timed_out, relaxed),
-        .overdue = wr_load(&ex->domains->domain[d].overdue, relaxed),
+        .timed_out = wr_load(&domain->timed_out, relaxed),
+        .overdue = wr_load(&domain->overdue, relaxed),
         .queue_lent = s.places.lent,
         .queue_taken = s.places.received,
         .queue_recalled = s.places.due,
@@ -151,88 +152,81 @@ static void empty_groups(struct weir_executor *ex, uint32_t d)
         wr_unlock(&group->lock);
         wr_group_unpin(group);
     }
+}
+
+/* After any such call has done its work. */
+static int done(struct weir_executor *ex)
+{
     wr_executor_wake(ex);
+    wr_room_made(ex);
+    return 0;
 }
 
 int weir_domain_release(weir_executor *ex, const char *name, const char *receiver, int flags,
                         weir_message *message)
 {
-    const char *to = receiver ? receiver : WEIR_DEFAULT_DOMAIN;
-    int d = named_domain(ex, name, "the default domain cannot be released", message);
-    int r = d < 0 ? d : named_domain(ex, to, NULL, message);
-    struct wr_domains *domains;
-    bool already, can;
+    int d = named_domain(ex, name, "the default domain cannot be released", message), rc = 0;
+    int r = d < 0 ? d : named_domain(ex, receiver ? receiver : WEIR_DEFAULT_DOMAIN, NULL, message);
+    struct wr_ledger *l;
 
     if (r < 0)
         return r;
     if (d == r)
         return refuse_call(message, WEIR_EINVAL, name, "a domain cannot receive its own slots");
-    domains = ex->domains;
+    l = &ex->domains->ledger;
     wr_domains_lock(ex, WR_ALL_DOMAINS);
-    already = domains->ledger.share[d].released;
-    can = !already && wr_ledger_can_release(&domains->ledger, (uint32_t)d, (uint32_t)r);
-    if (can) {
-        wr_ledger_release(&domains->ledger, (uint32_t)d, (uint32_t)r);
-        wr_store(&domains->domain[d].released, true, release);
-        if (flags & WEIR_CANCEL_RUNNING) /* now: bodies that begin after a restore are not meant */
-            wr_add(&domains->domain[d].cancels, 1, seq_cst);
-    }
-    wr_domains_unlock(ex);
-    if (already)
-        return refuse_call(message, WEIR_EALREADY, name, "already released");
-    if (!can)
-        return refuse_call(
+    if (l->share[d].released) {
+        rc = refuse_call(message, WEIR_EALREADY, name, "already released");
+    } else if (!wr_ledger_can_release(l, (uint32_t)d, (uint32_t)r)) {
+        rc = refuse_call(
             message, WEIR_EINVAL, name,
             "the domain or its receiver is part of a release that is not over: restore first");
+    } else {
+        wr_ledger_release(l, (uint32_t)d, (uint32_t)r);
+        wr_store(&ex->domains->domain[d].released, true, release);
+        if (flags & WEIR_CANCEL_RUNNING) /* now: bodies that begin after a restore are not meant */
+            wr_add(&ex->domains->domain[d].cancels, 1, seq_cst);
+    }
+    wr_domains_unlock(ex);
+    if (rc)
+        return rc;
     wr_executor_wake(ex);
     if (flags & WEIR_CANCEL_RUNNING) {
         wr_executor_sweep(ex); /* its bodies on threads are in everyone's pool */
         wr_executor_end_pending(ex, d, WEIR_REASON_DOMAIN_RELEASED);
     }
     empty_groups(ex, (uint32_t)d);
-    wr_room_made(ex);
-    return 0;
+    return done(ex);
 }
 
 int weir_domain_restore(weir_executor *ex, const char *name, weir_message *message)
 {
     int d = named_domain(ex, name, "the default domain is never released", message);
-    struct wr_domains *domains;
     bool released;
 
     if (d < 0)
         return d;
-    domains = ex->domains;
     wr_domains_lock(ex, WR_ALL_DOMAINS);
-    released = domains->ledger.share[d].released;
+    released = ex->domains->ledger.share[d].released;
     if (released) {
-        wr_ledger_restore(&domains->ledger, (uint32_t)d);
-        wr_store(&domains->domain[d].released, false, release);
+        wr_ledger_restore(&ex->domains->ledger, (uint32_t)d);
+        wr_store(&ex->domains->domain[d].released, false, release);
     }
     wr_domains_unlock(ex);
-    if (!released)
-        return refuse_call(message, WEIR_EALREADY, name, "not released");
-    wr_executor_wake(ex);
-    wr_room_made(ex);
-    return 0;
+    return released ? done(ex) : refuse_call(message, WEIR_EALREADY, name, "not released");
 }
 
 /* ---- resizing --------------------------------------------------------------------------------- */
 
-/* An amount as a caller gives it: 0 leaves what is there. */
-static bool fits(int64_t amount, uint32_t most)
-{
-    uint32_t count = 0;
-
-    return !amount || (wr_queue_from(&count, amount) && count <= most);
-}
-
-/* Says what is wrong with an amount that does not fit. `otherwise` is what else it might be. */
-static int refuse_amount(weir_message *message, const char *domain, const char *field,
-                         int64_t amount, uint32_t most, const char *otherwise)
+/* Reads an amount as a caller gives it: 0 leaves what is there. Answers 0, or says what is wrong with it. `otherwise` is what
+ * else it might be. */
+static int read_amount(uint32_t *count, int64_t amount, uint32_t most, const char *otherwise,
+                       weir_message *message, const char *domain, const char *field)
 {
     int64_t at_most = wr_limit_to(most);
 
+    if (!amount || (wr_queue_from(count, amount) && (*count || *otherwise) && *count <= most))
+        return 0;
     if (message && amount > at_most)
         snprintf(message->text, sizeof(message->text),
                  "domain \"%.64s\": %s is %lld: use at most %lld: its own and all that "
@@ -245,51 +239,33 @@ static int refuse_amount(weir_message *message, const char *domain, const char *
     return WEIR_EINVAL;
 }
 
-static void resize(struct wr_ledger *l, enum wr_resource what, uint32_t d, int64_t amount)
-{
-    uint32_t count = 0;
-
-    if (!amount)
-        return;
-    wr_queue_from(&count, amount);
-    wr_ledger_resize(l, what, d, count);
-}
-
 int weir_domain_resize(weir_executor *ex, const char *name, int64_t slots, int64_t queue,
                        weir_message *message)
 {
-    uint32_t most_slots, most_places;
+    int rc, d = named_domain(ex, name,
+                             "the default domain has what the other domains leave: resize those",
+                             message);
+    uint32_t slot_count = 0, place_count = 0;
     struct wr_ledger *l;
-    bool in_release, slots_fit, queue_fits;
-    int d = named_domain(
-        ex, name, "the default domain has what the other domains leave: resize those", message);
 
     if (d < 0)
         return d;
     l = &ex->domains->ledger;
     if (queue && queue != WEIR_NO_LIMIT)
-        wr_domains_count(ex);
+        wr_domains_count(ex, WR_COUNTS_QUEUED);
     wr_domains_lock(ex, WR_ALL_DOMAINS);
-    in_release = wr_ledger_in_release(l, (uint32_t)d);
-    most_slots = wr_ledger_most(l, WR_SLOTS, (uint32_t)d);
-    most_places = wr_ledger_most(l, WR_PLACES, (uint32_t)d);
-    slots_fit = slots != WEIR_NO_QUEUE && fits(slots, most_slots);
-    queue_fits = fits(queue, most_places);
-    if (!in_release && slots_fit && queue_fits) {
-        if (queue && queue != WEIR_NO_LIMIT)
-            wr_domains_follow_no_more(ex->domains);
-        resize(l, WR_SLOTS, (uint32_t)d, slots);
-        resize(l, WR_PLACES, (uint32_t)d, queue);
-    }
+    rc = read_amount(&slot_count, slots, wr_ledger_most(l, WR_SLOTS, (uint32_t)d), "", message,
+                     name, "slots");
+    if (!rc)
+        rc = read_amount(&place_count, queue, wr_ledger_most(l, WR_PLACES, (uint32_t)d),
+                         " or WEIR_NO_QUEUE", message, name, "queue");
+    if (!rc && wr_ledger_in_release(l, (uint32_t)d))
+        rc = refuse_call(message, WEIR_EINVAL, name,
+                         "the domain is part of a release that is not over: restore first");
+    if (!rc && slots)
+        wr_ledger_resize(l, WR_SLOTS, (uint32_t)d, slot_count);
+    if (!rc && queue)
+        wr_ledger_resize(l, WR_PLACES, (uint32_t)d, place_count);
     wr_domains_unlock(ex);
-    if (!slots_fit)
-        return refuse_amount(message, name, "slots", slots, most_slots, "");
-    if (!queue_fits)
-        return refuse_amount(message, name, "queue", queue, most_places, " or WEIR_NO_QUEUE");
-    if (in_release)
-        return refuse_call(message, WEIR_EINVAL, name,
-                           "the domain is part of a release that is not over: restore first");
-    wr_executor_wake(ex);
-    wr_room_made(ex);
-    return 0;
+    return rc ? rc : done(ex);
 }

@@ -1,29 +1,19 @@
-/* Domains: their lock, the units that are ceded to them, and what is published after every change; see domains.h.
+/* Domains: their lock, the units that are ceded to them, and what a worker takes, in whose turn; see domains.h.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
-#include "executor/domains_parts.h"
 #include "executor/settle.h"
+#include "executor/state.h"
 
 /* ---- ceded units ------------------------------------------------------------------------------- */
 
-void wr_domain_take_in_hands(struct weir_group *group, struct wr_domain *domain)
-{
-    WR_ASSERT(!group->extras->counted);
-    wr_add(&domain->in_hands, 1, relaxed);
-}
-
-void wr_domain_put_down(struct weir_group *group)
-{
-    if (!group->extras->counted)
-        wr_sub(&wr_group_domain(group)->in_hands, 1, relaxed);
-}
-
-bool wr_domain_take_ceded(struct weir_group *group, void *domain_arg)
+/* Takes a ceded slot of a domain (struct wr_domain); false: there is none. As wr_line_pull calls it. */
+static bool take_ceded(struct weir_group *group, void *domain_arg)
 {
     struct wr_domain *domain = domain_arg;
     uint64_t slots = wr_load(&domain->slots, relaxed);
     uint32_t used, peak;
 
+    (void)group;
     do {
         used = (uint32_t)slots;
         if (slots == WR_IN_LEDGER || used >= slots >> 32)
@@ -32,20 +22,21 @@ bool wr_domain_take_ceded(struct weir_group *group, void *domain_arg)
     peak = wr_load(&domain->peak, relaxed);
     while (used + 1 > peak && !wr_cas(&domain->peak, &peak, used + 1, acq_rel))
         ;
-    wr_domain_take_in_hands(group, domain);
     return true;
 }
 
-/* Gives one back, or (false) the ledger must be told. Nobody waits for what is ceded, so nobody is woken. */
-static bool give_ceded(struct wr_domain *domain)
+/* Nobody waits for what is ceded, so nobody is woken. */
+void wr_domain_give(struct weir_group *group)
 {
+    struct wr_domain *domain = wr_group_domain(group);
     uint64_t slots = wr_load(&domain->slots, relaxed);
 
-    do {
-        if (slots == WR_IN_LEDGER)
-            return false;
-    } while (!wr_cas(&domain->slots, &slots, slots - 1, acq_rel));
-    return true;
+    while (slots != WR_IN_LEDGER)
+        if (wr_cas(&domain->slots, &slots, slots - 1, acq_rel))
+            return;
+    wr_domains_lock_near(group->executor, group->domain);
+    wr_ledger_give(&wr_domains_of(group)->ledger, group->domain);
+    wr_domains_unlock(group->executor);
 }
 
 static void take_back(struct wr_domains *domains, uint32_t d)
@@ -58,18 +49,59 @@ static void take_back(struct wr_domains *domains, uint32_t d)
 
 static void cede(struct wr_domains *domains, uint32_t d)
 {
-    struct wr_ledger *l = &domains->ledger;
-    uint32_t idle, used;
+    const struct wr_share *s = &domains->ledger.share[d];
+    uint32_t units, idle;
 
-    if (!wr_ledger_may_cede(l, d))
+    if (!wr_ledger_may_cede(&domains->ledger, d))
         return;
-    idle = wr_ledger_cede(l, d);
-    used = l->share[d].own - l->share[d].promised - idle;
-    wr_store(&domains->domain[d].slots, wr_slots(used + idle, used), release);
+    idle = wr_ledger_cede(&domains->ledger, d);
+    units = s->own - s->promised;
+    wr_store(&domains->domain[d].slots, (uint64_t)units << 32 | (units - idle), release);
     domains->ceded |= wr_domain_bit(d);
 }
 
 /* ---- the lock ---------------------------------------------------------------------------------- */
+
+/* A crew that was refused permits of the executor's has got some, or needs none any more. */
+static void ask_no_more(struct wr_crew *crew)
+{
+    if (crew->owed)
+        wr_list_remove(&crew->link);
+    crew->owed = 0;
+}
+
+/* What is refused permits of the executor's is to ask again. */
+static void publish_crew(struct wr_domains *domains, struct wr_crew *crew)
+{
+    if (!(domains->ledger.promising & crew->domains))
+        ask_no_more(crew);
+    if (wr_load(&crew->needed, relaxed))
+        wr_store(&crew->needed, 0, seq_cst); /* pairs with a sleeper's look; see parking.md */
+}
+
+/* After every change: what workers may take. Domains are barred that have no slot for any of their tasks; or, if the ledger does
+ * not know of each task, whose last worker was refused one. */
+static void publish(struct weir_executor *ex)
+{
+    struct wr_domains *domains = ex->domains;
+    struct wr_ledger *l = &domains->ledger;
+    bool contested = wr_ledger_is_contested(l);
+    uint64_t barred = ~l->promising;
+
+    if (!wr_load(&domains->counts, relaxed))
+        barred &= wr_load(&domains->asking, relaxed);
+    for (uint64_t apart = l->apart; apart; apart &= apart - 1)
+        publish_crew(domains, &domains->domain[__builtin_ctzll(apart)].own);
+    publish_crew(domains, &ex->crew);
+    if (contested != wr_load(&domains->contested, relaxed))
+        wr_store(&domains->contested, contested, relaxed);
+    if (barred != wr_load(&domains->barred, relaxed))
+        wr_store(&domains->barred, barred, seq_cst); /* pairs with a sleeper's look, likewise */
+    if (WR_UNLIKELY(l->shifted)) {
+        l->shifted = false;
+        wr_waits_suspect(ex);
+    }
+}
 
 void wr_domains_lock(struct weir_executor *ex, uint64_t set)
 {
@@ -81,68 +113,14 @@ void wr_domains_lock(struct weir_executor *ex, uint64_t set)
         take_back(domains, (uint32_t)__builtin_ctzll(set));
 }
 
-void wr_domains_lock_near(struct weir_group *group)
-{
-    wr_domains_lock(group->executor, wr_domain_bit(group->domain) | wr_domain_bit(WR_DEFAULT));
-}
-
-void wr_domains_tell_of_room(struct weir_executor *ex)
-{
-    struct wr_ledger *l = &ex->domains->ledger;
-
-    if (l->room) {
-        l->room = false;
-        wr_room_made(ex);
-    }
-}
-
-/* What is refused permits of the executor's is to ask again. */
-static void publish_crew(struct wr_domains *domains, struct wr_crew *crew)
-{
-    if (!(domains->ledger.promising & crew->domains))
-        wr_crew_ask_no_more(crew);
-    if (wr_load(&crew->needed, relaxed))
-        wr_store(&crew->needed, 0, seq_cst); /* pairs with a sleeper's look; see parking.md */
-}
-
-uint64_t wr_domains_barred(const struct wr_domains *domains)
-{
-    uint64_t barred = 0;
-
-    if (wr_load(&domains->counts, relaxed))
-        return ~domains->ledger.promising;
-    for (uint32_t d = 0; d < domains->ledger.count; d++)
-        if (wr_load(&domains->domain[d].asks, relaxed) && !domains->ledger.share[d].promised)
-            barred |= wr_domain_bit(d);
-    return barred;
-}
-
-void wr_domains_publish(struct weir_executor *ex)
-{
-    struct wr_domains *domains = ex->domains;
-    struct wr_ledger *l = &domains->ledger;
-    uint64_t barred = wr_domains_barred(domains);
-    bool contested = wr_ledger_is_contested(l);
-
-    for (uint64_t apart = l->apart; apart; apart &= apart - 1)
-        publish_crew(domains, &domains->domain[__builtin_ctzll(apart)].own);
-    publish_crew(domains, &ex->crew);
-    if (contested != wr_load(&domains->contested, relaxed))
-        wr_store(&domains->contested, contested, relaxed);
-    if (barred != wr_load(&domains->barred, relaxed))
-        wr_store(&domains->barred, barred,
-                 seq_cst); /* pairs with a sleeper's look; see parking.md */
-    wr_domains_tell_of_room(ex);
-    if (WR_UNLIKELY(l->shifted)) {
-        l->shifted = false;
-        wr_waits_suspect(ex);
-    }
-}
-
 void wr_domains_unlock_unchanged(struct weir_executor *ex)
 {
     struct wr_domains *domains = ex->domains;
 
+    if (domains->ledger.room) { /* places have changed hands: submits that wait may try again */
+        domains->ledger.room = false;
+        wr_room_made(ex);
+    }
     if (!wr_load(&domains->counts, relaxed))
         for (uint64_t set = domains->locked; set; set &= set - 1)
             cede(domains, (uint32_t)__builtin_ctzll(set));
@@ -151,59 +129,264 @@ void wr_domains_unlock_unchanged(struct weir_executor *ex)
 
 bool wr_domains_unlock(struct weir_executor *ex)
 {
-    wr_domains_publish(ex);
+    publish(ex);
     wr_domains_unlock_unchanged(ex);
     return wr_executor_has_ready(ex);
 }
 
-void wr_domains_give_slot(struct weir_executor *ex, uint32_t d)
-{
-    if (give_ceded(&ex->domains->domain[d]))
-        return;
-    wr_domains_lock(ex, wr_domain_bit(d) | wr_domain_bit(WR_DEFAULT));
-    wr_ledger_give(&ex->domains->ledger, d);
-    wr_domains_unlock(ex);
-}
-
-/* ---- what waits, as far as the ledger is told -------------------------------------------------- */
-
-uint32_t wr_domain_ready_tasks(struct weir_group *group)
-{
-    uint32_t cost = group->evicted || !group->sums.queued ? 0 : wr_cost_at(wr_group_first(group));
-    uint32_t ready = cost && wr_group_fits(group, cost) ? wr_ready_tasks(&group->sums, cost) : 0;
-
-    if (group->has_thread && ready > 1)
-        ready = 1; /* there is one thread for it */
-    if (ready && wr_group_is_in_hands(group))
-        ready--;
-    return ready;
-}
-
-void wr_domain_set_want(struct weir_group *group)
-{
-    struct wr_ledger *l = &wr_domains_of(group)->ledger;
-    uint32_t ready = wr_domain_ready_tasks(group);
-    int64_t more = (int64_t)ready - wr_load(&group->extras->want, relaxed);
-
-    wr_store(&group->extras->want, ready, relaxed);
-    if (more)
-        wr_ledger_want(l, group->domain, more);
-}
-
-void wr_domain_set_waits_with_thread(struct weir_group *group, bool has)
-{
-    struct wr_domain *domain = wr_group_domain(group);
-
-    domain->with_thread += (uint32_t)has - (uint32_t)group->extras->waits_with_thread;
-    group->extras->waits_with_thread = has;
-}
+/* ---- asking for a slot ------------------------------------------------------------------------- */
 
 void wr_domains_set_asks(struct wr_domains *domains, uint32_t d, bool asks)
 {
-    struct wr_domain *domain = &domains->domain[d];
+    uint64_t asking = wr_load(&domains->asking, relaxed), bit = wr_domain_bit(d);
 
-    if (wr_load(&domain->asks, relaxed) == asks)
+    if (asks == ((asking & bit) != 0))
         return;
-    wr_store(&domain->asks, asks, seq_cst); /* pairs with wr_domains_ask_no_slot */
+    wr_store(&domains->asking, asking ^ bit, seq_cst); /* pairs with wr_domains_ask_no_slot */
     wr_ledger_want(&domains->ledger, d, asks ? 1 : -1);
+}
+
+static bool ring_is_empty(const struct wr_domains *domains, uint32_t d)
+{
+    return !(wr_load(&domains->ready, seq_cst) & wr_domain_bit(d));
+}
+
+void wr_domains_ask_no_slot(struct weir_executor *ex, uint32_t d)
+{
+    struct wr_domains *domains = ex->domains;
+
+    if (!ring_is_empty(domains, d) || !(wr_load(&domains->asking, seq_cst) & wr_domain_bit(d)))
+        return;
+    wr_domains_lock_near(ex, d);
+    if (ring_is_empty(domains, d))
+        wr_domains_set_asks(domains, d, false);
+    wr_domains_unlock(ex);
+}
+
+/* ---- permits of the executor's, across sets of workers ----------------------------------------- */
+
+/* A crew is refused permits of the executor's: it is owed them from now on. */
+static void ask(struct wr_domains *domains, struct wr_crew *crew, uint32_t cost)
+{
+    if (!crew->owed)
+        wr_list_append(&domains->refused, &crew->link);
+    crew->owed = cost;
+}
+
+/* The next crew in the order of refusals, before `crew`, that can get what it is owed, after `last`; NULL: there is none.
+ * Who is owed more than there are permits waits for a resize. */
+static const struct wr_crew *next_before(const struct wr_crew *crew, const struct wr_crew *last)
+{
+    const struct weir_executor *ex = crew->executor;
+    const struct wr_list *node = last ? last->link.next : ex->domains->refused.next;
+
+    for (; node != &ex->domains->refused && node != &crew->link; node = node->next) {
+        const struct wr_crew *other = WR_CONTAINER(node, struct wr_crew, link);
+        if (other->owed <= wr_load(&ex->root.inflight_max, relaxed))
+            return other;
+    }
+    return NULL;
+}
+
+/* Permits of the executor's that others asked for before this one did, and that it must leave to them: else a costly
+ * task would wait for ever while small ones of other workers take each permit as it falls free. */
+static uint64_t owed_before(const struct wr_crew *crew)
+{
+    uint64_t owed = 0;
+
+    for (const struct wr_crew *other = NULL; (other = next_before(crew, other));)
+        owed += other->owed;
+    return owed;
+}
+
+uint32_t wr_domain_owed(struct weir_group *group)
+{
+    struct wr_domains *domains = wr_domains_of(group);
+    struct wr_crew *crew = wr_group_domain(group)->crew;
+    uint64_t owed;
+
+    wr_lock(&domains->lock);
+    owed = owed_before(crew);
+    owed += owed > 0; /* and at least one for its own */
+    for (uint64_t set = domains->ledger.promising & crew->domains; set; set &= set - 1) {
+        uint32_t needed = wr_load(&domains->domain[__builtin_ctzll(set)].ring.needed, relaxed);
+        owed = needed > owed ? needed : owed;
+    }
+    wr_unlock(&domains->lock);
+    return owed < WR_INF ? (uint32_t)owed : WR_INF;
+}
+
+/* The domain of crew->turn; the rest of it is for how many tasks more. */
+static uint32_t turn_domain(uint64_t turn)
+{
+    return (uint8_t)turn;
+}
+
+/* What the first in line of a crew needs now, if it will wait for ever: it may be another than when it was refused. */
+static uint32_t first_needs(const struct wr_crew *crew)
+{
+    struct wr_domains *domains = crew->executor->domains;
+    uint32_t d = turn_domain(wr_load(&crew->turn, relaxed));
+
+    if (!(domains->ledger.promising & crew->domains & wr_domain_bit(d)))
+        return 0;
+    return wr_line_first_cost(&domains->domain[d].ring, true);
+}
+
+/* Whether the domain whose turn it is was refused permits. If it is the group's own, and the group is yet to be called for a
+ * thread, it will go before all others there. */
+static bool is_held_up(const struct wr_crew *crew, const struct weir_group *group)
+{
+    uint32_t d = turn_domain(wr_load(&crew->turn, relaxed));
+
+    return wr_load(&crew->executor->domains->domain[d].ring.needed, relaxed) &&
+           !(wr_group_place(group) == WR_AWAITS_THREAD && group->domain == d);
+}
+
+uint32_t wr_domain_most_owed(struct weir_group *group)
+{
+    struct wr_domains *domains = wr_domains_of(group);
+    const struct wr_crew *crew = wr_group_domain(group)->crew, *other = NULL;
+    uint32_t most, needs;
+
+    wr_lock(&domains->lock);
+    most = is_held_up(crew, group) ? first_needs(crew) : 0;
+    while ((other = next_before(crew, other))) {
+        needs = first_needs(other);
+        most = needs > most ? needs : most;
+    }
+    wr_unlock(&domains->lock);
+    return most;
+}
+
+/* ---- the first group of a domain --------------------------------------------------------------- */
+
+/* The first group of a ring, if its permits are within what those leave who asked before this crew; if not, the crew is owed
+ * them, too. Under the lock. */
+static struct weir_group *take_first(struct wr_crew *crew, struct wr_line *ring, uint32_t *reserved)
+{
+    struct wr_root *root = &crew->executor->root;
+    uint64_t owed = owed_before(crew);
+    uint32_t cost = owed ? wr_line_first_cost(ring, false) : 0,
+             more = cost > *reserved ? cost - *reserved : 0;
+    struct weir_group *group = NULL;
+
+    if (!more ||
+        wr_load(&root->held, seq_cst) + more + owed <= wr_load(&root->inflight_max, relaxed)) {
+        group = wr_line_pull_with_permits(ring, root, reserved, NULL);
+        owed = 0;
+        cost = wr_load(&ring->needed, relaxed); /* 0: somebody is about to put it back */
+    }
+    if (group) {
+        ask_no_more(crew);
+        return group;
+    }
+    if (cost)
+        ask(crew->executor->domains, crew, cost);
+    wr_store(&crew->needed, owed + cost < WR_INF ? (uint32_t)(owed + cost) : WR_INF, relaxed);
+    return NULL;
+}
+
+/* On a slot that is promised to its domain. *stop: all others of the crew must wait, too. Under the lock. */
+static struct weir_group *take_promised(struct wr_crew *crew, uint32_t d, uint32_t *reserved,
+                                        bool *stop)
+{
+    struct wr_domains *domains = crew->executor->domains;
+    struct weir_group *group;
+    struct wr_extras *extras;
+
+    if (!domains->ledger.share[d].promised)
+        return NULL;
+    group = take_first(crew, &domains->domain[d].ring, reserved);
+    *stop = !group && wr_load(&crew->needed, relaxed);
+    if (!group)
+        return NULL;
+    extras = group->extras;
+    wr_ledger_take(&domains->ledger, d);
+    domains->ledger.share[d].queued += extras->counted < WR_COUNTS_QUEUED; /* it knows of none */
+    if (!extras->counted) {
+        wr_store(&domains->asking, wr_load(&domains->asking, relaxed) & ~wr_domain_bit(d), relaxed);
+        return group;
+    }
+    WR_ASSERT(wr_load(&extras->want, relaxed) > 0);
+    wr_store(&extras->want, wr_load(&extras->want, relaxed) - 1, relaxed);
+    wr_domain_set_waits_with_thread(group, false); /* what was promised for it is taken */
+    return group;
+}
+
+/* On a slot that the ledger is asked for, where it counts only slots. Without one the domain is barred until there is. */
+static struct weir_group *take_asking(struct wr_crew *crew, uint32_t d, uint32_t *reserved,
+                                      bool *stop)
+{
+    struct wr_domains *domains = crew->executor->domains;
+    struct weir_group *group = NULL;
+
+    wr_domains_lock_near(crew->executor, d);
+    if (!wr_load(&domains->counts, relaxed)) { /* else it is to be taken in the other way */
+        wr_domains_set_asks(domains, d, true);
+        group = take_promised(crew, d, reserved, stop);
+        /* Another worker may have taken the last group, with the slot or before there was one: then none is to be kept
+         * for it. If one leaves the ring after this look, wr_domain_sync comes here later. */
+        if (!group && (domains->ledger.share[d].promised || ring_is_empty(domains, d)))
+            wr_domains_set_asks(domains, d, false);
+    }
+    wr_domains_unlock(crew->executor);
+    return group;
+}
+
+/* The same, on a ceded slot if there is one. */
+static struct weir_group *take_uncounted(struct wr_crew *crew, uint32_t d, uint32_t *reserved,
+                                         bool *stop)
+{
+    struct wr_domains *domains = crew->executor->domains;
+    struct wr_domain *domain = &domains->domain[d];
+    struct weir_group *group = wr_line_pull(&domain->ring, take_ceded, domain);
+
+    if (group)
+        wr_domains_ask_no_slot(crew->executor, d); /* another slot may be kept for it */
+    else if (!ring_is_empty(domains, d) && !wr_load(&domain->ring.deciding, relaxed))
+        group = take_asking(crew, d, reserved, stop);
+    return group;
+}
+
+/* ---- whose turn it is -------------------------------------------------------------------------- */
+
+/* Whose turn it is after `turn`, of a set that is not empty. */
+static uint64_t turn_among(const struct wr_domains *domains, uint64_t turn, uint64_t set)
+{
+    uint32_t d = turn_domain(turn);
+
+    if (turn >> 8 && set & wr_domain_bit(d))
+        return turn;
+    d = wr_domain_after(d, set);
+    return (uint64_t)domains->ledger.share[d].weight << 8 | d;
+}
+
+struct weir_group *wr_domains_take(struct wr_crew *crew, uint32_t *reserved)
+{
+    struct wr_domains *domains = crew->executor->domains;
+    bool counts = wr_load(&domains->counts, acquire), stop = false;
+    uint64_t untried = wr_domains_ready_for(domains, crew);
+    struct weir_group *group = NULL;
+
+    if (!untried || wr_load(&domains->counting, acquire))
+        return NULL;
+    if (counts) {
+        wr_domains_lock(crew->executor, 0);
+        untried = domains->ledger.promising & crew->domains;
+    }
+    while (untried && !group && !stop) {
+        uint64_t before = wr_load(&crew->turn, relaxed),
+                 turn = turn_among(domains, before, untried);
+        uint32_t d = turn_domain(turn);
+        group = (counts ? take_promised : take_uncounted)(crew, d, reserved, &stop);
+        if (group || stop) /* if it has changed meanwhile, another worker has moved it on */
+            wr_cas(&crew->turn, &before, turn - (group ? 1 << 8 : 0), acq_rel);
+        untried &= ~wr_domain_bit(d);
+    }
+    if (counts && group)
+        wr_domains_unlock(crew->executor);
+    else if (counts)
+        wr_domains_unlock_unchanged(crew->executor); /* what was refused permits is not to ask */
+    return group;
 }

@@ -4,12 +4,16 @@
  * pointer. While no other domain has a claim to them, the ledger cedes a domain's own units to it: then a slot is taken
  * and given back by one step of the domain's word, without the lock. Whoever locks the ledger takes back first what is
  * idle of them, so under the lock its figures are exact. docs/internals/domains.md has the invariants and the lock order.
+ *
+ *     domains.c         the lock, the units that are ceded, and what a worker takes, in whose turn
+ *     domains_group.c   what becomes of a group's tasks, what keeps them, and whether they will ever get a slot
+ *     domains_life.c    making domains as the policy says, telling the ledger more, and their end
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_DOMAINS_H
 #define WR_EXECUTOR_DOMAINS_H
 
+#include "base/list.h"
 #include "base/lock.h"
-#include "executor/crew.h"
 #include "executor/line.h"
 #include "limits/circle.h"
 #include "limits/ledger.h"
@@ -18,69 +22,73 @@
 struct weir_executor;
 struct weir_group;
 
+/* A crew: a set of workers that pulls tasks; the executor's, or those that a domain has for itself. */
+struct wr_crew {
+    struct wr_source source; /* first: the runtime knows only this                                */
+    struct weir_executor *executor;
+    weir_runtime *runtime;   /* NULL once freed                                                   */
+    uint64_t domains;        /* a set: whose tasks its workers carry                             */
+    _Atomic uint64_t turn;   /* whose turn it is among the domains, and for how many tasks more  */
+    _Atomic uint32_t needed; /* permits of the executor's that must be free for the next task     */
+    struct wr_list link; /* among those that were refused permits; under the domains' lock        */
+    uint32_t owed;       /* how many they were; 0: it is not among them                         */
+};
+
+/* A source of work for a runtime; and the runtime. See pull.c. */
+void wr_crew_init(struct wr_crew *crew, struct weir_executor *ex);
+int wr_crew_start(struct wr_crew *crew, uint32_t workers);
+
+/* What the ledger is told of. It can only become more: see wr_domains_count. */
+enum wr_counts {
+    WR_COUNTS_SLOTS,  /* a slot that a worker did not find: wr_domains.asking                    */
+    WR_COUNTS_READY,  /* each task that waits for a slot: extras->want. Nothing is ceded then    */
+    WR_COUNTS_QUEUED, /* and each in a queue: by these it decides of places and loans            */
+};
+
 /* domain->slots: the units of its own that the ledger has ceded to it, and how many of them its tasks have. Or
  * WR_IN_LEDGER: none is ceded, and the ledger is asked.
  *     ceded:  share.own == units in `slots` + promised, and share.borrowed == share.strays == 0 */
 #define WR_IN_LEDGER UINT64_MAX
 
-static inline uint64_t wr_slots(uint32_t ceded, uint32_t used)
-{
-    return (uint64_t)ceded << 32 | used;
-}
-
 struct wr_domain {
     struct wr_line ring;
     _Atomic uint64_t slots;
-    /* Tasks that followed another on its slot without the ledger being told, which matters only to places and loans:
-     * share.queued is too high by so many. Or WR_IN_LEDGER: it is told of each, from now on. */
-    _Atomic uint64_t followed;
-    /* Groups that workers have in their hands, uncounted, with a slot each */
-    _Atomic uint32_t in_hands;
-    _Atomic uint32_t peak; /* of what was used of ceded units                                 */
-    /* The ledger counts one task for those that wait, since a worker found no slot. Written under the
-     * lock. Never in an executor that counts, nor (at rest) while no group is in the ring. */
-    _Atomic bool asks;
+    _Atomic uint32_t peak; /* of what was used of ceded units                                     */
     struct wr_crew *crew;
-    struct wr_crew own; /* if it has workers of its own */
-    /* Groups that wait with a thread reserved for them; under the domains' lock */
-    uint32_t with_thread;
+    struct wr_crew own;   /* if it has workers of its own                                         */
+    uint32_t with_thread; /* groups that wait with a thread reserved for them; under the lock     */
     _Atomic uint64_t timed_out, overdue;
-    /* A copy of the ledger's, written under the domains' lock */
-    _Atomic bool released;
+    _Atomic bool released;    /* a copy of the ledger's, written under the lock                   */
     _Atomic uint32_t waits;   /* of its bodies for tasks; see deadlock.h                          */
     struct wr_node node;      /* the slots that these keep; likewise                              */
     _Atomic uint32_t cancels; /* how often its bodies were asked to end; likewise                 */
 };
 
-/* Under the lock: the ledger; and, if it counts, extras->want of every group:
- *     share[d].want == sum of extras->want over the groups of d, and domain[d].with_thread of extras->waits_with_thread
+/* Under the lock: the ledger; and, as far as it is told (extras->counted, which is `counts` of all groups but while that changes):
+ *     share[d].want   == sum of extras->want over the groups of d, and domain[d].with_thread of extras->waits_with_thread
+ *     share[d].queued == tasks in queues of groups of d, less those that a worker has just taken
  *     extras->want    == tasks the group is ready for, less one that a worker has just taken (at rest)
  *     a group with want > 0 stands in its domain's ring, or a worker has just taken it (at rest)     */
 struct wr_domains {
     struct wr_lock lock;
     struct wr_ledger ledger;
-    /* Room for a copy, to try out what would be; see wr_domain_may_get_slot */
-    struct wr_ledger supposed;
-    uint64_t ceded; /* a set: whose own units are; see wr_domain.slots                            */
-    /* A set: whose units this hold of the lock has taken back */
-    uint64_t locked;
-    /* Crews that lack permits of the executor's, in the order of refusals */
-    struct wr_list refused;
-    _Atomic uint64_t ready; /* a set: the domains with a group in their ring                     */
-    /* A set: there is no slot for their tasks now. Written under the lock. */
-    _Atomic uint64_t barred;
-    /* The ledger must know of each task that waits, since places or permits of the executor's
-     * are limited, slots lent, or threads used: extras->counted of all groups, and nothing is
-     * ceded */
-    _Atomic bool counts;
-    /* That is being brought about: nothing is taken meanwhile */
-    _Atomic bool counting;
-    /* Another domain may have a claim to a slot that is in use: whoever ends gives it back, and
-     * the ledger decides */
+    struct wr_ledger supposed; /* a copy, to try out what would be: wr_domain_may_get_slot       */
+    uint64_t ceded;            /* a set: whose own units are; see wr_domain.slots                */
+    uint64_t locked;           /* a set: whose units this hold of the lock has taken back        */
+    struct wr_list refused;  /* crews that lack the executor's permits, in the order of refusals */
+    _Atomic uint64_t ready;  /* a set: the domains with a group in their ring                  */
+    _Atomic uint64_t barred; /* a set: no slot for their tasks now. Written under the lock     */
+    /* A set: the ledger counts one task for those that wait there, since a worker found no slot. Written under the lock.
+     * None in an executor that counts more, nor (at rest) without a group in the ring. */
+    _Atomic uint64_t asking;
+    _Atomic uint8_t counts; /* enum wr_counts                                                    */
+    _Atomic bool counting;  /* that changes: nothing is taken meanwhile                          */
+    /* Another domain may have a claim to a slot that is in use, as while one is released: whoever ends gives it back, and the
+     * ledger decides */
     _Atomic bool contested;
     struct wr_alarm sampling;
     weir_time sample_at;
-    struct wr_domain *domain;
+    struct wr_domain domain[];
 };
 
 /* The domains of a crew whose tasks its workers can take now. */
@@ -90,45 +98,36 @@ static inline uint64_t wr_domains_ready_for(const struct wr_domains *domains,
     return wr_load(&domains->ready, seq_cst) & ~wr_load(&domains->barred, seq_cst) & crew->domains;
 }
 
-/* Whether whoever has a slot of the domain's may keep it for the next task, as far as is known without any lock. */
-static inline bool wr_domain_is_calm(const struct wr_domains *domains,
-                                     const struct wr_domain *domain)
+/* Whether whoever has a slot may keep it for the next task, as far as is known without any lock. */
+static inline bool wr_domains_are_calm(const struct wr_domains *domains)
 {
-    return !wr_load(&domains->contested, relaxed) && !wr_load(&domain->released, acquire);
+    return !wr_load(&domains->contested, relaxed);
 }
 
-int wr_domains_new(struct weir_executor *ex);
-void wr_domains_delete(struct weir_executor *ex);
+int wr_domains_new(struct weir_executor *ex); /* one piece of memory, at ex->domains */
 
-/* Its workers, and its sampling. On failure the caller stops and deletes what there is. All threads of the
- * executor's are stopped before any runtime is deleted: a body in one may wake another. */
+/* Its workers, and its sampling. On failure the caller stops what there is. All threads of the executor's are stopped
+ * before any runtime is deleted: a body in one may wake another. */
 int wr_domains_start(struct weir_executor *ex);
 void wr_domains_stop(struct weir_executor *ex);
-void wr_domains_delete_runtimes(struct weir_executor *ex);
 
 /* Locks the ledger and takes back what is ceded and idle of a set of domains; and: publishes what has changed, cedes
  * what no other domain has a claim to, and unlocks. Answers whether a worker can take something. */
 #define WR_ALL_DOMAINS UINT64_MAX
 void wr_domains_lock(struct weir_executor *ex, uint64_t domains);
 bool wr_domains_unlock(struct weir_executor *ex);
-void wr_domains_unlock_unchanged(struct weir_executor *ex);
+void wr_domains_unlock_unchanged(struct weir_executor *ex); /* but for places */
 
 /* The next group whose domain has a slot for it, with the slot taken, and with permits of the executor's as
  * wr_line_pull_with_permits has them; or NULL. */
-struct weir_group *wr_domains_take(struct wr_crew *crew, struct wr_root *root, uint32_t *reserved);
+struct weir_group *wr_domains_take(struct wr_crew *crew, uint32_t *reserved);
 
-/* Has the ledger told of each task that leaves the queue, from now on: places are about to be limited. Under the lock. */
-void wr_domains_follow_no_more(struct wr_domains *domains);
+/* Has the ledger told of so much from now on: more than slots is about to be limited. Without any lock. */
+void wr_domains_count(struct weir_executor *ex, enum wr_counts counts);
 
-/* Has the ledger count all tasks that wait, if it does not yet: they are about to be limited by more than slots. Without
- * any lock. */
-void wr_domains_count(struct weir_executor *ex);
-
-/* A domain's part of the ledger, and how many slots its tasks have. */
-struct wr_share wr_domains_look(struct weir_executor *ex, uint32_t d, int64_t *used);
-
-/* Whether that is so in any domain; see wr_domain_reserves_in_vain. */
-bool wr_domains_reserve_in_vain(struct weir_executor *ex);
+/* Whether the group, or (NULL) any, has a thread reserved for it in vain: there are more such groups in its domain than slots
+ * for them, and those who have the slots may wait for a thread. */
+bool wr_domains_reserve_in_vain(struct weir_executor *ex, const struct weir_group *group);
 
 /* ---- for a group; under its lock, and only if there are domains --------------------------------- */
 
@@ -141,8 +140,8 @@ weir_reason wr_domain_admit(struct weir_group *group);
 /* One has left its queue without starting. */
 void wr_domain_withdraw(struct weir_group *group);
 
-/* After its place in the ring has changed: tells the ledger how many tasks the group is ready for, if it counts. True:
- * there is something for a worker. */
+/* After its place in the ring has changed: tells the ledger how many tasks the group is ready for, if it counts those.
+ * True: there is something for a worker. */
 bool wr_domain_sync(struct weir_group *group);
 
 /* It has come to be the first of its ring: what its workers were refused permits for is not what they would get. */
@@ -151,9 +150,7 @@ void wr_domain_ask_again(struct weir_group *group);
 /* Whether its domain is released. Then what waits in it came before that: nothing that comes later gets in. */
 bool wr_domain_is_released(const struct weir_group *group);
 
-/* The worker that took a task knows now whether it starts: it does, and the group is in its hands no longer; or it cannot. Under
- * the lock of the group, so no other takes or counts it meanwhile. */
-void wr_domain_put_down(struct weir_group *group);
+/* The worker that took it starts no task: the slot goes back. Before it is put back, so that no other takes it meanwhile. */
 void wr_domain_untake(struct weir_group *group);
 
 /* A task is over. And: the next one of the group may have its slot; where the domain is quiet, that is all there is to
@@ -168,9 +165,6 @@ void wr_domain_hand_back(struct weir_group *group); /* if its permits could not 
  * have the slots may wait for the thread. And: it has no such thread any more. */
 bool wr_domain_reserve_thread(struct weir_group *group, bool insists);
 void wr_domain_unreserve_thread(struct weir_group *group);
-
-/* Whether there are more such groups than slots for them, and those who have the slots may wait for a thread. */
-bool wr_domain_reserves_in_vain(struct weir_group *group);
 
 /* What keeps the group's first task, which its group and executor would let start: NONE, or the domain, with
  * how many slots it may use, of its own and others', and how many of them are taken, by whomever. */
@@ -195,5 +189,22 @@ uint32_t wr_domain_owed(struct weir_group *group);
 
 /* The most that any one of those needs that will wait for ever: they start one after the other, and end. */
 uint32_t wr_domain_most_owed(struct weir_group *group);
+
+/* ---- among the files of domains ------------------------------------------------------------------ */
+
+/* Locks what an event in a domain can concern at once: its own units, and the default domain's. */
+static inline void wr_domains_lock_near(struct weir_executor *ex, uint32_t d)
+{
+    wr_domains_lock(ex, wr_domain_bit(d) | wr_domain_bit(WR_DEFAULT));
+}
+
+/* Whether the group waits, in no worker's hands, with a thread reserved for it. Under the lock. */
+void wr_domain_set_waits_with_thread(struct weir_group *group, bool waits);
+
+/* Where it is told only of slots the ledger counts one task, and only while a worker that came for it found no slot. Under the
+ * lock. And: after a group has left the ring no slot is kept for a domain without one. Whoever asks for a slot looks at the ring
+ * after that, so one of the two sees what the other has done. */
+void wr_domains_set_asks(struct wr_domains *domains, uint32_t d, bool asks);
+void wr_domains_ask_no_slot(struct weir_executor *ex, uint32_t d);
 
 #endif

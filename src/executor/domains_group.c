@@ -1,45 +1,64 @@
-/* Domains: what becomes of a group's tasks, and of threads that are reserved for them; see domains.h.
+/* Domains: what becomes of a group's tasks, what keeps them from starting, and whether they will ever get a slot; see
+ * domains.h.
  * SPDX-License-Identifier: MIT */
-#include "executor/domains_parts.h"
 #include "executor/settle.h"
+#include "executor/state.h"
+
+static void lock_near(struct weir_group *group)
+{
+    wr_domains_lock_near(group->executor, group->domain);
+}
+
+/* ---- what waits, as far as the ledger is told -------------------------------------------------- */
+
+/* How many tasks the group is ready for, not counting one that a worker has in its hands. */
+static uint32_t ready_tasks(struct weir_group *group)
+{
+    uint32_t cost = group->evicted || !group->sums.queued ? 0 : wr_cost_at(wr_group_first(group));
+    uint32_t ready = cost && wr_group_fits(group, cost) ? wr_ready_tasks(&group->sums, cost) : 0;
+
+    if (group->has_thread && ready > 1)
+        ready = 1; /* there is one thread for it */
+    if (ready && wr_group_is_in_hands(group))
+        ready--;
+    return ready;
+}
+
+/* Tells the ledger how many that are, of a group that counts them. Under the lock. */
+static void set_want(struct weir_group *group)
+{
+    uint32_t ready = ready_tasks(group);
+    int64_t more = (int64_t)ready - wr_load(&group->extras->want, relaxed);
+
+    wr_store(&group->extras->want, ready, relaxed);
+    if (more)
+        wr_ledger_want(&wr_domains_of(group)->ledger, group->domain, more);
+}
 
 weir_reason wr_domain_admit(struct weir_group *group)
 {
-    struct wr_domains *domains = wr_domains_of(group);
+    uint32_t want, ready;
     weir_reason reason;
-    bool ready;
 
-    if (!group->extras->counted)
+    if (group->extras->counted < WR_COUNTS_QUEUED)
         return wr_domain_is_released(group) ? WEIR_REASON_DOMAIN_RELEASED : WEIR_REASON_NONE;
-    wr_domains_lock_near(group);
-    ready = wr_domain_ready_tasks(group) > wr_load(&group->extras->want, relaxed);
-    reason = wr_ledger_admit(&domains->ledger, group->domain, ready);
+    lock_near(group);
+    want = wr_load(&group->extras->want, relaxed);
+    ready = ready_tasks(group) > want;
+    reason = wr_ledger_admit(&wr_domains_of(group)->ledger, group->domain, ready);
     if (!reason)
-        wr_store(&group->extras->want, wr_load(&group->extras->want, relaxed) + ready, relaxed);
+        wr_store(&group->extras->want, want + ready, relaxed);
     wr_domains_unlock(group->executor);
     return reason;
 }
 
 void wr_domain_withdraw(struct weir_group *group)
 {
-    if (!group->extras->counted)
+    if (group->extras->counted < WR_COUNTS_QUEUED)
         return;
-    wr_domains_lock_near(group);
+    lock_near(group);
     wr_ledger_withdraw(&wr_domains_of(group)->ledger, group->domain);
     wr_domains_unlock(group->executor);
-}
-
-void wr_domains_ask_no_slot(struct weir_executor *ex, uint32_t d)
-{
-    struct wr_domains *domains = ex->domains;
-    uint64_t bit = wr_domain_bit(d);
-
-    if (wr_load(&domains->ready, seq_cst) & bit || !wr_load(&domains->domain[d].asks, seq_cst))
-        return;
-    wr_domains_lock(ex, bit | wr_domain_bit(WR_DEFAULT));
-    if (!(wr_load(&domains->ready, seq_cst) & bit) && !wr_load(&domains->counts, relaxed))
-        wr_domains_set_asks(domains, d, false);
-    wr_domains_unlock(ex);
 }
 
 /* Without the lock `want` and WR_IN_HANDS may change under our eyes, but only by a worker that takes a task of the group, and
@@ -48,25 +67,22 @@ bool wr_domain_sync(struct weir_group *group)
 {
     if (!group->extras->counted) {
         wr_domains_ask_no_slot(group->executor, group->domain);
-        return wr_executor_has_ready(group->executor);
+    } else if (ready_tasks(group) != wr_load(&group->extras->want, relaxed)) {
+        lock_near(group);
+        set_want(group);
+        wr_domains_unlock(group->executor);
     }
-    if (wr_domain_ready_tasks(group) == wr_load(&group->extras->want, relaxed))
-        return wr_executor_has_ready(group->executor);
-    wr_domains_lock_near(group);
-    wr_domain_set_want(group);
-    return wr_domains_unlock(group->executor);
+    return wr_executor_has_ready(group->executor);
 }
 
 void wr_domain_ask_again(struct weir_group *group)
 {
-    struct wr_domains *domains = wr_domains_of(group);
-
     if (!group->extras->counted)
         return;
-    wr_lock(&domains->lock); /* whoever found another first has said so by now */
-    wr_store(&wr_group_domain(group)->crew->needed, 0,
-             seq_cst); /* pairs with a sleeper's look; see parking.md */
-    wr_unlock(&domains->lock);
+    wr_lock(&wr_domains_of(group)->lock); /* whoever found another first has said so by now */
+    /* Pairs with a sleeper's look; see parking.md. */
+    wr_store(&wr_group_domain(group)->crew->needed, 0, seq_cst);
+    wr_unlock(&wr_domains_of(group)->lock);
 }
 
 bool wr_domain_is_released(const struct weir_group *group)
@@ -74,75 +90,57 @@ bool wr_domain_is_released(const struct weir_group *group)
     return wr_load(&wr_group_domain(group)->released, acquire);
 }
 
+/* ---- a task's slot ----------------------------------------------------------------------------- */
+
+void wr_domain_set_waits_with_thread(struct weir_group *group, bool waits)
+{
+    wr_group_domain(group)->with_thread += (uint32_t)waits - group->extras->waits_with_thread;
+    group->extras->waits_with_thread = waits;
+}
+
 void wr_domain_untake(struct weir_group *group)
 {
-    struct wr_domains *domains = wr_domains_of(group);
+    struct wr_ledger *l = &wr_domains_of(group)->ledger;
 
-    if (!group->extras->counted)
-        wr_domains_give_slot(group->executor, group->domain);
-    wr_domain_put_down(group);
-    if (!group->extras->counted)
+    if (!group->extras->counted) {
+        wr_domain_give(group);
         return;
-    wr_domains_lock_near(group);
-    wr_ledger_untake(&domains->ledger, group->domain);
-    wr_domain_set_want(group);
+    }
+    lock_near(group);
+    if (group->extras->counted == WR_COUNTS_QUEUED)
+        wr_ledger_untake(l, group->domain);
+    else
+        wr_ledger_give(l, group->domain);
+    set_want(group);
     wr_domain_set_waits_with_thread(group, group->has_thread);
     wr_domains_unlock(group->executor);
 }
 
-void wr_domain_give(struct weir_group *group)
-{
-    wr_domains_give_slot(group->executor, group->domain);
-}
-
 bool wr_domain_is_quiet(struct weir_group *group)
 {
-    return !group->extras->counted &&
-           wr_domain_is_calm(wr_domains_of(group), wr_group_domain(group));
+    return !group->extras->counted && wr_domains_are_calm(wr_domains_of(group));
 }
 
-/* Where nothing but slots is counted, and no other domain has a claim to this one. */
-static bool follows(const struct wr_domains *domains, struct wr_domain *domain)
-{
-    uint64_t count = wr_load(&domain->followed, relaxed);
-
-    while (count != WR_IN_LEDGER && wr_domain_is_calm(domains, domain))
-        if (wr_cas(&domain->followed, &count, count + 1, acq_rel))
-            return true;
-    return false;
-}
-
-void wr_domains_follow_no_more(struct wr_domains *domains)
-{
-    for (uint32_t d = 0; d < domains->ledger.count; d++) {
-        uint64_t count = wr_swap(&domains->domain[d].followed, WR_IN_LEDGER, acq_rel);
-        if (count != WR_IN_LEDGER)
-            domains->ledger.share[d].queued -= (int64_t)count;
-    }
-}
-
+/* A task that follows another on its slot leaves the queue, and nothing else changes. */
 bool wr_domain_hand_over(struct weir_group *group)
 {
+    struct wr_domains *domains = wr_domains_of(group);
     bool may;
 
-    if (!group->extras->counted)
-        return wr_domain_is_quiet(group);
-    if (follows(wr_domains_of(group), wr_group_domain(group)))
-        return true;
-    wr_domains_lock_near(group);
-    may = wr_ledger_hand_over(&wr_domains_of(group)->ledger, group->domain);
-    wr_domains_tell_of_room(group->executor); /* nothing else has changed */
+    if (group->extras->counted < WR_COUNTS_QUEUED)
+        return wr_domains_are_calm(domains);
+    lock_near(group);
+    may = wr_ledger_hand_over(&domains->ledger, group->domain);
     wr_domains_unlock_unchanged(group->executor);
     return may;
 }
 
 void wr_domain_hand_back(struct weir_group *group)
 {
-    if (!group->extras->counted)
+    if (group->extras->counted < WR_COUNTS_QUEUED)
         return;
-    wr_domains_lock_near(group);
+    lock_near(group);
     wr_ledger_hand_back(&wr_domains_of(group)->ledger, group->domain);
-    wr_domains_tell_of_room(group->executor);
     wr_domains_unlock_unchanged(group->executor);
 }
 
@@ -162,56 +160,151 @@ static bool slot_is_to_come(struct weir_executor *ex, uint32_t d)
 
 bool wr_domain_reserve_thread(struct weir_group *group, bool insists)
 {
-    struct wr_domains *domains = wr_domains_of(group);
-    struct wr_domain *domain = wr_group_domain(group);
+    const struct wr_share *s = &wr_domains_of(group)->ledger.share[group->domain];
     bool keep;
 
-    wr_domains_lock_near(group);
-    wr_domain_set_want(group);
-    wr_domains_publish(group->executor);
+    lock_near(group);
+    set_want(group);
     insists = insists && slot_is_to_come(group->executor, group->domain);
-    keep = domain->with_thread < domains->ledger.share[group->domain].promised + insists;
+    keep = wr_group_domain(group)->with_thread < s->promised + insists;
     if (keep)
         wr_domain_set_waits_with_thread(group, true);
-    wr_domains_unlock_unchanged(group->executor);
+    wr_domains_unlock(group->executor);
     return keep;
 }
 
 void wr_domain_unreserve_thread(struct weir_group *group)
 {
-    struct wr_domains *domains = wr_domains_of(group);
-
-    wr_lock(&domains->lock);
+    wr_lock(&wr_domains_of(group)->lock);
     wr_domain_set_waits_with_thread(group, false);
-    wr_unlock(&domains->lock);
+    wr_unlock(&wr_domains_of(group)->lock);
 }
 
-/* Under the domains' lock. */
-static bool reserves_in_vain(struct weir_executor *ex, uint32_t d)
-{
-    return ex->domains->domain[d].with_thread > ex->domains->ledger.share[d].promised &&
-           !slot_is_to_come(ex, d);
-}
-
-bool wr_domain_reserves_in_vain(struct weir_group *group)
-{
-    struct wr_domains *domains = wr_domains_of(group);
-    bool in_vain;
-
-    wr_lock(&domains->lock);
-    in_vain = group->extras->waits_with_thread && reserves_in_vain(group->executor, group->domain);
-    wr_unlock(&domains->lock);
-    return in_vain;
-}
-
-bool wr_domains_reserve_in_vain(struct weir_executor *ex)
+bool wr_domains_reserve_in_vain(struct weir_executor *ex, const struct weir_group *group)
 {
     struct wr_domains *domains = ex->domains;
     bool in_vain = false;
 
     wr_lock(&domains->lock);
     for (uint32_t d = 0; d < domains->ledger.count; d++)
-        in_vain |= reserves_in_vain(ex, d);
+        if (!group || (group->domain == d && group->extras->waits_with_thread))
+            in_vain |= domains->domain[d].with_thread > domains->ledger.share[d].promised &&
+                       !slot_is_to_come(ex, d);
     wr_unlock(&domains->lock);
     return in_vain;
+}
+
+/* ---- what keeps a task ------------------------------------------------------------------------- */
+
+weir_reason wr_domain_blocked_by(struct weir_group *group, int64_t *limit, int64_t *held)
+{
+    struct wr_domains *domains = wr_domains_of(group);
+    const struct wr_share *s = &domains->ledger.share[group->domain];
+    bool blocked;
+
+    lock_near(group);
+    blocked = s->promised == 0 &&
+              (group->extras->counted || !wr_ledger_can_grant(&domains->ledger, group->domain));
+    if (blocked) {
+        int64_t elsewhere = (int64_t)s->borrowed + s->strays;
+        *limit = s->slots.limit + elsewhere;
+        *held = (int64_t)s->own + s->charged + elsewhere;
+    }
+    wr_domains_unlock_unchanged(group->executor);
+    return blocked ? WEIR_REASON_DOMAIN_SLOTS : WEIR_REASON_NONE;
+}
+
+/* ---- whether a slot may come ------------------------------------------------------------------- */
+
+/* Stuck tasks of d that stand on units of the default domain's, having used up their own. */
+static uint64_t stuck_on_default(const struct wr_domains *domains, uint32_t d)
+{
+    uint64_t stuck = domains->domain[d].node.stuck, own = domains->ledger.share[d].slots.limit;
+
+    return d != WR_DEFAULT && stuck > own ? stuck - own : 0;
+}
+
+/* While every unit is with its owner: our own units first, then idle ones of the default domain's. */
+static bool slot_is_left(const struct wr_domains *domains, uint32_t d)
+{
+    const struct wr_ledger *l = &domains->ledger;
+    uint64_t borrowed = 0, most = l->share[WR_DEFAULT].slots.limit;
+
+    if (d != WR_DEFAULT && domains->domain[d].node.stuck < l->share[d].slots.limit)
+        return true;
+    if (d != WR_DEFAULT && !l->share[d].slots_reserved)
+        return false;
+    for (uint32_t i = 0; i < l->count; i++)
+        borrowed += stuck_on_default(domains, i);
+    return domains->domain[WR_DEFAULT].node.stuck + borrowed < most &&
+           (d == WR_DEFAULT || borrowed + l->floor < most);
+}
+
+/* Otherwise in a copy of the ledger, in which all but stuck tasks give their slots back, and only d wants one. */
+static bool slot_is_left_in_copy(struct wr_domains *domains, uint32_t d, uint64_t *lenders)
+{
+    struct wr_ledger *copy = &domains->supposed;
+
+    wr_ledger_copy(copy, &domains->ledger);
+    for (uint32_t i = 0; i < copy->count; i++)
+        wr_ledger_want(copy, i, -(int64_t)copy->share[i].want);
+    for (uint32_t i = 0; i < copy->count; i++) {
+        const struct wr_share *s = &copy->share[i];
+        while ((uint64_t)s->own + s->borrowed + s->strays > domains->domain[i].node.stuck)
+            wr_ledger_give(copy, i);
+    }
+    wr_ledger_want(copy, d, 1);
+    *lenders = wr_ledger_lenders(copy, d);
+    return copy->share[d].promised;
+}
+
+/* A set: the domains that have lent slots and not recalled them, since they may do so for a task, and lend them anew; and the
+ * one that has yet to give back d's, since it may be lent some for a task of its own. Each sample is an event, so that waits are
+ * looked at again. */
+static uint64_t slot_movers(const struct wr_ledger *l, uint32_t d)
+{
+    uint64_t movers = l->share[d].slots.forced ? wr_domain_bit(l->share[d].receiver) : 0;
+
+    for (uint32_t i = 0; i < l->count; i++)
+        if (l->share[i].slots.lent > l->share[i].slots.owed)
+            movers |= wr_domain_bit(i);
+    return l->lending.on ? movers & ~wr_domain_bit(d) : 0;
+}
+
+static bool has_slots(const struct wr_ledger *l, uint32_t d)
+{
+    return l->share[d].slots.amount ||
+           (l->share[d].slots_reserved && l->share[WR_DEFAULT].slots.amount > l->floor);
+}
+
+bool wr_domain_has_slots(struct weir_group *group)
+{
+    struct wr_domains *domains = wr_domains_of(group);
+    bool has;
+
+    wr_lock(&domains->lock);
+    has = has_slots(&domains->ledger, group->domain);
+    wr_unlock(&domains->lock);
+    return has;
+}
+
+bool wr_domain_may_get_slot(struct weir_group *group, struct wr_hopes *hopes)
+{
+    struct wr_domains *domains = wr_domains_of(group);
+    const struct wr_share *s = &domains->ledger.share[group->domain];
+    bool may;
+
+    wr_domains_lock(group->executor, WR_ALL_DOMAINS);
+    *hopes = (struct wr_hopes){ .movers = slot_movers(&domains->ledger, group->domain) };
+    /* What waits there is being refused; or waits until it is given some; or one is there: it may be recalled, but goes
+     * back when a task was on it. */
+    if (s->released || !has_slots(&domains->ledger, group->domain) || s->promised ||
+        wr_group_is_in_hands(group))
+        may = true;
+    else if (domains->ledger.moved[WR_SLOTS] || domains->ledger.lending.on)
+        may = slot_is_left_in_copy(domains, group->domain, &hopes->lenders);
+    else
+        may = slot_is_left(domains, group->domain);
+    wr_domains_unlock_unchanged(group->executor);
+    return may;
 }

@@ -1,8 +1,8 @@
 /* Domains: making them as the policy says, counting what waits in them, and their end; see domains.h.
  * SPDX-License-Identifier: MIT */
 #include "base/os.h"
-#include "executor/domains_parts.h"
 #include "executor/settle.h"
+#include "executor/state.h"
 
 #include <weir/error.h>
 
@@ -25,23 +25,6 @@ static void sample(struct wr_alarm *alarm, weir_time now)
     wr_clock_set(&ex->clock, &domains->sampling, domains->sample_at);
 }
 
-/* ---- from a policy ----------------------------------------------------------------------------- */
-
-static uint32_t count_from(int64_t amount)
-{
-    uint32_t count = 0;
-
-    wr_queue_from(&count, amount);
-    return count;
-}
-
-static struct wr_stock stock_from(int64_t amount, int64_t lend_max)
-{
-    return (struct wr_stock){ .amount = count_from(amount),
-                              .lend_max = count_from(lend_max),
-                              .lends_half = !lend_max };
-}
-
 static void fill_ledger(struct wr_ledger *l, const struct wr_policy *policy)
 {
     const weir_policy *given = &policy->given;
@@ -58,77 +41,75 @@ static void fill_ledger(struct wr_ledger *l, const struct wr_policy *policy)
                                       .step = (uint32_t)lending->step };
     for (uint32_t d = 0; d < l->count; d++) {
         const weir_domain_policy *from = &policy->domain[d];
-        l->share[d] = (struct wr_share){ .slots = stock_from(from->slots, from->lend_max),
-                                         .places = stock_from(from->queue, from->queue_lend_max),
-                                         .weight = (uint16_t)from->weight,
-                                         .slots_reserved = from->slots_mode == WEIR_RESERVED,
-                                         .places_reserved = from->queue_mode == WEIR_RESERVED };
+        struct wr_share *s = &l->share[d];
+        *s = (struct wr_share){ .slots.lends_half = !from->lend_max,
+                                .places.lends_half = !from->queue_lend_max,
+                                .weight = (uint16_t)from->weight,
+                                .slots_reserved = from->slots_mode == WEIR_RESERVED,
+                                .places_reserved = from->queue_mode == WEIR_RESERVED };
+        wr_queue_from(&s->slots.amount, from->slots);
+        wr_queue_from(&s->slots.lend_max, from->lend_max);
+        wr_queue_from(&s->places.amount, from->queue);
+        wr_queue_from(&s->places.lend_max, from->queue_lend_max);
         l->apart |= from->workers ? wr_domain_bit(d) : 0;
     }
     wr_ledger_init(l);
 }
 
-/* Whether the ledger decides by how many tasks wait. */
-static bool waiting_matters(const struct wr_ledger *l)
+/* By how many tasks stand in queues the ledger decides of places and loans. How many wait for a slot it has to know if more than
+ * slots is limited. */
+static enum wr_counts must_count(const struct wr_ledger *l, const struct wr_policy *policy)
 {
-    bool limited = l->places_total != WR_INF || l->lending.on;
+    bool queued = l->places_total != WR_INF || l->lending.on,
+         ready = policy->given.stall_policy == WEIR_STALL_TO_THREADS ||
+                 wr_limit_from(policy->given.inflight_max) != WR_INF;
 
-    for (uint32_t d = 0; d < l->count; d++)
-        limited |= l->share[d].places.amount != WR_INF;
-    return limited;
-}
-
-/* Whether more than slots is limited, so that the ledger has to know of each task that waits. */
-static bool must_count(const struct wr_domains *domains, const struct wr_policy *policy)
-{
-    bool on_threads = policy->given.stall_policy == WEIR_STALL_TO_THREADS;
-
-    for (uint32_t d = 0; d < domains->ledger.count; d++)
-        on_threads |= policy->domain[d].run_on == WEIR_THREADS;
-    return on_threads || waiting_matters(&domains->ledger) ||
-           wr_limit_from(policy->given.inflight_max) != WR_INF;
+    for (uint32_t d = 0; d < l->count; d++) {
+        queued |= l->share[d].places.amount != WR_INF;
+        ready |= policy->domain[d].run_on == WEIR_THREADS;
+    }
+    return queued ? WR_COUNTS_QUEUED : ready ? WR_COUNTS_READY : WR_COUNTS_SLOTS;
 }
 
 /* ---- counting ---------------------------------------------------------------------------------- */
 
-/* The ledger is told of the group's tasks from now on, but for one that a worker has in its hands. Under its lock. Its last
- * tasks may have started without that lock (hand.c): then it leaves its ring before it is known to want no slot. */
-static void count_group(struct weir_group *group)
+/* The ledger is told of so much of the group's tasks from now on, but for one that a worker has in its hands. Under its lock.
+ * Its last tasks may have started without that lock (hand.c): then it leaves its ring before it is known to want no slot. */
+static void count_group(struct weir_group *group, enum wr_counts counts)
 {
     struct wr_line *ring = wr_group_ring(group);
+    uint8_t *counted = &group->extras->counted;
 
-    wr_domains_lock_near(group);
+    wr_domains_lock_near(group->executor, group->domain);
     wr_lock(&ring->part->lock); /* a slot is taken, and its group out of the ring, at one moment */
-    if (!group->extras->counted) {
-        bool taken = wr_group_is_in_hands(group);
-        if (taken)
-            wr_sub(&wr_group_domain(group)->in_hands, 1, relaxed);
+    if (counts == WR_COUNTS_QUEUED && *counted < WR_COUNTS_QUEUED)
         wr_domains_of(group)->ledger.share[group->domain].queued +=
-            (int64_t)group->sums.queued - taken;
-        group->extras->counted = true;
-    }
+            (int64_t)group->sums.queued - wr_group_is_in_hands(group);
+    if (*counted < counts)
+        *counted = (uint8_t)counts;
     wr_unlock(&ring->part->lock);
     wr_domains_unlock(group->executor);
     wr_group_refresh(group);
 }
 
-void wr_domains_count(struct weir_executor *ex)
+void wr_domains_count(struct weir_executor *ex, enum wr_counts counts)
 {
     struct wr_domains *domains = ex->domains;
     struct weir_group *group = NULL;
 
-    if (!domains || wr_load(&domains->counts, acquire))
+    if (!domains || wr_load(&domains->counts, acquire) >= counts)
         return;
     wr_domains_lock(ex, WR_ALL_DOMAINS);
     wr_store(&domains->counting, true, seq_cst);
-    wr_store(&domains->counts, true, seq_cst);
+    if (wr_load(&domains->counts, relaxed) < counts)
+        wr_store(&domains->counts, (uint8_t)counts, seq_cst);
     for (uint32_t d = 0; d < domains->ledger.count; d++)
         wr_domains_set_asks(domains, d, false);
     wr_domains_unlock(ex);
     while ((group = wr_table_walk(&ex->table, group))) {
         wr_group_lock(group);
         if (!group->evicted)
-            count_group(group);
+            count_group(group, counts);
         wr_unlock(&group->lock);
     }
     wr_store(&domains->counting, false, seq_cst);
@@ -144,57 +125,52 @@ void wr_domain_join(struct weir_group *group)
 
 /* ---- life -------------------------------------------------------------------------------------- */
 
+/* All in one piece: the ledger and the copy of it have their arrays behind the domains. */
+static struct wr_domains *alloc_domains(uint32_t count)
+{
+    size_t loans = wr_ledger_loans(count);
+    struct wr_domains *domains =
+        wr_os_alloc(sizeof(*domains) + count * sizeof(domains->domain[0]) +
+                    2 * count * sizeof(struct wr_share) + 2 * loans * sizeof(struct wr_loan));
+
+    if (!domains)
+        return NULL;
+    domains->ledger.count = count;
+    domains->ledger.share = (struct wr_share *)(domains->domain + count);
+    domains->supposed.share = domains->ledger.share + count;
+    domains->ledger.loan = (struct wr_loan *)(domains->supposed.share + count);
+    domains->supposed.loan = domains->ledger.loan + loans;
+    return domains;
+}
+
+static void init_domain(struct weir_executor *ex, uint32_t d)
+{
+    struct wr_domain *domain = &ex->domains->domain[d];
+
+    wr_line_init(&domain->ring, WR_READY, 1, &ex->domains->ready, wr_domain_bit(d));
+    wr_store(&domain->slots, WR_IN_LEDGER, relaxed);
+    domain->crew = ex->policy.domain[d].workers ? &domain->own : &ex->crew;
+    if (domain->crew == &domain->own)
+        wr_crew_init(&domain->own, ex);
+    domain->crew->domains |= wr_domain_bit(d);
+}
+
 int wr_domains_new(struct weir_executor *ex)
 {
     uint32_t count = ex->policy.domain_count;
-    struct wr_domains *domains = wr_os_alloc(sizeof(*domains));
+    struct wr_domains *domains = ex->domains = alloc_domains(count);
 
     if (!domains)
         return WEIR_ENOMEM;
-    domains->ledger.count = count;
-    domains->ledger.share = wr_os_alloc(count * sizeof(domains->ledger.share[0]));
-    domains->ledger.loan = wr_os_alloc(wr_ledger_loans(count) * sizeof(domains->ledger.loan[0]));
-    domains->supposed.share = wr_os_alloc(count * sizeof(domains->ledger.share[0]));
-    domains->supposed.loan = wr_os_alloc(wr_ledger_loans(count) * sizeof(domains->ledger.loan[0]));
-    domains->domain = wr_os_alloc(count * sizeof(domains->domain[0]));
-    ex->domains = domains;
-    if (!domains->ledger.share || !domains->ledger.loan || !domains->supposed.share ||
-        !domains->supposed.loan || !domains->domain) {
-        wr_domains_delete(ex);
-        return WEIR_ENOMEM;
-    }
     fill_ledger(&domains->ledger, &ex->policy);
-    wr_store(&domains->counts, must_count(domains, &ex->policy), relaxed);
-    if (waiting_matters(&domains->ledger))
-        wr_domains_follow_no_more(domains);
-    wr_store(&domains->barred, wr_domains_barred(domains), relaxed);
-    for (uint32_t d = 0; d < count; d++) {
-        struct wr_domain *domain = &domains->domain[d];
-        wr_line_init(&domain->ring, WR_READY, 1, &domains->ready, wr_domain_bit(d));
-        wr_store(&domain->slots, WR_IN_LEDGER, relaxed);
-        domain->crew = ex->policy.domain[d].workers ? &domain->own : &ex->crew;
-        if (domain->crew == &domain->own)
-            wr_crew_init(&domain->own, ex);
-        domain->crew->domains |= wr_domain_bit(d);
-    }
+    wr_store(&domains->counts, (uint8_t)must_count(&domains->ledger, &ex->policy), relaxed);
+    for (uint32_t d = 0; d < count; d++)
+        init_domain(ex, d);
     wr_list_init(&domains->refused);
     wr_alarm_init(&domains->sampling, sample);
+    wr_domains_lock(ex, WR_ALL_DOMAINS);
+    wr_domains_unlock(ex); /* publishes, and cedes */
     return 0;
-}
-
-void wr_domains_delete(struct weir_executor *ex)
-{
-    struct wr_domains *domains = ex->domains;
-
-    if (!domains)
-        return;
-    wr_os_free(domains->ledger.share);
-    wr_os_free(domains->ledger.loan);
-    wr_os_free(domains->supposed.share);
-    wr_os_free(domains->supposed.loan);
-    wr_os_free(domains->domain);
-    wr_os_free(domains);
-    ex->domains = NULL;
 }
 
 int wr_domains_start(struct weir_executor *ex)
@@ -205,12 +181,12 @@ int wr_domains_start(struct weir_executor *ex)
     for (uint32_t d = 0; domains && d < domains->ledger.count && !rc; d++)
         if (domains->domain[d].crew == &domains->domain[d].own)
             rc = wr_crew_start(&domains->domain[d].own, ex->policy.domain[d].workers);
-    if (!rc && domains && domains->ledger.lending.on)
-        rc = wr_clock_start(&ex->clock);
-    if (!rc && domains && domains->ledger.lending.on) {
-        domains->sample_at = wr_os_now() + ex->policy.given.lending.period_ms * 1000000;
+    if (rc || !domains || !domains->ledger.lending.on)
+        return rc;
+    rc = wr_clock_start(&ex->clock);
+    domains->sample_at = wr_os_now() + ex->policy.given.lending.period_ms * 1000000;
+    if (!rc)
         wr_clock_set(&ex->clock, &domains->sampling, domains->sample_at);
-    }
     return rc;
 }
 
@@ -220,15 +196,8 @@ void wr_domains_stop(struct weir_executor *ex)
 
     for (uint32_t d = 0; domains && d < domains->ledger.count; d++)
         wr_runtime_stop(domains->domain[d].own.runtime);
-}
-
-void wr_domains_delete_runtimes(struct weir_executor *ex)
-{
-    struct wr_domains *domains = ex->domains;
-
     for (uint32_t d = 0; domains && d < domains->ledger.count; d++) {
-        struct wr_crew *own = &domains->domain[d].own;
-        wr_runtime_delete(own->runtime);
-        own->runtime = NULL;
+        wr_runtime_delete(domains->domain[d].own.runtime);
+        domains->domain[d].own.runtime = NULL;
     }
 }

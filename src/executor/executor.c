@@ -16,7 +16,7 @@ void wr_executor_unref(struct weir_executor *ex)
     wr_cells_fini(&ex->cells);
     wr_archive_fini(&ex->archive);
     wr_table_fini(&ex->table);
-    wr_domains_delete(ex);
+    wr_os_free(ex->domains);
     wr_policy_fini(&ex->policy);
     wr_os_free(wr_load(&ex->ring.beats, relaxed));
     wr_os_free(ex);
@@ -27,7 +27,6 @@ static void stop(struct weir_executor *ex)
     wr_clock_stop(&ex->clock);
     wr_runtime_stop(ex->crew.runtime);
     wr_domains_stop(ex);
-    wr_domains_delete_runtimes(ex);
     wr_runtime_delete(ex->crew.runtime);
     ex->crew.runtime = NULL;
 }
@@ -180,7 +179,7 @@ int weir_executor_resize(weir_executor *ex, int64_t inflight_max, int64_t queue_
     if (!ex || (inflight_max && !limit) || (queue_max && !wr_queue_from(&queue, queue_max)))
         return WEIR_EINVAL;
     if (inflight_max && limit != WR_INF)
-        wr_domains_count(ex); /* domains then know what each waiting task may need */
+        wr_domains_count(ex, WR_COUNTS_READY); /* it then knows what each waiting task may need */
     wr_table_lock_all(&ex->table);
     if (queue_max)
         wr_store(&ex->root.queue_max, queue, relaxed);

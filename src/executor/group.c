@@ -80,7 +80,7 @@ int wr_group_resolve(struct weir_group *group)
     limits = wr_policy_resolve(&ex->policy, group->key);
     wr_frame_leave(&frame);
     if (limits.run_on == WEIR_THREADS)
-        wr_domains_count(ex);
+        wr_domains_count(ex, WR_COUNTS_READY);
     wr_group_lock(group);
     rc = set_limits(group, &limits);
     wr_store(&group->unusable, (int16_t)rc, seq_cst); /* see struct wr_waitq */

@@ -135,7 +135,7 @@ struct wr_extras {
 
     /* Groups in domains always have this record. */
     _Atomic uint32_t want;  /* under the domains' lock; also read without it          */
-    bool counted;           /* likewise: the ledger is told of each of its tasks that waits */
+    uint8_t counted;        /* likewise, enum wr_counts: what the ledger is told of its tasks */
     bool waits_with_thread; /* likewise: has_thread, and no worker has it in hands     */
     bool was_passed_over;   /* its turn for a thread came when its domain was full     */
     bool emptied;           /* in a list of those being emptied, by `next`             */

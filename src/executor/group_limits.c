@@ -72,7 +72,7 @@ int weir_group_run_on(weir_group *handle, weir_carrier carrier)
     if (!handle || (unsigned)carrier > WEIR_THREADS)
         return WEIR_EINVAL;
     if (carrier == WEIR_THREADS)
-        wr_domains_count(handle->executor);
+        wr_domains_count(handle->executor, WR_COUNTS_READY);
     group = wr_group_current(handle);
     if (!group)
         return WEIR_ECLOSED;

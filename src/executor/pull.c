@@ -50,12 +50,9 @@ static void put_down(struct weir_group *group, weir_reason reason)
 {
     if (wr_group_place(group) == WR_READY)
         wr_store(&group->place, WR_AT_REST, relaxed);
-    if (!group->executor->domains)
-        return;
-    if (reason) /* before it is put back: who finds it may take a slot */
+    if (reason &&
+        group->executor->domains) /* before it is put back: who finds it may take a slot */
         wr_domain_untake(group);
-    else
-        wr_domain_put_down(group);
 }
 
 /* Nothing starts: what was taken goes back. Under the lock; unlocks. */
@@ -147,7 +144,7 @@ static struct weir_group *take_group(struct wr_crew *crew, uint32_t *reserved,
     struct weir_executor *ex = crew->executor;
 
     slice->beat = NULL;
-    return ex->domains ? wr_domains_take(crew, &ex->root, reserved)
+    return ex->domains ? wr_domains_take(crew, reserved)
                        : wr_line_pull_with_permits(&ex->ring, &ex->root, reserved, slice);
 }
 

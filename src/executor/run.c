@@ -374,7 +374,7 @@ static bool goes_on(const struct wr_slice *slice, const struct surroundings *aro
     return slice->tasks < SLICE_TASKS && !slice->closed &&
            slice->clock - slice->began < WR_SLICE_NS &&
            slice->cancels == wr_cancels_in(around->executor, around->domain) &&
-           (!domains || wr_domain_is_calm(domains, around->domain));
+           (!domains || wr_domains_are_calm(domains));
 }
 
 /* The next task, which begins where the one before it ended; NULL: none follows. */

@@ -4,7 +4,6 @@
 #define WR_EXECUTOR_STATE_H
 
 #include "base/cells.h"
-#include "executor/crew.h"
 #include "executor/deadlock.h"
 #include "executor/domains.h"
 #include "executor/group.h"
@@ -60,7 +59,12 @@ struct weir_executor {
     _Atomic uint64_t references; /* the owner's, and one per group                           */
 };
 
-/* NULL: there are no domains. */
+/* Of a group: NULL, there are no domains. */
+static inline struct wr_domains *wr_domains_of(const struct weir_group *group)
+{
+    return group->executor->domains;
+}
+
 static inline struct wr_domain *wr_group_domain(const struct weir_group *group)
 {
     struct wr_domains *domains = group->executor->domains;

@@ -9,21 +9,24 @@
 #include "executor/settle.h"
 #include "executor/state.h"
 
-#include <weir/error.h>
+/* ---- the line's lock ----------------------------------------------------------------------------- */
 
-/* ---- under the line's lock ----------------------------------------------------------------------- */
+static struct wr_threads *lock_line(struct weir_executor *ex)
+{
+    wr_lock(&ex->threads.line.part->lock);
+    return &ex->threads;
+}
 
 /* After every change. Answers whether somebody is to be called. */
-static bool publish(struct weir_executor *ex)
+static bool unlock_line(struct weir_executor *ex)
 {
     struct wr_threads *threads = &ex->threads;
     bool to_call = !wr_list_empty(&threads->line.part->groups) && threads->in_use < threads->max;
 
-    if (to_call && !threads->to_call)
-        wr_add(&ex->chores, 1, seq_cst); /* pairs with a sleeper's look; see parking.md */
-    else if (!to_call && threads->to_call)
-        wr_sub(&ex->chores, 1, seq_cst);
+    if (to_call != threads->to_call) /* pairs with a sleeper's look; see parking.md */
+        wr_add(&ex->chores, to_call ? 1 : (uint32_t)-1, seq_cst);
     threads->to_call = to_call;
+    wr_unlock(&threads->line.part->lock);
     return to_call;
 }
 
@@ -31,15 +34,11 @@ static bool publish(struct weir_executor *ex)
 
 static bool give_back(struct weir_executor *ex)
 {
-    struct wr_threads *threads = &ex->threads;
-    bool to_call;
+    struct wr_threads *threads = lock_line(ex);
 
-    wr_lock(&threads->line.part->lock);
     WR_ASSERT(threads->in_use > 0);
     threads->in_use--;
-    to_call = publish(ex);
-    wr_unlock(&threads->line.part->lock);
-    return to_call;
+    return unlock_line(ex);
 }
 
 static void pass_on(struct weir_executor *ex)
@@ -50,15 +49,9 @@ static void pass_on(struct weir_executor *ex)
 
 void wr_threads_lost(struct weir_executor *ex, bool lost)
 {
-    struct wr_threads *threads = &ex->threads;
-    bool to_call;
-
     wr_runtime_lost(ex->crew.runtime, lost);
-    wr_lock(&threads->line.part->lock);
-    threads->max += lost ? 1 : (uint32_t)-1;
-    to_call = publish(ex);
-    wr_unlock(&threads->line.part->lock);
-    if (to_call)
+    lock_line(ex)->max += lost ? 1 : (uint32_t)-1;
+    if (unlock_line(ex))
         wr_executor_wake_all(ex);
 }
 
@@ -75,30 +68,20 @@ static bool needs_thread(struct weir_group *group)
     return wr_lacks_only_thread(&group->sums, cost) && wr_group_fits(group, cost);
 }
 
-/* What was reserved is used, or goes to others. */
-static void unreserve(struct weir_group *group)
-{
-    group->has_thread = false;
-    if (group->executor->domains)
-        wr_domain_unreserve_thread(group);
-}
-
 bool wr_thread_take(struct weir_group *group)
 {
-    struct weir_executor *ex = group->executor;
-    struct wr_threads *threads = &ex->threads;
+    struct wr_threads *threads;
     bool got;
 
     if (group->has_thread)
         return true;
-    wr_lock(&threads->line.part->lock);
+    threads = lock_line(group->executor);
     got = wr_list_empty(&threads->line.part->groups) && threads->in_use < threads->max;
     if (got)
         threads->in_use++;
     else
         wr_line_add(&threads->line, group, wr_group_is_in_turn(group));
-    publish(ex); /* if there is a thread for those before us, somebody calls already */
-    wr_unlock(&threads->line.part->lock);
+    unlock_line(group->executor); /* a thread for those before us: somebody calls already */
     if (!got)
         wr_group_note_closed(group);
     return got;
@@ -106,8 +89,7 @@ bool wr_thread_take(struct weir_group *group)
 
 void wr_thread_used(struct weir_group *group)
 {
-    if (group->has_thread)
-        unreserve(group);
+    group->has_thread = false;
     if (group->executor->domains)
         group->extras->was_passed_over = false;
 }
@@ -120,28 +102,22 @@ void wr_thread_unused(struct weir_group *group, bool taken)
         wr_thread_refresh(group); /* it may need neither what is reserved nor what it waits for */
 }
 
-/* Leaves the line, unless somebody is about to call it, and will see then. */
-static void await_no_more(struct weir_group *group)
-{
-    struct weir_executor *ex = group->executor;
-    bool in_line;
-
-    wr_lock(&ex->threads.line.part->lock);
-    in_line = wr_line_drop(&ex->threads.line, group);
-    publish(ex);
-    wr_unlock(&ex->threads.line.part->lock);
-    if (in_line)
-        wr_group_note_closed(group);
-}
-
 void wr_thread_forget(struct weir_group *group)
 {
+    struct weir_executor *ex = group->executor;
+    bool in_line = false;
+
     if (group->has_thread) {
-        unreserve(group);
-        pass_on(group->executor);
+        group->has_thread = false;
+        if (ex->domains)
+            wr_domain_unreserve_thread(group);
+        pass_on(ex);
     } else if (wr_group_place(group) == WR_AWAITS_THREAD) {
-        await_no_more(group);
+        in_line = wr_line_drop(&lock_line(ex)->line, group);
+        unlock_line(ex); /* not in line: somebody is about to call it, and will see then */
     }
+    if (in_line)
+        wr_group_note_closed(group);
 }
 
 void wr_thread_refresh(struct weir_group *group)
@@ -152,10 +128,11 @@ void wr_thread_refresh(struct weir_group *group)
 
 void wr_threads_count(struct weir_executor *ex, int64_t *max, int64_t *in_use)
 {
-    wr_lock(&ex->threads.line.part->lock);
-    *max = ex->threads.max;
-    *in_use = ex->threads.in_use;
-    wr_unlock(&ex->threads.line.part->lock);
+    const struct wr_threads *threads = lock_line(ex);
+
+    *max = threads->max;
+    *in_use = threads->in_use;
+    unlock_line(ex);
 }
 
 bool wr_thread_others_wait(const struct weir_group *group)
@@ -169,16 +146,14 @@ bool wr_thread_others_wait(const struct weir_group *group)
 /* The first in line, out of it, with a thread; or NULL. */
 static struct weir_group *first_in_line(struct weir_executor *ex)
 {
-    struct wr_threads *threads = &ex->threads;
+    struct wr_threads *threads = lock_line(ex);
     struct weir_group *group = NULL;
 
-    wr_lock(&threads->line.part->lock);
     if (threads->in_use < threads->max && (group = wr_line_first(&threads->line))) {
         wr_line_take(&threads->line, group);
         threads->in_use++;
-        publish(ex);
     }
-    wr_unlock(&threads->line.part->lock);
+    unlock_line(ex);
     if (!group)
         wr_line_give_way(&threads->line);
     return group;
@@ -227,30 +202,21 @@ void wr_threads_call(struct weir_executor *ex)
         call(ex, group);
 }
 
-/* Whether it had one that it may wait in vain for a slot with. */
-static bool let_go(struct weir_group *group)
-{
-    bool wake = false;
-
-    wr_group_lock(group);
-    if (group->has_thread && wr_domain_reserves_in_vain(group)) {
-        unreserve(group);
-        pass_on(group->executor);
-        wake = wr_group_refresh(group); /* it is not held to one task any more */
-    }
-    wr_unlock(&group->lock);
-    return wake;
-}
-
 void wr_threads_let_go(struct weir_executor *ex)
 {
     struct weir_group *group = NULL;
     bool wake = false;
 
-    if (!ex->domains || !wr_domains_reserve_in_vain(ex))
+    if (!ex->domains || !wr_domains_reserve_in_vain(ex, NULL))
         return;
-    while ((group = wr_table_walk(&ex->table, group)))
-        wake |= let_go(group);
+    while ((group = wr_table_walk(&ex->table, group))) {
+        wr_group_lock(group);
+        if (group->has_thread && wr_domains_reserve_in_vain(ex, group)) {
+            wr_thread_forget(group);
+            wake |= wr_group_refresh(group); /* it is not held to one task any more */
+        }
+        wr_unlock(&group->lock);
+    }
     if (wake)
         wr_executor_wake(ex);
 }

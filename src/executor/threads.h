@@ -20,8 +20,7 @@ struct weir_group;
  *     to_call  <=>  the line is not empty and in_use < max: it counts among the executor's chores      */
 struct wr_threads {
     struct wr_line line;
-    /* threads_max, and one more for each body that is lost */
-    uint32_t max;
+    uint32_t max; /* threads_max, and one more for each body that is lost */
     uint32_t in_use;
     bool to_call;
 };
@@ -37,16 +36,13 @@ bool wr_thread_take(struct weir_group *group);
 void wr_thread_used(struct weir_group *group);
 void wr_thread_unused(struct weir_group *group, bool taken);
 
-/* The group waits in line, or one is reserved for it, and it may not need that. */
+/* The group waits in line, or one is reserved for it, and it may not need that; or it is evicted, before it comes to stand in
+ * any other list. */
 void wr_thread_refresh(struct weir_group *group);
-
-/* It is evicted. Before it comes to stand in any other list. */
 void wr_thread_forget(struct weir_group *group);
 
-/* How many there are, and are in use. */
+/* How many there are, and are in use; and whether other groups than this one are in line. */
 void wr_threads_count(struct weir_executor *ex, int64_t *max, int64_t *in_use);
-
-/* Whether other groups than this one are in line. */
 bool wr_thread_others_wait(const struct weir_group *group);
 
 /* A body on a thread is given up as lost, so that there is one thread more until it is back. */
@@ -54,14 +50,12 @@ void wr_threads_lost(struct weir_executor *ex, bool lost);
 
 /* ---- without any lock -------------------------------------------------------------------------- */
 
-/* A thread is done with bodies: calls who is first in line. */
+/* Calls groups for as long as there are threads for them; and: a thread is done with bodies, so that there may be one. */
+void wr_threads_call(struct weir_executor *ex);
 void wr_thread_leave(struct weir_executor *ex);
 
 /* A body has begun to wait for a task, which may need a thread, or slots were taken away while one waits: those that are
  * reserved for groups without a slot, which may have to wait for that body, go to others. */
 void wr_threads_let_go(struct weir_executor *ex);
-
-/* Calls groups for as long as there are threads for them. */
-void wr_threads_call(struct weir_executor *ex);
 
 #endif
