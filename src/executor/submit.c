@@ -16,7 +16,7 @@ enum {
 /* ---- into the queue --------------------------------------------------------------------------- */
 
 /* What keeps any task out, whatever the limits are. */
-static weir_reason shut_out(struct weir_group *group, uint32_t cost)
+static inline weir_reason shut_out(struct weir_group *group, uint32_t cost)
 {
     struct weir_executor *ex = group->executor;
 
@@ -304,8 +304,10 @@ static inline bool admits_freely(struct weir_executor *ex, const struct weir_gro
 
 /* The common case, with nothing else to it: answers how many of the tasks have entered; 0: not this way. Under the lock;
  * unlocks if some have. */
-static inline size_t submit_freely(struct weir_executor *ex, struct weir_group *group, weir_fn *fn,
-                                   void *const *arg, size_t count, weir_time now)
+static inline __attribute__((always_inline)) size_t submit_freely(struct weir_executor *ex,
+                                                                  struct weir_group *group,
+                                                                  weir_fn *fn, void *const *arg,
+                                                                  size_t count, weir_time now)
 {
     struct wr_queue *queue = &group->queue;
     bool wake = false, first = group->sums.queued == 0;
