@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include <weir/error.h>
+#include <weir/executor.h>
 
 int wr_options_entry(void *ours, size_t size, const void *theirs, size_t their_size)
 {
@@ -46,4 +47,9 @@ int wr_options_store(void *theirs, const void *ours, size_t size)
     memcpy(theirs, ours, their_size < size ? their_size : size);
     memcpy(theirs, &their_size, sizeof(their_size));
     return 0;
+}
+
+bool wr_is_span(int64_t ms)
+{
+    return ms >= 0 && (ms <= WEIR_SPAN_MAX_MS || ms == WEIR_NO_LIMIT);
 }

@@ -3,7 +3,9 @@
 #ifndef WR_BASE_OPTIONS_H
 #define WR_BASE_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Copies the caller's options into `ours` (of `size` bytes, whose first member is a size_t size) and
  * zero-fills what an older caller did not know. `theirs` may be NULL: all defaults.
@@ -17,5 +19,8 @@ int wr_options_entry(void *ours, size_t size, const void *theirs, size_t their_s
 
 /* Copies a struct we filled to a caller whose struct may be older or newer; sets its size. */
 int wr_options_store(void *theirs, const void *ours, size_t size);
+
+/* Whether it is a span of time as options have it: up to WEIR_SPAN_MAX_MS, or WEIR_NO_LIMIT. */
+bool wr_is_span(int64_t ms);
 
 #endif

@@ -20,16 +20,12 @@ struct batch {
 /* The result of a task that never got a record. */
 static weir_result refused(int error)
 {
-    weir_time now = wr_os_now();
+    weir_result result = { .size = sizeof(result), .outcome = WEIR_REJECTED, .error = error };
 
-    return (weir_result){ .size = sizeof(weir_result),
-                          .outcome = WEIR_REJECTED,
-                          .error = error,
-                          .reason =
-                              error == WEIR_ECLOSED ? WEIR_REASON_SHUT_DOWN : WEIR_REASON_NONE,
-                          .queued_at = now,
-                          .started_at = now,
-                          .ended_at = now };
+    if (error == WEIR_ECLOSED)
+        result.reason = WEIR_REASON_SHUT_DOWN;
+    result.queued_at = result.started_at = result.ended_at = wr_os_now();
+    return result;
 }
 
 static void submit_all(struct batch *b)
@@ -47,16 +43,8 @@ static void submit_all(struct batch *b)
     }
 }
 
-/* Ends all from the i-th on, the last first, so that none starts when one before it gives way; those that have
- * finished keep their results. */
-static void cancel_from(struct batch *b, size_t i)
-{
-    for (size_t k = b->count; k-- > i;)
-        if (b->task[k])
-            weir_task_cancel(b->task[k]);
-}
-
-/* Waits for all. If the caller cannot wait for one, or not any longer, those that are left are ended. */
+/* Waits for all. If the caller cannot wait for one, or not any longer, those that are left are ended, the last first, so that
+ * none starts when one before it gives way; those that have finished keep their results. */
 static int wait_all(struct batch *b)
 {
     int rc = 0;
@@ -67,16 +55,14 @@ static int wait_all(struct batch *b)
         if (!rc) {
             rc = weir_task_wait(NULL, b->task[i], b->deadline);
             rc = rc == WEIR_EREJECTED ? 0 : rc; /* an entry like others */
-            if (rc)
-                cancel_from(b, i);
+            for (size_t k = b->count; rc && k-- > i;)
+                weir_task_cancel(b->task[k]);
         }
         if (rc)
             wr_task_wait_told(b->task[i]); /* it is decided */
     }
     return rc;
 }
-
-/* ---- what bodies leave ------------------------------------------------------------------------- */
 
 static bool has_returned(struct weir_task *task)
 {
@@ -103,53 +89,40 @@ static void wait_returned(struct weir_task *task)
     wr_waitq_leave(&ex->returned, &waiter);
 }
 
-static void collect_one(weir_result *result, struct weir_task *task, bool drops_arg)
-{
-    if (!drops_arg)
-        wait_returned(task);
-    wr_task_result(result, task);
-    /* A value that nothing drops is the caller's, whatever became of its task. */
-    result->value = wr_task_drops_values(task) ? weir_task_take(task) : wr_task_take_value(task);
-}
-
 static void collect(struct batch *b)
 {
     for (size_t i = 0; i < b->count; i++) {
         struct weir_task *task = b->task[i];
+        weir_result *result = &b->result[i];
         const char *id = b->work[i].id ? b->work[i].id : b->options.id;
-        if (task)
-            collect_one(&b->result[i], task, b->options.drop_arg != NULL);
-        b->result[i].key = b->work[i].key; /* the task's own go with it */
-        b->result[i].id = id ? id : "";
+
+        if (task && !b->options.drop_arg)
+            wait_returned(task);
+        if (task) {
+            wr_task_result(result, task);
+            /* A value that nothing drops is the caller's, whatever became of its task. */
+            result->value = b->options.drop ? weir_task_take(task) : wr_task_take_value(task);
+        }
+        result->key = b->work[i].key; /* the task's own go with it */
+        result->id = id ? id : "";
         weir_task_unref(task);
     }
 }
 
-/* ---- the calls ----------------------------------------------------------------------------------- */
-
-static int execute(struct batch *b)
+/* Whether there is all that count entries need. */
+static bool is_complete(const struct batch *b)
 {
-    int rc;
+    bool complete = b->result && b->work;
 
-    if (!b->result || !b->work)
-        return WEIR_EINVAL;
-    for (size_t i = 0; i < b->count; i++)
-        if (!b->work[i].key || !b->work[i].fn)
-            return WEIR_EINVAL;
-    b->task = wr_os_alloc(b->count * sizeof(b->task[0]));
-    if (!b->task)
-        return WEIR_ENOMEM;
-    submit_all(b);
-    rc = wait_all(b);
-    collect(b);
-    wr_os_free(b->task);
-    return rc;
+    for (size_t i = 0; complete && i < b->count; i++)
+        complete = b->work[i].key && b->work[i].fn;
+    return complete;
 }
 
 int weir_execute(weir_result *result, weir_executor *ex, const weir_work *work, size_t count,
                  const weir_execute_options *opt)
 {
-    struct batch batch = { .executor = ex, .work = work, .result = result, .count = count };
+    struct batch b = { .executor = ex, .work = work, .result = result, .count = count };
     weir_execute_options options;
     int rc;
 
@@ -159,12 +132,20 @@ int weir_execute(weir_result *result, weir_executor *ex, const weir_work *work, 
         return WEIR_ECLOSED;
     rc = wr_options_load(&options, sizeof(options), opt);
     if (!rc)
-        rc = wr_options_load(&batch.options, sizeof(batch.options), options.task);
+        rc = wr_options_load(&b.options, sizeof(b.options), options.task);
     if (rc || !count)
         return rc;
-    batch.options.size = sizeof(batch.options);
-    batch.deadline = options.deadline ? options.deadline : WEIR_FOREVER;
-    return execute(&batch);
+    if (!is_complete(&b))
+        return WEIR_EINVAL;
+    b.deadline = options.deadline ? options.deadline : WEIR_FOREVER;
+    b.task = wr_os_alloc(count * sizeof(b.task[0]));
+    if (!b.task)
+        return WEIR_ENOMEM;
+    submit_all(&b);
+    rc = wait_all(&b);
+    collect(&b);
+    wr_os_free(b.task);
+    return rc;
 }
 
 int weir_execute_all(weir_result *result, weir_executor *ex, const weir_work *work, size_t count)

@@ -4,9 +4,7 @@
 #include "executor/executor.h"
 #include "executor/group_check.h"
 #include "executor/settle.h"
-#include "executor/state.h"
 #include "executor/submission.h"
-#include "executor/tell.h"
 
 #include <string.h>
 #include <weir/error.h>
@@ -17,19 +15,8 @@ enum {
 
 /* ---- into the queue --------------------------------------------------------------------------- */
 
-/* The queue of a level, with room for so many words more; NULL without memory. */
-static struct wr_queue *queue_of(struct weir_group *group, uint8_t level, unsigned words)
-{
-    struct wr_queue *queue;
-
-    if (level != WR_LEVEL_NORMAL && !wr_group_extras(group))
-        return NULL;
-    queue = wr_group_level(group, level);
-    return wr_group_make_room(group, queue, words) ? queue : NULL;
-}
-
 /* What keeps any task out, whatever the limits are. */
-static weir_reason shut_out(struct weir_group *group, uint32_t cost)
+static inline weir_reason shut_out(struct weir_group *group, uint32_t cost)
 {
     struct weir_executor *ex = group->executor;
 
@@ -44,58 +31,31 @@ static weir_reason shut_out(struct weir_group *group, uint32_t cost)
 }
 
 /* The last word on a task that its group and the executor have admitted, and that stands in its queue: the domain's. */
-static weir_reason ask_domain(struct weir_group *group, struct wr_queue *queue, uint32_t cost,
-                              unsigned words, bool *wake)
+static weir_reason ask_domain(struct wr_submission *sub, struct weir_group *group,
+                              struct wr_queue *queue, unsigned words, uint32_t cost)
 {
-    struct weir_executor *ex = group->executor;
-    weir_reason reason;
+    /* It knows whether the group is ready, now that the task stands there. */
+    weir_reason reason = wr_domain_admit(group);
 
-    if (!ex->domains)
-        return WEIR_REASON_NONE;
-    reason = wr_domain_admit(group); /* knows whether it is ready, now that it stands there */
     if (reason) {
         wr_queue_unput(queue, words);
-        wr_withdraw(&group->sums, &ex->root, cost);
-        *wake = wr_executor_has_ready(ex); /* loans may have been recalled on its behalf */
+        wr_withdraw(&group->sums, &group->executor->root, cost);
+        /* Loans may have been recalled on its behalf. */
+        sub->wake |= wr_executor_has_ready(group->executor);
     }
     return reason;
 }
 
-int wr_submission_enter(struct weir_group *group, struct weir_task *task, struct wr_submission *sub,
-                        weir_reason *reason, bool *wake)
+/* Its record stands in the queue. */
+static void record_entered(struct wr_submission *sub, const struct wr_side *side)
 {
-    struct weir_executor *ex = group->executor;
-    struct wr_side *side = wr_task_side(task);
-    uint32_t cost = wr_task_cost(task);
-    struct wr_queue *queue;
-
-    /* Cancelled while the listener heard of it, or while it waited for room? */
-    *reason =
-        wr_task_outcome(task) != WEIR_UNSETTLED ? WEIR_REASON_CANCELLED : shut_out(group, cost);
-    if (*reason)
-        return 0;
-    queue = queue_of(group, side ? side->level : WR_LEVEL_NORMAL, WR_RECORD_WORDS);
-    if (!queue) {
-        *reason = WEIR_REASON_GROUP_QUEUE_FULL; /* not as its limits have it */
-        return WEIR_ENOMEM;
-    }
-    *reason = wr_admit(&group->sums, &ex->root, cost);
-    if (*reason)
-        return 0;
-    wr_queue_put_record(queue, &task->queued);
-    *reason = ask_domain(group, queue, cost, WR_RECORD_WORDS, wake);
-    if (*reason)
-        return 0;
-    wr_task_set_phase(task, WR_PHASE_QUEUED);
-    wr_submission_hand_on_done(task, sub);
-    wr_group_entered(group);
-    if (side)
-        wr_watch_queued(task);
-    if (side && (side->cost > 1 || side->level < WR_LEVEL_NORMAL))
-        wr_waits_suspect(ex); /* it goes before others, or needs more than they do */
-    *wake = wr_group_refresh(group);
-    WR_ASSERT_SLOW(wr_group_is_valid(group));
-    return 0;
+    wr_task_set_phase(sub->task, WR_PHASE_QUEUED);
+    wr_submission_hand_on_done(sub);
+    if (!side)
+        return;
+    wr_watch_queued(sub->task);
+    if (side->cost > 1 || side->level < WR_LEVEL_NORMAL)
+        wr_waits_suspect(sub->ask->ex); /* it goes before others, or needs more than they do */
 }
 
 /* Whether there are tasks of lower priority, which one that comes last of its own goes before. Behind tasks of its own it
@@ -108,196 +68,229 @@ static inline bool leaves_others_behind(const struct weir_group *group)
            (extras->levels[WR_LEVEL_NORMAL + 1].first || extras->levels[WR_LEVEL_NORMAL + 2].first);
 }
 
-/* The same for a task that needs no record while it waits. */
-static int enter_plain(struct weir_group *group, weir_fn *fn, void *arg, weir_time now,
-                       weir_reason *reason, bool *wake)
+/* A task with a record, or without: its function and its argument are all that waits then. */
+static inline __attribute__((always_inline)) int enter(struct wr_submission *sub,
+                                                       struct weir_group *group,
+                                                       struct weir_task *task)
 {
+    const struct wr_side *side = task ? wr_task_side(task) : NULL;
+    unsigned words = task ? WR_RECORD_WORDS : WR_ENTRY_WORDS;
+    int level = side ? side->level : WR_LEVEL_NORMAL;
+    uint32_t cost = side ? side->cost : 1;
     struct weir_executor *ex = group->executor;
+    struct wr_queue *queue;
 
-    *reason = shut_out(group, 1);
-    if (WR_UNLIKELY(*reason))
+    /* Cancelled while the listener heard of it, or while it waited for room? */
+    sub->reason = task && wr_task_outcome(task) != WEIR_UNSETTLED ? WEIR_REASON_CANCELLED
+                                                                  : shut_out(group, cost);
+    if (WR_UNLIKELY(sub->reason))
         return 0;
-    if (WR_UNLIKELY(!wr_group_make_room(group, &group->queue, WR_ENTRY_WORDS)))
+    if (level != WR_LEVEL_NORMAL)
+        wr_group_extras(group);
+    queue = wr_group_level(group, level);
+    if (WR_UNLIKELY(!queue || !wr_group_make_room(group, queue, words))) {
+        sub->reason = WEIR_REASON_GROUP_QUEUE_FULL; /* not as its limits have it */
         return WEIR_ENOMEM;
-    *reason = wr_admit(&group->sums, &ex->root, 1);
-    if (WR_UNLIKELY(*reason))
+    }
+    sub->reason = wr_admit(&group->sums, &ex->root, cost);
+    if (WR_UNLIKELY(sub->reason))
         return 0;
-    wr_entry_put(&group->queue, now, fn, arg);
-    if (ex->domains && (*reason = ask_domain(group, &group->queue, 1, WR_ENTRY_WORDS, wake)))
+    if (task)
+        wr_queue_put_record(queue, &task->queued);
+    else
+        wr_entry_put(queue, sub->now, sub->ask->fn, sub->arg);
+    if (ex->domains && (sub->reason = ask_domain(sub, group, queue, words, cost)))
         return 0;
     if (group->sums.queued == 1)
         wr_group_entered(group);
-    if (group->sums.queued == 1 || leaves_others_behind(group) || wr_group_is_counted(group))
-        *wake = wr_group_refresh(group);
+    if (task)
+        record_entered(sub, side);
+    if (task || group->sums.queued == 1 || leaves_others_behind(group) ||
+        wr_group_is_counted(group))
+        sub->wake |= wr_group_refresh(group);
     WR_ASSERT_SLOW(wr_group_is_valid(group));
     return 0;
+}
+
+int wr_submission_enter(struct wr_submission *sub, struct weir_group *group)
+{
+    return enter(sub, group, sub->task);
 }
 
 /* ---- the way in -------------------------------------------------------------------------------- */
 
 /* Finds the present generation, or makes it. */
-static int find_present(struct wr_target *target)
+static int find_present(struct wr_request *ask)
 {
     struct weir_group *group = NULL;
-    int rc = wr_group_find(&group, target->ex, target->key);
+    int rc = wr_group_find(&group, ask->ex, ask->key);
 
-    wr_target_fini(target);
-    target->pinned = target->group = rc ? NULL : group;
+    if (ask->pinned)
+        wr_group_unpin(ask->group);
+    ask->group = rc ? NULL : group;
+    ask->pinned = !rc;
     return rc;
 }
 
 /* The latest group that is known; NULL: there is none yet. */
-static struct weir_group *lock_latest(struct wr_target *target)
+static struct weir_group *lock_latest(struct wr_request *ask)
 {
-    struct weir_group *group = target->locked;
+    struct weir_group *group = ask->locked ? ask->locked : ask->group;
 
-    target->locked = NULL;
-    if (group)
-        return group;
-    if (!target->group)
-        return wr_group_lock_by_key(target->ex, target->key);
-    wr_lock(&target->group->lock);
-    return target->group;
+    if (!group)
+        return wr_group_lock_by_key(ask->ex, ask->key);
+    if (!ask->locked)
+        wr_lock(&group->lock);
+    ask->locked = NULL;
+    return group;
 }
 
-int wr_target_lock(struct weir_group **out, struct wr_target *target)
+/* Locks the group that a task goes to. If it was found by its key it may be gone as soon as it is unlocked, unless there is
+ * a task of ours in it. NULL: *rc says why (WEIR_ECLOSED, WEIR_ENOMEM, WEIR_ENODOMAIN); or 0: its group may give it a
+ * deadline, so it must be made anew. */
+static struct weir_group *lock_present(struct wr_submission *sub, int *rc)
 {
-    int rc = 0;
+    struct weir_executor *ex = sub->ask->ex;
 
-    while (!rc) {
-        struct weir_group *group = lock_latest(target);
-        bool closed = wr_load(&target->ex->closed, acquire);
-        if (group)
+    sub->now = wr_os_now();
+    for (*rc = 0; !*rc;) {
+        struct weir_group *group = lock_latest(sub->ask);
+        bool closed = wr_load(&ex->closed, seq_cst), evicted = false;
+        if (group) {
             wr_group_locked(group);
-        *out = group;
-        if (WR_LIKELY(group && !group->evicted && !closed))
-            return 0;
-        if (group)
+            evicted = group->evicted;
+            if (WR_LIKELY(!closed && !evicted &&
+                          (sub->watched || !wr_load(&ex->policy.watched, relaxed))))
+                return group;
             wr_unlock(&group->lock);
-        rc = closed ? WEIR_ECLOSED : find_present(target);
+            if (!closed && !evicted)
+                return NULL;
+        }
+        *rc = closed ? WEIR_ECLOSED : find_present(sub->ask);
     }
-    return rc;
+    return NULL;
+}
+
+static void unlock_and_wake(struct wr_submission *sub, struct weir_group *group)
+{
+    struct weir_executor *ex = sub->ask->ex;
+
+    wr_unlock(&group->lock);
+    if (sub->wake && sub->ask->last)
+        wr_executor_search(ex);
+    else if (sub->wake)
+        wr_executor_wake(ex);
+    sub->wake = false;
+}
+
+void wr_task_begin_apart(struct weir_task *task, weir_time now)
+{
+    struct weir_group *group = task->group;
+
+    wr_group_entered(group);
+    group->telling++; /* until it is over: who waits for quiet waits for it, too */
+    task->started_at = now;
+    wr_store(&task->error, (int32_t)wr_cancels(group), relaxed);
+    wr_watch_guest(task, now);
+}
+
+/* A whole has no body, and so nothing to wait for: it is pending at once, and holds nothing. Under the lock; unlocks. */
+static void begin_whole(struct wr_submission *sub, struct weir_group *group)
+{
+    const weir_listener *listener = &group->executor->policy.given.listener;
+
+    wr_submission_hand_on_done(sub);
+    group->submitted++;
+    wr_task_begin_apart(sub->task, sub->now);
+    wr_task_pend(sub->task, WR_PHASE_ASIDE);
+    wr_unlock(&group->lock);
+    if (listener->submitted)
+        listener->submitted(sub->task, listener->arg);
 }
 
 /* Under the lock at first; unlocks. */
-static int admit_or_turn_away(struct weir_group *group, struct weir_task *task,
-                              struct wr_submission *sub)
+static int admit_or_turn_away(struct wr_submission *sub, struct weir_group *group)
 {
-    struct weir_executor *ex = group->executor;
-    const weir_listener *listener = &ex->policy.given.listener;
-    weir_reason reason;
-    bool wake = false;
+    const weir_listener *listener = &group->executor->policy.given.listener;
     int rc;
 
     if (listener->submitted) {
         struct wr_frame frame = { 0 };
         wr_unlock(&group->lock);
         wr_frame_enter(&frame);
-        listener->submitted(task, listener->arg);
+        listener->submitted(sub->task, listener->arg);
         wr_frame_leave(&frame);
         wr_group_lock(group);
     }
     group->submitted++;
-    rc = wr_submission_enter(group, task, sub, &reason, &wake);
-    wr_unlock(&group->lock);
-    if (wake && sub->last)
-        wr_executor_search(ex);
-    else if (wake)
-        wr_executor_wake(ex);
-    if (rc) /* no memory */
-        return wr_unsubmit(task, sub, reason) ? rc : 0;
-    return reason ? wr_not_admitted(task, sub, reason) : 0;
+    rc = wr_submission_enter(sub, group);
+    unlock_and_wake(sub, group);
+    return sub->reason ? wr_not_admitted(sub, rc) : 0;
 }
 
-/* A record for it, which enters, or is dealt with otherwise. Under the lock; unlocks. */
-static int submit_record(weir_task **out, struct weir_group *group, struct wr_submission *sub,
-                         weir_time now)
+/* A record for it, which enters, or is dealt with otherwise. 1, or an error. Under the lock; unlocks. */
+static int submit_record(struct wr_submission *sub, struct weir_group *group)
 {
     uint32_t cost = sub->side ? sub->side->cost : 1;
-    struct weir_task *task;
-    weir_task *handle;
-    int rc = wr_can_ever(&group->sums, &group->executor->root, cost)
-                 ? wr_submission_record(&task, group, sub, now)
-                 : WEIR_EINVAL;
+    bool fits = sub->ask->whole || wr_can_ever(&group->sums, &group->executor->root, cost);
+    int rc = fits ? wr_submission_record(sub, group) : WEIR_EINVAL;
 
     if (rc) {
-        wr_unlock(&group->lock);
+        unlock_and_wake(sub, group);
         return rc;
     }
-    handle = sub->wants_handle ? task : NULL;
-    rc = admit_or_turn_away(group, task, sub);
-    if (rc)
-        weir_task_unref(handle);
-    else if (out)
-        *out = handle;
-    return rc;
+    if (sub->ask->whole)
+        begin_whole(sub, group);
+    else
+        rc = admit_or_turn_away(sub, group);
+    if (sub->out && !rc)
+        *sub->out = sub->task;
+    else if (sub->out)
+        weir_task_unref(sub->task);
+    return rc ? rc : 1;
 }
-/* ---- bodies ----------------------------------------------------------------------------------- */
 
-static int submit(weir_task **out, struct wr_target *target, struct wr_submission *sub)
+static int submit_with_record(struct wr_submission *sub)
 {
-    struct weir_group *group;
-    weir_time now = wr_os_now();
-    int rc = wr_target_lock(&group, target);
+    weir_task_options options;
+    int rc = wr_submission_prepare(sub, &options);
+    struct weir_group *group = rc ? NULL : lock_present(sub, &rc);
 
-    if (!rc && wr_lacks_watch(group, sub)) {
-        wr_unlock(&group->lock);
-        rc = WR_LACKS_WATCH;
-    }
-    return rc ? rc : submit_record(out, group, sub, now);
+    if (group)
+        rc = submit_record(sub, group);
+    wr_submission_discard(sub);
+    return rc;
 }
 
 /* ---- tasks without anything ---------------------------------------------------------------------- */
 
-/* Whether a task that says nothing itself needs a record while it waits: it has locals or perhaps a deadline, or a
- * listener is shown it. */
-static bool needs_record(struct weir_executor *ex)
+/* Whether a task is no more than a function and its argument while it waits: without handle, options, locals or perhaps a
+ * deadline, and no listener is shown it. */
+static inline bool is_plain(struct weir_executor *ex, weir_task **out, weir_fn *fn,
+                            const weir_task_options *opt)
 {
-    return ex->policy.given.listener.submitted || wr_load(&ex->policy.watched, relaxed) ||
-           *wr_context_slot() != NULL;
+    return !out && !opt && fn && !ex->policy.given.listener.submitted &&
+           !wr_load(&ex->policy.watched, relaxed) && *wr_context_slot() == NULL;
 }
 
-/* Not admitted as it is: it gets a record, and another try with that. Under the lock; unlocks. */
-static int submit_refused(struct weir_group *group, weir_fn *fn, void *arg, weir_time now)
+/* Some of the tasks: those that enter in one hold of the group's lock, sharing one look at the clock and one wake-up. If the
+ * first is not admitted as it is, it gets a record, and another try with that. How many, or an error. */
+static int submit_plain(struct wr_submission *sub, void *const *arg, size_t count)
 {
-    static const weir_task_options none = { .size = sizeof(none) };
-    struct wr_submission sub = { .fn = fn, .arg = arg, .options = &none };
+    size_t entered = 0;
+    int rc;
+    struct weir_group *group = lock_present(sub, &rc);
 
-    return submit_record(NULL, group, &sub, now);
-}
-
-/* Some of the tasks: those that can be dealt with in one hold of the group's lock, sharing one look at the clock and one
- * wake-up. *done: how many. */
-static int submit_plain(struct wr_target *target, weir_fn *fn, void *const *arg, size_t count,
-                        size_t *done)
-{
-    struct weir_group *group;
-    weir_reason reason = WEIR_REASON_NONE;
-    weir_time now = wr_os_now();
-    bool wake = false, wakes = false;
-    int rc = wr_target_lock(&group, target);
-    size_t i = 0;
-
-    *done = 0;
-    if (rc)
+    if (!group)
         return rc;
-    if (wr_load(&target->ex->policy.watched, relaxed)) /* this generation has deadlines */
-        rc = WR_LACKS_WATCH;
-    for (; !rc && !reason && i < count && i < RUN_MAX; i++) {
-        rc = enter_plain(group, fn, arg[i], now, &reason, &wakes);
-        wake |= wakes;
-    }
-    i -= rc == WEIR_ENOMEM || reason;
-    if (reason && !i) { /* else it is tried again, alone */
-        rc = submit_refused(group, fn, arg[0], now);
-        i = rc == 0;
-    } else {
-        wr_unlock(&group->lock);
-    }
-    if (wake)
-        wr_executor_wake(target->ex);
-    *done = i;
-    return i ? 0 : rc;
+    do {
+        sub->arg = arg[entered];
+        rc = enter(sub, group, NULL);
+    } while (!sub->reason && ++entered < count && entered < RUN_MAX);
+    if (!entered && !rc)
+        return submit_record(sub, group);
+    unlock_and_wake(sub, group);
+    return entered ? (int)entered : rc;
 }
 
 /* Whether nothing but its own limits stands between a task without anything and the group's queue, and these count it only
@@ -311,15 +304,17 @@ static inline bool admits_freely(struct weir_executor *ex, const struct weir_gro
 
 /* The common case, with nothing else to it: answers how many of the tasks have entered; 0: not this way. Under the lock;
  * unlocks if some have. */
-static inline size_t submit_freely(struct weir_executor *ex, struct weir_group *group, weir_fn *fn,
-                                   void *const *arg, size_t count, weir_time now)
+static inline __attribute__((always_inline)) size_t submit_freely(struct weir_executor *ex,
+                                                                  struct weir_group *group,
+                                                                  weir_fn *fn, void *const *arg,
+                                                                  size_t count, weir_time now)
 {
     struct wr_queue *queue = &group->queue;
     bool wake = false, first = group->sums.queued == 0;
     size_t i = 0;
 
     if (WR_LIKELY(admits_freely(ex, group)))
-        while (i < count && wr_group_make_room(group, queue, WR_ENTRY_WORDS))
+        while (i < count && i < RUN_MAX && wr_group_make_room(group, queue, WR_ENTRY_WORDS))
             wr_entry_put(queue, now, fn, arg[i++]);
     if (WR_UNLIKELY(!i))
         return 0;
@@ -335,56 +330,37 @@ static inline size_t submit_freely(struct weir_executor *ex, struct weir_group *
     return i;
 }
 
-/* As many as enter without a look at limits. Leaves the group locked if that is not all. */
-static size_t submit_run(struct wr_target *target, weir_fn *fn, void *const *arg, size_t count)
-{
-    struct weir_group *group = target->group;
-    size_t submitted = 0, run, done;
-
-    do {
-        weir_time now = wr_os_now();
-        run = count - submitted < RUN_MAX ? count - submitted : RUN_MAX;
-        wr_lock(&group->lock);
-        done = submit_freely(target->ex, group, fn, &arg[submitted], run, now);
-        submitted += done;
-    } while (done && submitted < count);
-    target->locked = done ? NULL : group;
-    return submitted;
-}
-
 /* ---- the calls ------------------------------------------------------------------------------------ */
 
-/* With whatever it may have. */
-static int submit_with_options(weir_task **out, struct wr_target *target, weir_fn *fn, void *arg,
-                               const weir_task_options *opt, bool last)
+/* The tasks that are left, until one fails. */
+static int submit_rest(struct wr_request *ask, weir_task **out, void *const *arg, size_t count)
 {
-    weir_task_options options;
-    struct wr_submission sub;
-    int rc;
+    struct wr_submission sub = { .ask = ask };
+    int rc = !ask->locked && wr_load(&ask->ex->closed, acquire) ? WEIR_ECLOSED : 0;
 
-    do {
-        rc = wr_submission_init(&sub, &options, target->ex, fn, arg, opt, out != NULL, NULL);
-        sub.last = last;
-        if (!rc)
-            rc = submit(out, target, &sub);
-        wr_submission_discard(&sub);
-    } while (rc == WR_LACKS_WATCH);
-    return rc;
+    while (rc >= 0 && ask->done < count) {
+        sub.arg = arg[ask->done];
+        sub.out = out ? &out[ask->done] : NULL;
+        if (ask->locked || is_plain(ask->ex, out, ask->fn, ask->opt))
+            rc = submit_plain(&sub, &arg[ask->done], count - ask->done);
+        else
+            rc = submit_with_record(&sub);
+        ask->done += rc > 0 ? (size_t)rc : 0;
+    }
+    if (ask->pinned)
+        wr_group_unpin(ask->group);
+    return rc < 0 ? rc : 0;
 }
 
-static __attribute__((noinline)) int submit_one(weir_task **out, struct wr_target target,
-                                                weir_fn *fn, void *arg,
+/* What does not enter freely. */
+static __attribute__((noinline)) int submit_one(weir_task **out, struct weir_executor *ex,
+                                                const char *key, struct weir_group *group,
+                                                struct weir_group *locked, weir_fn *fn, void *arg,
                                                 const weir_task_options *opt)
 {
-    size_t done;
-    int rc = WR_LACKS_WATCH;
+    struct wr_request ask = { ex, key, group, locked, .fn = fn, .opt = opt };
 
-    if (target.locked || (!out && !opt && fn && !needs_record(target.ex)))
-        rc = submit_plain(&target, fn, &arg, 1, &done);
-    if (rc == WR_LACKS_WATCH)
-        rc = submit_with_options(out, &target, fn, arg, opt, false);
-    wr_target_fini(&target);
-    return rc;
+    return submit_rest(&ask, out, &arg, 1);
 }
 
 int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
@@ -392,7 +368,7 @@ int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
 {
     struct weir_group *locked = NULL;
 
-    if (WR_LIKELY(group && !out && !opt && fn && !needs_record(group->executor))) {
+    if (WR_LIKELY(group && is_plain(group->executor, out, fn, opt))) {
         weir_time now = wr_os_now();
         wr_lock(&group->lock);
         if (WR_LIKELY(submit_freely(group->executor, group, fn, &arg, 1, now)))
@@ -403,27 +379,7 @@ int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
         *out = NULL;
     if (!group)
         return WEIR_EINVAL;
-    if (!locked && wr_load(&group->executor->closed, acquire))
-        return WEIR_ECLOSED;
-    return submit_one(
-        out,
-        (struct wr_target){
-            .ex = group->executor, .key = group->key, .group = group, .locked = locked },
-        fn, arg, opt);
-}
-
-int wr_submit_last(weir_task **out, struct weir_group *group, const char *key, weir_fn *fn,
-                   void *arg, const weir_task_options *opt)
-{
-    struct wr_target target = { .ex = group->executor,
-                                .key = key ? key : group->key,
-                                .group = key ? NULL : group };
-    int rc = WEIR_ECLOSED;
-
-    if (!wr_load(&target.ex->closed, acquire))
-        rc = submit_with_options(out, &target, fn, arg, opt, true);
-    wr_target_fini(&target);
-    return rc;
+    return submit_one(out, group->executor, group->key, group, locked, fn, arg, opt);
 }
 
 int weir_submit_key(weir_task **out, weir_executor *ex, const char *key, weir_fn *fn, void *arg,
@@ -437,51 +393,58 @@ int weir_submit_key(weir_task **out, weir_executor *ex, const char *key, weir_fn
         return WEIR_EINVAL;
     if (wr_load(&ex->closed, acquire))
         return WEIR_ECLOSED;
-    if (!key || !fn)
+    if (!key)
         return WEIR_EINVAL;
-    if (!out && !opt && !needs_record(ex)) {
+    if (is_plain(ex, out, fn, opt)) {
         weir_time now = wr_os_now();
         locked = wr_group_lock_by_key(ex, key);
         if (locked && submit_freely(ex, locked, fn, &arg, 1, now))
             return 0;
     }
-    return submit_one(out, (struct wr_target){ .ex = ex, .key = key, .locked = locked }, fn, arg,
-                      opt);
+    return submit_one(out, ex, key, NULL, locked, fn, arg, opt);
 }
 
 int64_t weir_submit_many(weir_task **out, weir_group *group, weir_fn *fn, void *const *arg,
                          size_t count, const weir_task_options *opt)
 {
-    struct wr_target target;
-    size_t submitted = 0, done;
-    bool plain;
-    int rc = 0;
+    struct wr_request ask;
+    int rc;
 
     if (!group || !fn || (count && !arg))
         return WEIR_EINVAL;
     if (out && count)
         memset(out, 0, count * sizeof(out[0]));
-    if (wr_load(&group->executor->closed, acquire))
-        return WEIR_ECLOSED;
-    target = (struct wr_target){ .ex = group->executor, .key = group->key, .group = group };
-    plain = !out && !opt && !needs_record(target.ex);
-    if (plain && count)
-        submitted = submit_run(&target, fn, arg, count);
-    while (!rc && submitted < count) {
-        if (plain)
-            rc = submit_plain(&target, fn, &arg[submitted], count - submitted, &done);
-        else
-            rc = submit_with_options(out ? &out[submitted] : NULL, &target, fn, arg[submitted], opt,
-                                     false);
-        if (plain)
-            submitted += done;
-        else if (!rc)
-            submitted++;
-        if (rc == WR_LACKS_WATCH) {
-            plain = false;
-            rc = 0;
-        }
+    ask = (struct wr_request){ group->executor, group->key, group, .fn = fn, .opt = opt };
+    while (ask.done < count && !ask.locked && is_plain(ask.ex, out, fn, opt)) {
+        weir_time now = wr_os_now();
+        size_t entered;
+        wr_lock(&group->lock);
+        entered = submit_freely(ask.ex, group, fn, &arg[ask.done], count - ask.done, now);
+        ask.done += entered;
+        ask.locked = entered ? NULL : group;
     }
-    wr_target_fini(&target);
-    return submitted || !rc ? (int64_t)submitted : rc;
+    rc = submit_rest(&ask, out, arg, count);
+    return ask.done || !rc ? (int64_t)ask.done : rc;
+}
+
+int wr_submit_last(weir_task **out, struct weir_group *group, const char *key, weir_fn *fn,
+                   void *arg, const weir_task_options *opt)
+{
+    struct wr_request ask = { group->executor, group->key, group, .fn = fn, .opt = opt };
+
+    ask.last = true;
+    if (key) {
+        ask.key = key;
+        ask.group = NULL;
+    }
+    return submit_rest(&ask, out, &arg, 1);
+}
+
+int wr_submit_whole(weir_task **out, struct weir_group *group, struct wr_whole *whole,
+                    const weir_task_options *opt)
+{
+    struct wr_request ask = { group->executor, group->key, group, .opt = opt, .whole = whole };
+    void *none = NULL;
+
+    return submit_rest(&ask, out, &none, 1);
 }

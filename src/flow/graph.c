@@ -152,17 +152,12 @@ static weir_node *next_node(struct weir_flow *flow)
     return chunk;
 }
 
-static bool is_span(int64_t ms)
-{
-    return ms >= 0 && (ms <= WEIR_SPAN_MAX_MS || ms == WEIR_NO_LIMIT);
-}
-
 static bool options_are_good(const weir_node_options *o)
 {
     const weir_deadlines *d = &o->deadlines;
 
-    return o->priority <= WEIR_IDLE && is_span(d->wait_ms) && is_span(d->run_ms) &&
-           is_span(d->total_ms) && o->backoff_ms >= 0 && o->backoff_ms <= WEIR_SPAN_MAX_MS &&
+    return o->priority <= WEIR_IDLE && wr_is_span(d->wait_ms) && wr_is_span(d->run_ms) &&
+           wr_is_span(d->total_ms) && o->backoff_ms >= 0 && o->backoff_ms <= WEIR_SPAN_MAX_MS &&
            o->backoff_max_ms >= 0 && o->backoff_max_ms <= WEIR_SPAN_MAX_MS &&
            (!o->flow || (!o->retries && !o->priority && !o->cost && !o->deadlines.wait_ms &&
                          !o->deadlines.run_ms && !o->drop)) &&
