@@ -170,7 +170,8 @@ static bool is_dead(const struct weir_group *group)
 {
     /* Whoever has it in hands will look at it, and reap it then. */
     return group->evicted && !group->has_handle && wr_group_place(group) == WR_AT_REST &&
-           group->sums.queued == 0 && group->records == 0 && group->pins == 0;
+           group->sums.queued == 0 && group->records == 0 && group->pins == 0 &&
+           group->telling == 0;
 }
 
 /* Gives a pin back; true if that was the last thing that kept the group. */

@@ -47,7 +47,7 @@ enum wr_resolution {
  *     submitted + queue.entries == tasks that were ever submitted
  *     pending == tasks of pending_first that are PENDING
  *     telling == ends that are being told + guests + tasks that are ASIDE
- *     lives while it is in the table, or has_handle, or sums.queued + records + pins > 0                */
+ *     lives while it is in the table, or has_handle, or sums.queued + records + pins + telling > 0      */
 struct weir_group {
     struct wr_lock lock;
     bool evicted;        /* set under the shard's lock as well: either will do to look        */

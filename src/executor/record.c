@@ -32,12 +32,6 @@ void wr_task_recycle(struct weir_group *group, struct weir_task *task)
     group->records--;
 }
 
-void wr_task_set_phase(struct weir_task *task, uint32_t phase)
-{
-    /* References may change at any time, phases not. */
-    wr_add(&task->word, phase - wr_task_phase(task), relaxed);
-}
-
 weir_task *weir_task_ref(weir_task *task)
 {
     uint32_t before = wr_add(&task->word, WR_REF, relaxed);

@@ -21,7 +21,7 @@ static void begin_guest(struct weir_task *task, const struct wr_frame *frame, we
     wr_store(&task->error, (int32_t)wr_cancels(group), relaxed);
     task->runner = frame->parker;
     if (wr_task_watched(task))
-        wr_watch_guest(task, now);
+        wr_watch_started(task, now);
 }
 
 /* It has returned. */
@@ -87,11 +87,10 @@ static bool refuse(struct weir_task *task, struct wr_submission *sub)
 
 static struct wr_end end_refused(weir_reason reason)
 {
-    return (struct wr_end){ .outcome = WEIR_REJECTED,
-                            .error = WEIR_EREJECTED,
-                            .reason = reason,
-                            .at = wr_os_now(),
-                            .body_over = true };
+    struct wr_end end = wr_end_without_body(WEIR_REJECTED, reason);
+
+    end.body_over = true;
+    return end;
 }
 
 /* What rejection_fn makes of it. */
@@ -129,10 +128,12 @@ static struct wr_end ask_handler(struct weir_task *task, weir_reason reason)
 /* It was cancelled before it was admitted, which was told. Its reference goes. */
 static void found_cancelled(struct weir_task *task, struct wr_submission *sub)
 {
+    struct wr_end end = end_refused(WEIR_REASON_CANCELLED);
+
     if (sub->on_done)
         wr_watcher_attach(sub->on_done, task);
     sub->on_done = NULL;
-    wr_task_found_ended(task);
+    wr_task_end(task, &end);
 }
 
 /* Permits and places are back: only the task itself is left to deal with. */

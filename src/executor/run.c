@@ -76,7 +76,7 @@ struct weir_task *wr_slice_begin(struct weir_group *group, const uint64_t *first
     if (wr_task_watched(task)) {
         wr_watch_started(task, now);
         if (slice->on_thread)
-            wr_watch_on_thread(task);
+            wr_watch_carried(task, WR_BY_THREAD);
     }
     return task;
 }

@@ -18,8 +18,8 @@
 struct wr_telling {
     struct wr_frame frame;
     bool inside; /* of another, which has them: nothing else is in use here                    */
-    struct weir_task *first, **last;      /* decided tasks, by task->next; or without references */
-    struct wr_watcher *late, **late_last; /* callbacks of tasks that were told of before         */
+    struct wr_fifo ended;   /* decided tasks; and those without references, to be deleted       */
+    struct wr_fifo late;    /* callbacks of tasks that were told of before                      */
     struct weir_task *task; /* what is being told of; NULL: nothing, or what was told of before */
 };
 
@@ -40,13 +40,11 @@ void wr_task_publish(struct weir_task *task);
 struct wr_watcher *wr_task_close_watchers(struct weir_task *task);
 
 /* The telling is over, or the body of a task that was decided before; the later of the two drops the argument. Gives the
- * reference back: the group may be at rest. */
+ * reference back, and its count in group->telling. */
 void wr_task_told(struct weir_task *task);
 
-/* Gives a reference back that was counted in group->telling, if that runs no code of the user's; else false, and nothing
- * is done. And: whatever it runs. */
-bool wr_task_put_quietly(struct weir_task *task);
-void wr_task_put(struct weir_task *task);
+/* One less in group->telling, which kept it: the group may be at rest, or gone. */
+void wr_group_told(struct weir_group *group);
 
 /* The last reference is gone, and code of the user's is to run. */
 void wr_tell_gone(struct weir_task *task);

@@ -43,29 +43,23 @@ static void disarm(struct wr_watch *watch)
         wr_sub(&watch->task->word, WR_REF, relaxed); /* not the last: the caller has one */
 }
 
-static void arm(struct wr_watch *watch, weir_time when, weir_reason reason)
-{
-    if (when == WEIR_FOREVER) {
-        disarm(watch);
-        return;
-    }
-    watch->due = when;
-    watch->reason = reason;
-    if (wr_clock_set(&watch->task->group->executor->clock, &watch->alarm, when))
-        wr_add(&watch->task->word, WR_REF, relaxed); /* it fires under the group's lock: not yet */
-}
-
 static weir_time later(weir_time when, int64_t ns)
 {
     return ns == 0 || when > WEIR_FOREVER - ns ? WEIR_FOREVER : when + ns;
 }
 
-static void arm_first(struct wr_watch *watch, weir_time when, weir_reason reason)
+/* For `reason` after that time, or the end of all its time, whichever comes first. */
+static void arm(struct wr_watch *watch, weir_time from, int64_t ns, weir_reason reason)
 {
-    if (watch->total_at <= when)
-        arm(watch, watch->total_at, WEIR_REASON_TOTAL_DEADLINE);
-    else
-        arm(watch, when, reason);
+    weir_time when = later(from, ns);
+    bool total = watch->total_at <= when;
+
+    watch->due = total ? watch->total_at : when;
+    watch->reason = total ? WEIR_REASON_TOTAL_DEADLINE : reason;
+    if (watch->due == WEIR_FOREVER)
+        disarm(watch);
+    else if (wr_clock_set(&watch->task->group->executor->clock, &watch->alarm, watch->due))
+        wr_add(&watch->task->word, WR_REF, relaxed); /* it fires under the group's lock: not yet */
 }
 
 /* Answers how long it may wait. */
@@ -86,48 +80,26 @@ void wr_watch_queued(struct weir_task *task)
     struct wr_watch *watch = watch_of(task);
 
     if (watch)
-        arm_first(watch, later(task->queued_at, resolve(watch)), WEIR_REASON_WAIT_DEADLINE);
-}
-
-void wr_watch_guest(struct weir_task *task, weir_time now)
-{
-    struct wr_watch *watch = watch_of(task);
-
-    if (watch)
-        resolve(watch);
-    wr_watch_started(task, now);
+        arm(watch, task->queued_at, resolve(watch), WEIR_REASON_WAIT_DEADLINE);
 }
 
 void wr_watch_started(struct weir_task *task, weir_time now)
 {
     struct wr_watch *watch = watch_of(task);
 
-    if (watch)
-        arm_first(watch, later(now, watch->run_ns), WEIR_REASON_RUN_DEADLINE);
+    if (!watch)
+        return;
+    if (!watch->total_at) /* it has not waited */
+        resolve(watch);
+    arm(watch, now, watch->run_ns, WEIR_REASON_RUN_DEADLINE);
 }
 
-void wr_watch_on_thread(struct weir_task *task)
+void wr_watch_carried(struct weir_task *task, enum wr_carried carried)
 {
     struct wr_watch *watch = watch_of(task);
 
     if (watch)
-        watch->on_thread = true;
-}
-
-void wr_watch_on_way(struct weir_task *task, bool on_way)
-{
-    struct wr_watch *watch = watch_of(task);
-
-    if (watch)
-        watch->on_way = on_way;
-}
-
-void wr_watch_over(struct weir_task *task)
-{
-    struct wr_watch *watch = watch_of(task);
-
-    if (watch)
-        disarm(watch);
+        watch->carried = carried;
 }
 
 bool wr_watch_is_armed(const struct weir_task *task)
@@ -181,6 +153,9 @@ static void free_permits(struct wr_watch *watch)
     watch->freed = true;
     group->bodies--;
     wr_group_finish(group, wr_task_cost(watch->task));
+    if (wr_group_refresh(group) || wr_executor_has_ready(group->executor))
+        wr_executor_wake(group->executor);
+    wr_room_made(group->executor);
 }
 
 /* The body runs on; what becomes of its permits is the policy's to say. */
@@ -191,7 +166,7 @@ static void overdue(struct wr_watch *watch)
 
     if (watch->late || watch->freed)
         return;
-    if (watch->on_way) { /* no body runs on, and none will */
+    if (watch->carried == WR_TO_THREAD) { /* no body runs on, and none will */
         free_permits(watch);
         return;
     }
@@ -200,38 +175,38 @@ static void overdue(struct wr_watch *watch)
     if (wr_task_phase(task) == WR_PHASE_GUEST || !may_free(ex))
         return; /* a guest has none */
     free_permits(watch);
-    watch->lost = ex->policy.given.overdue == WEIR_REPLACE && watch->on_thread;
+    watch->lost = ex->policy.given.overdue == WEIR_REPLACE && watch->carried == WR_BY_THREAD;
     if (watch->lost)
         wr_threads_lost(ex, true);
 }
 
-bool wr_watch_returned(struct weir_task *task)
+bool wr_watch_over(struct weir_task *task)
 {
     struct wr_watch *watch = watch_of(task);
-    struct weir_group *group = task->group;
+    struct weir_executor *ex = task->group->executor;
 
-    if (!watch || !watch->late)
-        return watch && watch->freed;
-    watch->late = false;
-    count_overdue(group, -1);
-    if (watch->lost)
-        wr_threads_lost(group->executor, false);
-    if (watch->freed && wr_sub(&group->executor->freed, 1, seq_cst) == 1)
-        wr_waitq_wake_all(&group->executor->quiet);
+    if (!watch)
+        return false;
+    disarm(watch);
+    if (watch->late) {
+        count_overdue(task->group, -1);
+        if (watch->lost)
+            wr_threads_lost(ex, false);
+        if (watch->freed && wr_sub(&ex->freed, 1, seq_cst) == 1)
+            wr_waitq_wake_all(&ex->quiet);
+    }
     return watch->freed;
 }
 
 /* Under the lock. True: this settled the task. If it was cancelled before, its body may be overdue all the same. */
-static bool expire(struct wr_watch *watch, weir_time now)
+static bool expire(struct wr_watch *watch)
 {
-    struct weir_task *task = watch->task;
-    struct wr_end end = {
-        .outcome = WEIR_TIMED_OUT, .error = WEIR_ETIMEDOUT, .reason = watch->reason, .at = now
-    };
+    struct wr_end end = wr_end_without_body(WEIR_TIMED_OUT, watch->reason);
 
-    if (wr_phase_has_body(wr_task_phase(task)))
+    watch->due = 0;
+    if (wr_phase_has_body(wr_task_phase(watch->task)))
         overdue(watch); /* first: a waiter that is told finds the permits back, if they come back */
-    return wr_task_end_locked(task, &end);
+    return wr_task_end_locked(watch->task, &end);
 }
 
 static void tell(struct wr_job *job)
@@ -241,7 +216,11 @@ static void tell(struct wr_job *job)
 
 static void drop(struct wr_job *job)
 {
-    wr_task_put(WR_CONTAINER(job, struct wr_watch, job)->task);
+    struct weir_task *task = WR_CONTAINER(job, struct wr_watch, job)->task;
+    struct weir_group *group = task->group;
+
+    weir_task_unref(task);
+    wr_group_told(group);
 }
 
 /* Has it done on a thread of the pool's; if there is none and none can be started, by a worker. */
@@ -298,39 +277,43 @@ static bool users_are_told(const struct weir_task *task)
            side->drop_arg || (over && side->locals);
 }
 
+/* Gives the alarm's reference back, unless (false) it is the last one; then nothing changes any more. */
+static bool unref_unless_last(struct weir_task *task)
+{
+    uint32_t word = wr_load(&task->word, acquire);
+
+    while (word / WR_REF > 1)
+        if (wr_cas(&task->word, &word, word - WR_REF, acq_rel))
+            return true;
+    return false;
+}
+
 static void fired(struct wr_alarm *alarm, weir_time now)
 {
     struct wr_watch *watch = WR_CONTAINER(alarm, struct wr_watch, alarm);
     struct weir_task *task = watch->task;
     struct weir_group *group = task->group;
-    struct weir_executor *ex = group->executor;
-    bool won = false, users = false;
+    bool due, won, last, users;
 
     wr_group_lock(group);
-    if (watch->due &&
-        watch->due <= now) { /* else it was moved on, or disarmed, since it went off */
-        watch->due = 0;
-        won = expire(watch, now);
-        if (wr_group_refresh(group) || wr_executor_has_ready(ex))
-            wr_executor_wake(ex);
-    }
-    if (won) { /* the telling has a reference, so the alarm's is not the last */
-        wr_sub(&task->word, WR_REF, relaxed);
-        users = users_are_told(task);
-    } else { /* a drain waits for our reference, too: it may keep a value */
-        wr_group_entered(group);
-        group->telling++;
-    }
+    due =
+        watch->due && watch->due <= now; /* else it was moved on, or disarmed, since it went off */
+    won = due && expire(watch);
+    last = !unref_unless_last(task); /* never if it won: the telling has one */
+    users = won ? users_are_told(task) : last && !wr_task_goes_quietly(task);
     if (won && !users) { /* under this hold of the lock: no callback joins in between */
         struct wr_watcher *callbacks = wr_task_close_watchers(task);
         WR_ASSERT(!callbacks);
     }
+    if (last) { /* a drain waits for it, too: it may keep a value */
+        wr_group_entered(group);
+        group->telling++;
+    }
     wr_unlock(&group->lock);
-    wr_room_made(ex);
     if (users)
-        leave_to_others(watch, tell);
+        leave_to_others(watch, won ? tell : drop);
     else if (won)
         wr_task_told(task);
-    else if (!wr_task_put_quietly(task))
-        leave_to_others(watch, drop);
+    else if (last)
+        drop(&watch->job);
 }
