@@ -8,8 +8,6 @@
 
 #include <weir/error.h>
 
-/* ---- being told ------------------------------------------------------------------------------- */
-
 int weir_task_on_done(weir_task *task,
                       void (*done)(weir_task *task, const weir_result *result, void *arg),
                       void *arg)
@@ -49,8 +47,6 @@ int weir_task_fd(weir_task *task)
     wr_os_close(fds[1]);
     return rc;
 }
-
-/* ---- ending it ------------------------------------------------------------------------------- */
 
 bool weir_task_cancel(weir_task *task)
 {
@@ -104,8 +100,6 @@ struct wr_whole *wr_task_whole(const struct weir_task *task)
 
     return side ? side->whole : NULL;
 }
-
-/* ---- looking --------------------------------------------------------------------------------- */
 
 void *wr_task_take_value(struct weir_task *task)
 {

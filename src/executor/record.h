@@ -73,24 +73,13 @@ static inline void **wr_task_value(struct weir_task *task)
     return side ? &side->value : &task->u.value;
 }
 
-/* Whether it may have a deadline. */
-static inline bool wr_task_watched(const struct weir_task *task)
-{
-    return wr_task_word(task) & WR_SIDE;
-}
-
-/* ---- records; under the group's lock ---------------------------------------------------------- */
-
-/* A record with one reference per holder, counted in group->records; NULL without memory. */
+/* A record with one reference per holder, counted in group->records; NULL without memory. Under the group's lock. */
 struct weir_task *wr_task_alloc(struct weir_group *group, uint32_t references);
 
-/* The last reference is gone, or there never was another. */
+/* The last reference is gone, or there never was another. Under the lock. */
 void wr_task_recycle(struct weir_group *group, struct weir_task *task);
 
-/* ---- records without references; without any lock ----------------------------------------------- */
-
-/* Whether deleting it runs no code of the user's, as the drop of a value does. */
-bool wr_task_goes_quietly(const struct weir_task *task);
+/* The same without any lock, with what it has; the drop of a value is code of the user's. */
 void wr_task_delete(struct weir_task *task);
 
 #endif

@@ -20,8 +20,8 @@ static void begin_guest(struct weir_task *task, const struct wr_frame *frame, we
     task->started_at = now;
     wr_store(&task->error, (int32_t)wr_cancels(group), relaxed);
     task->runner = frame->parker;
-    if (wr_task_watched(task))
-        wr_watch_started(task, now);
+    if (wr_task_side(task))
+        wr_watch_arm(task, now, WEIR_REASON_RUN_DEADLINE);
 }
 
 /* It has returned. */

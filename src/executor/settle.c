@@ -11,15 +11,13 @@
 
 #include <weir/error.h>
 
-/* Sets of phases. */
-enum {
-    /* An end does not take the task out: its body runs on, or the submit has yet to let go of it */
-    STAYS = 1 << WR_PHASE_NEW | 1 << WR_PHASE_RUNNING | 1 << WR_PHASE_REFUSED | 1 << WR_PHASE_GUEST,
-    STARTED =
-        1 << WR_PHASE_RUNNING | 1 << WR_PHASE_PENDING | 1 << WR_PHASE_GUEST | 1 << WR_PHASE_ASIDE,
+enum { /* sets of phases */
+       /* An end does not take the task out: its body runs on, or the submit has yet to let go of it */
+       STAYS =
+           1 << WR_PHASE_NEW | 1 << WR_PHASE_RUNNING | 1 << WR_PHASE_REFUSED | 1 << WR_PHASE_GUEST,
+       STARTED = 1 << WR_PHASE_RUNNING | 1 << WR_PHASE_PENDING | 1 << WR_PHASE_GUEST |
+                 1 << WR_PHASE_ASIDE,
 };
-
-/* ---- the result ------------------------------------------------------------------------------ */
 
 void wr_task_drop_value(struct weir_task *task, void *value)
 {
@@ -50,8 +48,6 @@ bool weir_task_done(const weir_task *task)
 {
     return wr_load(&task->word, acquire) & WR_DONE; /* pairs with wr_task_publish */
 }
-
-/* ---- the end --------------------------------------------------------------------------------- */
 
 static void count(struct weir_group *group, const struct wr_end *end)
 {
@@ -84,30 +80,11 @@ void wr_task_pend(struct weir_task *task, uint32_t phase)
     if (side)
         side->arg_holds++; /* the last reference's: the code that settles it may use the argument */
     wr_task_set_phase(task, phase);
-    task->prev = NULL;
     task->next = group->pending_first;
+    task->before = &group->pending_first;
     if (task->next)
-        task->next->prev = task;
+        task->next->before = &task->next;
     group->pending_first = task;
-}
-
-static void unpend(struct weir_group *group, struct weir_task *task)
-{
-    if (task->prev)
-        task->prev->next = task->next;
-    else
-        group->pending_first = task->next;
-    if (task->next)
-        task->next->prev = task->prev;
-}
-
-/* Its gates hear of it, if it was let through by any. */
-static void tell_gates(struct weir_group *group, struct weir_task *task, const struct wr_end *end)
-{
-    bool decided = wr_task_outcome(task) != WEIR_UNSETTLED;
-
-    if (wr_group_gates(group))
-        wr_gates_ended(group, task, decided ? wr_load(&task->error, relaxed) : end->error, end->at);
 }
 
 /* Takes a task from where it stands, with what it holds there. */
@@ -115,16 +92,22 @@ static void take_out(struct weir_group *group, struct weir_task *task, uint32_t 
                      const struct wr_end *end)
 {
     const struct wr_side *side = wr_task_side(task);
+    bool decided = wr_task_outcome(task) != WEIR_UNSETTLED, freed = wr_watch_over(task);
     uint32_t cost = wr_task_cost(task);
-    bool freed = wr_watch_over(task);
 
+    if (STARTED >> phase & 1 && wr_group_gates(group)) /* those that let it through hear of it */
+        wr_gates_ended(group, task, decided ? wr_load(&task->error, relaxed) : end->error, end->at);
+    if (phase == WR_PHASE_PENDING || phase == WR_PHASE_ASIDE) {
+        *task->before = task->next;
+        if (task->next)
+            task->next->before = task->before;
+    }
     switch (phase) {
     case WR_PHASE_QUEUED:
         wr_queue_remove(group, wr_group_level(group, side ? side->level : WR_LEVEL_NORMAL), task);
         withdraw(group, cost);
         break;
     case WR_PHASE_RUNNING:
-        tell_gates(group, task, end);
         if (!freed) {
             group->bodies--;
             wr_group_finish(group, cost);
@@ -133,16 +116,11 @@ static void take_out(struct weir_group *group, struct weir_task *task, uint32_t 
             wr_gates_turn_over(group, wr_os_now());
         break;
     case WR_PHASE_PENDING:
-        tell_gates(group, task, end);
-        unpend(group, task);
         group->pending--;
         wr_group_settle_pending(group, cost);
         break;
-    case WR_PHASE_ASIDE:
-        unpend(group, task);
-        group->telling--;
-        break;
     case WR_PHASE_GUEST:
+    case WR_PHASE_ASIDE:
         group->telling--;
         break;
     default:
@@ -150,9 +128,11 @@ static void take_out(struct weir_group *group, struct weir_task *task, uint32_t 
     }
 }
 
-/* Fixes the result, and whose the value is; the phase is not changed. */
-static void decide(struct weir_task *task, uint32_t phase, const struct wr_end *end)
+/* Fixes the result, and whose the value is; the phase is not changed. The telling has a reference of its own if the body, or
+ * the submit, keeps the one it has: if the task is not `over`. */
+static void decide(struct weir_task *task, uint32_t phase, const struct wr_end *end, bool over)
 {
+    struct wr_side *side = wr_task_side(task);
     weir_time started_at = end->started_at        ? end->started_at
                            : STARTED >> phase & 1 ? task->started_at
                                                   : end->at;
@@ -167,20 +147,12 @@ static void decide(struct weir_task *task, uint32_t phase, const struct wr_end *
     if (task->started_at != started_at)
         task->started_at = started_at; /* a begun body may be reading its own (pull.c, cancelled) */
     task->ended_at = end->at > started_at ? end->at : started_at;
+    if (side && !over)
+        side->arg_holds++;
     wr_add(&task->word,
            (uint32_t)end->outcome << WR_OUTCOME_SHIFT | (uint32_t)end->reason << WR_REASON_SHIFT |
-               (aborted ? WR_ABORTED : 0),
+               (aborted ? WR_ABORTED : 0) | (over ? 0 : WR_REF),
            release);
-}
-
-/* The telling has a reference of its own if the body, or the submit, keeps the one it has. */
-static void hold_for_telling(struct weir_task *task)
-{
-    struct wr_side *side = wr_task_side(task);
-
-    wr_add(&task->word, WR_REF, relaxed);
-    if (side)
-        side->arg_holds++;
 }
 
 bool wr_task_end_locked(struct weir_task *task, const struct wr_end *end)
@@ -201,11 +173,9 @@ bool wr_task_end_locked(struct weir_task *task, const struct wr_end *end)
     if (over)
         take_out(group, task, phase, end);
     if (decides) {
-        decide(task, phase, end);
+        decide(task, phase, end, over);
         if (!end->uncounted)
             count(group, end);
-        if (!over)
-            hold_for_telling(task);
     } else if (wr_task_outcome(task) != WEIR_DONE && !wr_task_drops_values(task)) {
         *wr_task_value(task) = end->value; /* for weir_execute_all; else it is dropped */
     }
@@ -224,11 +194,11 @@ void wr_task_tell_end(struct weir_task *task, const struct wr_end *end, bool dec
 {
     if (decided) {
         wr_tell(task);
-        return;
+    } else {
+        wr_task_drop_value(task, end->value);
+        wr_waitq_wake_all(&task->group->executor->returned); /* pairs with wait_returned */
+        wr_task_told(task);
     }
-    wr_task_drop_value(task, end->value);
-    wr_waitq_wake_all(&task->group->executor->returned); /* pairs with wait_returned */
-    wr_task_told(task);
 }
 
 bool wr_task_end(struct weir_task *task, const struct wr_end *end)
@@ -342,8 +312,6 @@ bool wr_reject_first(struct weir_group *group, weir_reason reason)
         wr_task_tell_end(task, &end, true);
     return first != NULL;
 }
-
-/* ---- presence -------------------------------------------------------------------------------- */
 
 void wr_group_entered(struct weir_group *group)
 {

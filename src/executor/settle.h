@@ -24,16 +24,11 @@ static inline bool wr_is_timed_at(const uint64_t *word)
     return !wr_is_entry(*word) && wr_watch_is_armed(wr_record_at(word));
 }
 
-/* ---- phases; under the group's lock ------------------------------------------------------------ */
-
-/* The body returned WEIR_PENDING: PENDING or ASIDE. It is found in group->pending_first from now on. */
+/* The body returned WEIR_PENDING: PENDING or ASIDE. It is found in group->pending_first from now on. Under the lock. */
 void wr_task_pend(struct weir_task *task, uint32_t phase);
 
-/* Whether a body that returns WEIR_PENDING settles as cancelled at once: it was asked to end, or its executor is being
- * freed. */
+/* Whether a body that returns WEIR_PENDING is cancelled at once: it was asked to end, or the executor is being freed. */
 bool wr_task_must_not_pend(const struct weir_task *task);
-
-/* ---- ends -------------------------------------------------------------------------------------- */
 
 struct wr_end {
     weir_outcome outcome;

@@ -90,7 +90,7 @@ int wr_submission_enter(struct weir_group *group, struct weir_task *task, struct
     wr_submission_hand_on_done(task, sub);
     wr_group_entered(group);
     if (side)
-        wr_watch_queued(task);
+        wr_watch_arm(task, task->queued_at, WEIR_REASON_WAIT_DEADLINE);
     if (side && (side->cost > 1 || side->level < WR_LEVEL_NORMAL))
         wr_waits_suspect(ex); /* it goes before others, or needs more than they do */
     *wake = wr_group_refresh(group);

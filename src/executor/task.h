@@ -84,9 +84,9 @@ struct weir_task {
         struct {
             weir_time started_at;
             union {
-                struct wr_parker *runner; /* RUNNING, GUEST: who carries it, under the lock    */
-                struct weir_task *prev;   /* PENDING, ASIDE: in group->pending_first           */
-                weir_time ended_at;       /* settled                                           */
+                struct wr_parker *runner;  /* RUNNING, GUEST: who carries it, under the lock    */
+                struct weir_task **before; /* PENDING, ASIDE: what points to it               */
+                weir_time ended_at;        /* settled                                           */
             };
         };
     };

@@ -8,10 +8,6 @@
 #include "executor/settle.h"
 #include "executor/state.h"
 
-#include <weir/error.h>
-
-/* ---- watchers -------------------------------------------------------------------------------- */
-
 void wr_task_publish(struct weir_task *task)
 {
     struct wr_watcher *watcher = wr_load(&task->watchers, relaxed);
@@ -40,9 +36,7 @@ struct wr_watcher *wr_task_close_watchers(struct weir_task *task)
     return callbacks;
 }
 
-struct wr_watcher *wr_watcher_new(void (*done)(weir_task *task, const weir_result *result,
-                                               void *arg),
-                                  void *arg)
+struct wr_watcher *wr_watcher_new(void (*done)(weir_task *, const weir_result *, void *), void *arg)
 {
     struct wr_watcher *watcher = wr_os_alloc(sizeof(*watcher));
 
@@ -91,6 +85,10 @@ static void tell_task(struct weir_task *task)
     struct wr_watcher *watcher, *next;
     weir_result result;
 
+    if (wr_task_word(task) < WR_REF) {
+        wr_task_delete(task);
+        return;
+    }
     wr_task_result(&result, task);
     if (has_parts(task)) {
         task->u.side->whole->ended(task->u.side->whole, task, result.outcome, result.reason);
@@ -148,8 +146,6 @@ static bool tell_next(struct wr_telling *telling)
         wr_search_pass_on(); /* see wr_submit_last */
     if (late)
         call_late(WR_CONTAINER(late, struct wr_watcher, late));
-    else if (ended && wr_task_word(telling->task) < WR_REF)
-        wr_task_delete(telling->task);
     else if (ended)
         tell_task(telling->task);
     return ended || late;
@@ -166,11 +162,10 @@ void wr_telling_open(struct wr_telling *telling)
 
 void wr_telling_close(struct wr_telling *telling)
 {
-    if (telling->inside)
-        return;
-    while (tell_next(telling))
+    while (!telling->inside && tell_next(telling))
         ;
-    wr_frame_leave(&telling->frame);
+    if (!telling->inside)
+        wr_frame_leave(&telling->frame);
 }
 
 void wr_tell_locked(struct weir_task *task)
@@ -202,15 +197,6 @@ void wr_whole_over(struct weir_task *task)
     wr_tell(task);
 }
 
-void wr_tell_gone(struct weir_task *task)
-{
-    struct wr_telling telling;
-
-    wr_telling_open(&telling);
-    wr_fifo_append(&present()->ended, &task->ended);
-    wr_telling_close(&telling);
-}
-
 void wr_watcher_attach(struct wr_watcher *watcher, struct weir_task *task)
 {
     struct wr_telling telling;
@@ -226,8 +212,6 @@ void wr_watcher_attach(struct wr_watcher *watcher, struct weir_task *task)
     wr_fifo_append(&present()->late, &watcher->late);
     wr_telling_close(&telling);
 }
-
-/* ---- and after ------------------------------------------------------------------------------- */
 
 void wr_group_told(struct weir_group *group)
 {

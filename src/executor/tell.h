@@ -27,7 +27,7 @@ struct wr_telling {
 void wr_telling_open(struct wr_telling *telling);
 void wr_telling_close(struct wr_telling *telling);
 
-/* Tells of a decided task; wr_task_end_locked has left a reference for that. */
+/* Tells of a decided task; wr_task_end_locked has left a reference for that. Deletes one that has no reference left. */
 void wr_tell(struct weir_task *task);
 
 /* The same under the group's lock, inside of a telling. */
@@ -46,12 +46,8 @@ void wr_task_told(struct weir_task *task);
 /* One less in group->telling, which kept it: the group may be at rest, or gone. */
 void wr_group_told(struct weir_group *group);
 
-/* The last reference is gone, and code of the user's is to run. */
-void wr_tell_gone(struct weir_task *task);
-
 /* A callback: NULL without memory. It joins the watchers, or is called, now or after the present one. Without the lock. */
-struct wr_watcher *wr_watcher_new(void (*done)(weir_task *task, const weir_result *result,
-                                               void *arg),
+struct wr_watcher *wr_watcher_new(void (*done)(weir_task *, const weir_result *, void *),
                                   void *arg);
 void wr_watcher_attach(struct wr_watcher *watcher, struct weir_task *task);
 

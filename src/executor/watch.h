@@ -15,18 +15,19 @@ struct weir_task;
 enum wr_carried { WR_BY_WORKER, WR_TO_THREAD, WR_BY_THREAD };
 
 /* In the allocation of the task's side record; under the group's lock, except the alarm's timer and the job.
- *     armed (or firing)  =>  the alarm holds a reference of the task
- *     due == 0           =>  nothing to do when it fires                                             */
+ *     armed (or firing)      =>  the alarm holds a reference of the task
+ *     firing, and due == 0   =>  it gives that back, and is counted in group->telling until it has     */
 struct wr_watch {
     struct wr_alarm alarm;
     struct wr_job job; /* tells of the end on another thread: users' code must not keep the clock */
     struct weir_task *task;
-    weir_deadlines own; /* as the task has them; 0: its group's */
-    int64_t run_ns;     /* 0: none */
-    weir_time total_at; /* 0: the deadlines are not resolved yet */
-    weir_time due;      /* what it is armed for */
-    weir_reason reason; /* and which deadline that is */
+    weir_deadlines deadlines; /* of its own; once total_at is known, those that apply; 0: none */
+    weir_time total_at;       /* when it must have ended */
+    weir_time due;            /* what it is armed for */
+    weir_reason reason;       /* and which deadline that is */
+    uint8_t references;       /* the alarm's: one while it is armed, one while it goes off */
     enum wr_carried carried;
+    bool won;   /* it has settled the task, and tells of it */
     bool late;  /* its body runs on beyond it */
     bool freed; /* its permits are back */
     bool lost;  /* and so is its thread */
@@ -47,9 +48,10 @@ void wr_watch_init(struct wr_watch *watch, struct weir_task *task, const weir_de
 
 /* ---- under the group's lock; for tasks without a watch, wr_task_watched says so at no cost ------ */
 
-/* It has come to stand in its queue; it has started; what carries it has changed. */
-void wr_watch_queued(struct weir_task *task);
-void wr_watch_started(struct weir_task *task, weir_time now);
+/* It waits, or it runs, since `from`: WEIR_REASON_WAIT_DEADLINE or RUN_DEADLINE is next, if not the total one. */
+void wr_watch_arm(struct weir_task *task, weir_time from, weir_reason reason);
+
+/* What carries it has changed. */
 void wr_watch_carried(struct weir_task *task, enum wr_carried carried);
 
 /* It is over, and its body has returned if it has begun. True: its permits are back already. */

@@ -19,7 +19,7 @@ static void begin_whole(struct weir_group *group, struct weir_task *task, struct
     task->started_at = now;
     wr_store(&task->error, (int32_t)wr_cancels(group), relaxed);
     wr_task_pend(task, WR_PHASE_ASIDE);
-    wr_watch_started(task, now);
+    wr_watch_arm(task, now, WEIR_REASON_RUN_DEADLINE);
 }
 
 static int enter_whole(weir_task **out, struct wr_target *target, struct wr_submission *sub)
