@@ -46,7 +46,7 @@ void wr_watch_tell(struct weir_task *task);
 
 void wr_watch_init(struct wr_watch *watch, struct weir_task *task, const weir_deadlines *own);
 
-/* ---- under the group's lock; for tasks without a watch, wr_task_watched says so at no cost ------ */
+/* ---- under the group's lock; without a side record a task has no watch --------------------------- */
 
 /* It waits, or it runs, since `from`: WEIR_REASON_WAIT_DEADLINE or RUN_DEADLINE is next, if not the total one. */
 void wr_watch_arm(struct weir_task *task, weir_time from, weir_reason reason);
