@@ -1,4 +1,4 @@
-/* A circular doubly linked list, intrusive. An unlinked node points to itself.
+/* Intrusive lists: a circular doubly linked one, of which an unlinked node points to itself, and a queue by one pointer.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_BASE_LIST_H
 #define WR_BASE_LIST_H
@@ -58,5 +58,34 @@ static inline void wr_list_splice(struct wr_list *to, struct wr_list *from)
 #define wr_list_each_safe(node, list)                                                    \
     for (struct wr_list *node = (list)->next, *node##_next = node->next; node != (list); \
          node = node##_next, node##_next = node->next)
+
+/* First in, first out. Zero is empty. */
+struct wr_fifo_node {
+    struct wr_fifo_node *next;
+};
+
+struct wr_fifo {
+    struct wr_fifo_node *first, *last; /* last: only while there is a first */
+};
+
+static inline void wr_fifo_append(struct wr_fifo *fifo, struct wr_fifo_node *node)
+{
+    node->next = NULL;
+    if (fifo->first)
+        fifo->last->next = node;
+    else
+        fifo->first = node;
+    fifo->last = node;
+}
+
+/* Takes the first one out; NULL: it is empty. */
+static inline struct wr_fifo_node *wr_fifo_take(struct wr_fifo *fifo)
+{
+    struct wr_fifo_node *node = fifo->first;
+
+    if (node)
+        fifo->first = node->next;
+    return node;
+}
 
 #endif

@@ -131,6 +131,25 @@ static void test_a_safe_walk_may_remove_where_it_stands(void **state)
     assert_holds(&list, 0);
 }
 
+static void test_a_fifo_gives_in_the_order_in_which_it_took(void **state)
+{
+    struct wr_fifo fifo = { 0 };
+    struct wr_fifo_node link[4];
+
+    (void)state;
+    assert_null(wr_fifo_take(&fifo));
+    wr_fifo_append(&fifo, &link[0]);
+    wr_fifo_append(&fifo, &link[1]);
+    assert_ptr_equal(wr_fifo_take(&fifo), &link[0]);
+    wr_fifo_append(&fifo, &link[2]);
+    assert_ptr_equal(wr_fifo_take(&fifo), &link[1]);
+    assert_ptr_equal(wr_fifo_take(&fifo), &link[2]);
+    assert_null(wr_fifo_take(&fifo));
+    wr_fifo_append(&fifo, &link[3]); /* again, after it was empty */
+    assert_ptr_equal(wr_fifo_take(&fifo), &link[3]);
+    assert_null(wr_fifo_take(&fifo));
+}
+
 static void test_a_container_is_found_from_its_member(void **state)
 {
     (void)state;
@@ -148,6 +167,7 @@ int main(void)
         cmocka_unit_test_setup(test_splicing_moves_everyone_to_the_end, setup),
         cmocka_unit_test_setup(test_splicing_works_into_and_from_nothing, setup),
         cmocka_unit_test_setup(test_a_safe_walk_may_remove_where_it_stands, setup),
+        cmocka_unit_test_setup(test_a_fifo_gives_in_the_order_in_which_it_took, setup),
         cmocka_unit_test_setup(test_a_container_is_found_from_its_member, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,7 +132,8 @@ static bool is_dead(const struct weir_group *group)
 {
     /* Whoever has it in hands will look at it, and reap it then. */
     return group->evicted && !group->has_handle && !wr_group_is_in_line(group) &&
-           group->sums.queued == 0 && group->records == 0 && group->pins == 0;
+           group->sums.queued == 0 && group->records == 0 && group->pins == 0 &&
+           group->telling == 0;
 }
 
 /* Frees a dead group. Answers its heir, locked and one pin less; NULL: it has none. */
@@ -141,8 +142,7 @@ static struct weir_group *group_delete(struct weir_group *group)
     struct weir_executor *ex = group->executor;
     struct weir_group *heir = wr_group_heir(group);
 
-    WR_ASSERT(!wr_group_is_in_line(group) && group->sums.queued == 0 &&
-              group->sums.inflight == 0);
+    WR_ASSERT(!wr_group_is_in_line(group) && group->sums.queued == 0 && group->sums.inflight == 0);
     close_books(group);
     wr_group_discard(group);
     if (heir) {

@@ -43,8 +43,8 @@ enum { WR_UNRESOLVED = 1 };
  *     records == records of its tasks: in its queues, running, pending, or held by a handle
  *     submitted + queue.entries == tasks that were ever submitted
  *     pending == tasks of pending_first that are PENDING
- *     telling == ends that are being told + guests + tasks that are ASIDE
- *     lives while it is in the table, or has_handle, or sums.queued + records + pins > 0                */
+ *     telling == ends that are being told + guests + tasks that are ASIDE + alarms that go off in vain (watch.h)
+ *     lives while it is in the table, or has_handle, or sums.queued + records + pins + telling > 0      */
 struct weir_group {
     struct wr_lock lock;
     bool evicted;        /* set under the shard's lock as well: either will do to look        */

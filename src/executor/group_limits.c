@@ -26,8 +26,7 @@ bool wr_group_never_finishes(struct weir_group *group, weir_time now)
 
     (void)now;
     wr_group_lock(group);
-    never = group->paused ||
-            highest_cost(group) > wr_load(&ex->root.inflight_max, relaxed) ||
+    never = group->paused || highest_cost(group) > wr_load(&ex->root.inflight_max, relaxed) ||
             (ex->domains && !wr_domain_has_slots(group));
     wr_unlock(&group->lock);
     return never;

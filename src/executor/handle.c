@@ -8,8 +8,6 @@
 
 #include <weir/error.h>
 
-/* ---- being told ------------------------------------------------------------------------------- */
-
 int weir_task_on_done(weir_task *task,
                       void (*done)(weir_task *task, const weir_result *result, void *arg),
                       void *arg)
@@ -50,11 +48,9 @@ int weir_task_fd(weir_task *task)
     return rc;
 }
 
-/* ---- ending it ------------------------------------------------------------------------------- */
-
 bool weir_task_cancel(weir_task *task)
 {
-    struct wr_end end = wr_end_cancelled(WEIR_REASON_CANCELLED);
+    struct wr_end end = wr_end_without_body(WEIR_CANCELLED, WEIR_REASON_CANCELLED);
 
     end.not_in = 1 << WR_PHASE_REFUSED; /* the submit ends it */
     return task && wr_task_end(task, &end);
@@ -86,17 +82,14 @@ int weir_task_settle(weir_task *task, int error, void *value)
 
 int wr_whole_settle(struct weir_task *task, int error, weir_reason reason)
 {
-    struct wr_end end = wr_end_of_body(task, error, NULL, 0); /* knows what has asked it to end */
-    bool asked = end.reason != WEIR_REASON_GAVE_UP && end.reason != WEIR_REASON_NONE;
+    weir_reason asked = error == WEIR_ECANCELED ? wr_task_asked_by(task) : WEIR_REASON_GAVE_UP;
 
-    return settle(task, error, asked ? end.reason : reason, NULL);
+    return settle(task, error, asked == WEIR_REASON_GAVE_UP ? reason : asked, NULL);
 }
 
 void wr_whole_time_out(struct weir_task *task, weir_reason reason)
 {
-    struct wr_end end = {
-        .outcome = WEIR_TIMED_OUT, .error = WEIR_ETIMEDOUT, .reason = reason, .at = wr_os_now()
-    };
+    struct wr_end end = wr_end_without_body(WEIR_TIMED_OUT, reason);
 
     wr_task_end(task, &end);
 }
@@ -108,15 +101,13 @@ struct wr_whole *wr_task_whole(const struct weir_task *task)
     return side ? side->whole : NULL;
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
-
 void *wr_task_take_value(struct weir_task *task)
 {
     void *value = NULL;
 
     wr_group_lock(task->group);
     if (!(wr_task_word(task) & WR_TAKEN)) {
-        value = wr_task_value(task);
+        value = *wr_task_value(task);
         wr_add(&task->word, WR_TAKEN, relaxed);
     }
     wr_unlock(&task->group->lock);

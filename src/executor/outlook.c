@@ -268,7 +268,7 @@ static bool has_deadline(struct weir_task *task)
 {
     bool armed;
 
-    if (!wr_task_watched(task))
+    if (!wr_task_side(task))
         return false;
     wr_group_lock(task->group);
     armed = wr_watch_is_armed(task);

@@ -99,7 +99,7 @@ static struct weir_task *start_slice(struct weir_group *group, struct wr_slice *
     if (slice->to_thread) {
         wr_thread_used(group);
         task->runner = NULL; /* until it is on its thread */
-        wr_watch_on_way(task, true);
+        wr_watch_carried(task, WR_TO_THREAD);
     }
     return task;
 }

@@ -32,26 +32,12 @@ void wr_task_recycle(struct weir_group *group, struct weir_task *task)
     group->records--;
 }
 
-void wr_task_set_phase(struct weir_task *task, uint32_t phase)
-{
-    /* References may change at any time, phases not. */
-    wr_add(&task->word, phase - wr_task_phase(task), relaxed);
-}
-
 weir_task *weir_task_ref(weir_task *task)
 {
     uint32_t before = wr_add(&task->word, WR_REF, relaxed);
 
     WR_ASSERT(before / WR_REF < REFERENCES_MAX);
     return task;
-}
-
-bool wr_task_goes_quietly(const struct weir_task *task)
-{
-    const struct wr_side *side = wr_task_side(task);
-
-    return !side || !(side->locals || side->whole || (side->drop_arg && side->arg_holds) ||
-                      (side->drop && side->value && !(wr_task_word(task) & WR_TAKEN)));
 }
 
 void wr_task_delete(struct weir_task *task)
@@ -76,10 +62,13 @@ void wr_task_delete(struct weir_task *task)
 
 void weir_task_unref(weir_task *task)
 {
+    const struct wr_side *side;
+
     if (!task || wr_sub(&task->word, WR_REF, acq_rel) / WR_REF > 1)
         return;
-    if (wr_task_goes_quietly(task))
-        wr_task_delete(task);
+    side = wr_task_side(task);
+    if (side && (side->drop || side->drop_arg || side->whole || side->locals))
+        wr_tell(task); /* which runs code of the user's from its queue */
     else
-        wr_tell_gone(task);
+        wr_task_delete(task);
 }

@@ -15,6 +15,12 @@ static inline uint32_t wr_task_phase(const struct weir_task *task)
     return wr_task_word(task) & WR_PHASE_MASK;
 }
 
+/* Under the group's lock. References may change at any time, phases not. */
+static inline void wr_task_set_phase(struct weir_task *task, uint32_t phase)
+{
+    wr_add(&task->word, phase - wr_task_phase(task), relaxed);
+}
+
 /* Whether the body of a task in that phase executes. */
 static inline bool wr_phase_has_body(uint32_t phase)
 {
@@ -24,6 +30,11 @@ static inline bool wr_phase_has_body(uint32_t phase)
 static inline weir_outcome wr_task_outcome(const struct weir_task *task)
 {
     return (weir_outcome)((wr_task_word(task) & WR_OUTCOME_MASK) >> WR_OUTCOME_SHIFT);
+}
+
+static inline weir_reason wr_task_reason(const struct weir_task *task)
+{
+    return (weir_reason)((wr_task_word(task) & WR_REASON_MASK) >> WR_REASON_SHIFT);
 }
 
 static inline struct wr_side *wr_task_side(const struct weir_task *task)
@@ -54,36 +65,21 @@ static inline void *wr_task_arg(const struct weir_task *task)
     return side ? side->arg : task->u.arg;
 }
 
-/* What its end has left, even if it has another owner by now. */
-static inline void *wr_task_value(const struct weir_task *task)
+/* Where its end leaves its value, which may have another owner by now. */
+static inline void **wr_task_value(struct weir_task *task)
 {
-    const struct wr_side *side = wr_task_side(task);
+    struct wr_side *side = wr_task_side(task);
 
-    return side ? side->value : task->u.value;
+    return side ? &side->value : &task->u.value;
 }
 
-/* Whether it may have a deadline. */
-static inline bool wr_task_watched(const struct weir_task *task)
-{
-    return wr_task_word(task) & WR_SIDE;
-}
-
-/* ---- records; under the group's lock ---------------------------------------------------------- */
-
-/* A record with one reference per holder, counted in group->records; NULL without memory. */
+/* A record with one reference per holder, counted in group->records; NULL without memory. Under the group's lock. */
 struct weir_task *wr_task_alloc(struct weir_group *group, uint32_t references);
 
-/* The last reference is gone, or there never was another. */
+/* The last reference is gone, or there never was another. Under the lock. */
 void wr_task_recycle(struct weir_group *group, struct weir_task *task);
 
-/* ---- records without references; without any lock ----------------------------------------------- */
-
-/* Whether deleting it runs no code of the user's, as the drop of a value does. */
-bool wr_task_goes_quietly(const struct weir_task *task);
+/* The same without any lock, with what it has; the drop of a value is code of the user's. */
 void wr_task_delete(struct weir_task *task);
-
-/* ---- phases; under the group's lock ------------------------------------------------------------ */
-
-void wr_task_set_phase(struct weir_task *task, uint32_t phase);
 
 #endif

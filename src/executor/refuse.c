@@ -91,15 +91,12 @@ static void turn_away(struct weir_task *task, weir_reason reason, bool fails)
     bool asks = policy->rejection_fn && !fails;
     bool runs_here = !policy->rejection_fn && !fails && policy->rejection == WEIR_CALLER_RUNS &&
                      reason != WEIR_REASON_SHUT_DOWN;
-    struct wr_end end = { .outcome = WEIR_REJECTED,
-                          .error = WEIR_EREJECTED,
-                          .reason = reason,
-                          .at = wr_os_now(),
-                          .body_over = true,
-                          .handled = fails && !policy->listener.submitted,
-                          .uncounted = fails };
+    struct wr_end end = wr_end_without_body(WEIR_REJECTED, reason);
     struct wr_frame frame = { 0 };
 
+    end.body_over = true;
+    end.handled = fails && !policy->listener.submitted;
+    end.uncounted = fails;
     wr_frame_enter(&frame);
     if ((runs_here || asks) && policy->listener.rejected)
         policy->listener.rejected(task, reason, policy->listener.arg); /* else told at its end */
@@ -119,6 +116,7 @@ static bool refuse(struct wr_submission *sub, bool fails)
     struct weir_task *task = sub->task;
     struct weir_group *group = task->group;
     struct wr_side *side = wr_task_side(task);
+    struct wr_end end;
     bool unsettled;
 
     wr_group_lock(group);
@@ -137,7 +135,9 @@ static bool refuse(struct wr_submission *sub, bool fails)
     if (sub->on_done)
         wr_watcher_attach(sub->on_done, task);
     sub->on_done = NULL;
-    wr_task_found_ended(task);
+    end = wr_end_without_body(WEIR_CANCELLED, WEIR_REASON_CANCELLED);
+    end.body_over = true;
+    wr_task_end(task, &end);
     return false;
 }
 

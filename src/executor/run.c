@@ -73,10 +73,10 @@ struct weir_task *wr_slice_begin(struct weir_group *group, const uint64_t *first
     if (wr_group_gates(group))
         wr_gates_started(group, task, now);
     slice->closed = group->sums.closed != WR_OPEN;
-    if (wr_task_watched(task)) {
-        wr_watch_started(task, now);
+    if (wr_task_side(task)) {
+        wr_watch_arm(task, now, WEIR_REASON_RUN_DEADLINE);
         if (slice->on_thread)
-            wr_watch_on_thread(task);
+            wr_watch_carried(task, WR_BY_THREAD);
     }
     return task;
 }

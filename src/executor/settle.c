@@ -11,37 +11,13 @@
 
 #include <weir/error.h>
 
-/* ---- the result ------------------------------------------------------------------------------ */
-
-/* Fixes the result, which is not fixed yet; the phase is not changed. Under the lock. */
-static void fix_result(struct weir_task *task, const struct wr_end *end, weir_time started_at)
-{
-    weir_time ended_at = end->at;
-
-    /* Readings of different threads' clocks, or from before a lock, may stand in the wrong order. */
-    if (started_at < task->queued_at)
-        started_at = task->queued_at;
-    if (ended_at < started_at)
-        ended_at = started_at;
-    wr_store(&task->error, end->error, relaxed);
-    if (task->started_at !=
-        started_at) /* a begun body may be reading its own (pull.c, cancelled) */
-        task->started_at = started_at;
-    task->ended_at = ended_at;
-    wr_add(&task->word,
-           (uint32_t)end->outcome << WR_OUTCOME_SHIFT | (uint32_t)end->reason << WR_REASON_SHIFT,
-           release);
-}
-
-static void set_value(struct weir_task *task, void *value)
-{
-    struct wr_side *side = wr_task_side(task);
-
-    if (side)
-        side->value = value;
-    else
-        task->u.value = value;
-}
+enum { /* sets of phases */
+       /* An end does not take the task out: its body runs on, or the submit has yet to let go of it */
+       STAYS =
+           1 << WR_PHASE_NEW | 1 << WR_PHASE_RUNNING | 1 << WR_PHASE_REFUSED | 1 << WR_PHASE_GUEST,
+       STARTED = 1 << WR_PHASE_RUNNING | 1 << WR_PHASE_PENDING | 1 << WR_PHASE_GUEST |
+                 1 << WR_PHASE_ASIDE,
+};
 
 void wr_task_drop_value(struct weir_task *task, void *value)
 {
@@ -51,31 +27,27 @@ void wr_task_drop_value(struct weir_task *task, void *value)
         side->drop(value);
 }
 
-void wr_task_result(weir_result *result, const struct weir_task *task)
+void wr_task_result(weir_result *result, struct weir_task *task)
 {
-    uint32_t word = wr_task_word(task);
-
     *result = (weir_result){
         .size = sizeof(*result),
         .outcome = wr_task_outcome(task),
         .error = wr_load(&task->error, relaxed),
-        .reason = (weir_reason)((word & WR_REASON_MASK) >> WR_REASON_SHIFT),
+        .reason = wr_task_reason(task),
         .queued_at = task->queued_at,
         .started_at = task->started_at,
         .ended_at = task->ended_at,
         .key = task->group->key,
         .id = weir_task_id(task),
     };
-    if (!(word & WR_TAKEN) && result->outcome == WEIR_DONE)
-        result->value = wr_task_value(task);
+    if (!(wr_task_word(task) & WR_TAKEN) && result->outcome == WEIR_DONE)
+        result->value = *wr_task_value(task);
 }
 
 bool weir_task_done(const weir_task *task)
 {
     return wr_load(&task->word, acquire) & WR_DONE; /* pairs with wr_task_publish */
 }
-
-/* ---- the end --------------------------------------------------------------------------------- */
 
 static void count(struct weir_group *group, const struct wr_end *end)
 {
@@ -92,28 +64,12 @@ static void count(struct weir_group *group, const struct wr_end *end)
         wr_add(&domain->timed_out, 1, relaxed);
 }
 
-/* Takes a task out of its queue, with its place; it will not start. */
-static void withdraw(struct weir_group *group, struct weir_task *task)
+/* One waits no more, and has left its queue. */
+static void withdraw(struct weir_group *group, uint32_t cost)
 {
-    const struct wr_side *side = wr_task_side(task);
-
-    wr_withdraw(&group->sums, &group->executor->root, wr_task_cost(task));
-    wr_group_unqueue(group, wr_group_level(group, side ? side->level : WR_LEVEL_NORMAL), task);
+    wr_withdraw(&group->sums, &group->executor->root, cost);
     if (group->executor->domains)
         wr_domain_withdraw(group);
-    wr_watch_over(task);
-}
-
-/* Permits of a body that has returned, unless the watchdog has given them back. */
-static void give_back(struct weir_group *group, struct weir_task *task)
-{
-    wr_watch_over(task);
-    if (!wr_watch_returned(task)) {
-        group->bodies--;
-        wr_group_finish(group, wr_task_cost(task));
-    }
-    if (wr_group_gates(group))
-        wr_gates_turn_over(group, wr_os_now());
 }
 
 void wr_task_pend(struct weir_task *task, uint32_t phase)
@@ -124,124 +80,104 @@ void wr_task_pend(struct weir_task *task, uint32_t phase)
     if (side)
         side->arg_holds++; /* the last reference's: the code that settles it may use the argument */
     wr_task_set_phase(task, phase);
-    task->prev = NULL;
     task->next = group->pending_first;
+    task->before = &group->pending_first;
     if (task->next)
-        task->next->prev = task;
+        task->next->before = &task->next;
     group->pending_first = task;
 }
 
-static void unpend(struct weir_group *group, struct weir_task *task)
-{
-    if (task->prev)
-        task->prev->next = task->next;
-    else
-        group->pending_first = task->next;
-    if (task->next)
-        task->next->prev = task->prev;
-    wr_watch_over(task);
-}
-
-/* Its gates hear of it, if it was let through by any. */
-static void tell_gates(struct weir_group *group, struct weir_task *task, const struct wr_end *end)
-{
-    struct wr_gates *gates = wr_group_gates(group);
-    bool decided = wr_task_outcome(task) != WEIR_UNSETTLED;
-
-    if (gates && gates->passes)
-        wr_gates_ended(group, task, decided ? wr_load(&task->error, relaxed) : end->error, end->at);
-}
-
-/* Takes a task from where it stands, with what it holds there. False: it stays: its body runs on, or it is on its way
- * in. */
-static bool take_out(struct weir_group *group, struct weir_task *task, uint32_t phase,
+/* Takes a task from where it stands, with what it holds there. */
+static void take_out(struct weir_group *group, struct weir_task *task, uint32_t phase,
                      const struct wr_end *end)
 {
-    bool body_over = end->body_over;
+    const struct wr_side *side = wr_task_side(task);
+    bool decided = wr_task_outcome(task) != WEIR_UNSETTLED, freed = wr_watch_over(task);
+    uint32_t cost = wr_task_cost(task);
 
+    if (STARTED >> phase & 1 && wr_group_gates(group)) /* those that let it through hear of it */
+        wr_gates_ended(group, task, decided ? wr_load(&task->error, relaxed) : end->error, end->at);
+    if (phase == WR_PHASE_PENDING || phase == WR_PHASE_ASIDE) {
+        *task->before = task->next;
+        if (task->next)
+            task->next->before = task->before;
+    }
     switch (phase) {
     case WR_PHASE_QUEUED:
-        withdraw(group, task);
-        return true;
+        wr_group_unqueue(group, wr_group_level(group, side ? side->level : WR_LEVEL_NORMAL), task);
+        withdraw(group, cost);
+        break;
     case WR_PHASE_RUNNING:
-        if (body_over) {
-            tell_gates(group, task, end);
-            give_back(group, task);
+        if (!freed) {
+            group->bodies--;
+            wr_group_finish(group, cost);
         }
-        return body_over;
-    case WR_PHASE_GUEST:
-        if (body_over) {
-            wr_watch_over(task);
-            wr_watch_returned(task);
-            group->telling--;
-        }
-        return body_over;
+        if (wr_group_gates(group))
+            wr_gates_turn_over(group, wr_os_now());
+        break;
     case WR_PHASE_PENDING:
-        tell_gates(group, task, end);
-        unpend(group, task);
         group->pending--;
-        wr_group_settle_pending(group, wr_task_cost(task));
-        return true;
+        wr_group_settle_pending(group, cost);
+        break;
+    case WR_PHASE_GUEST:
     case WR_PHASE_ASIDE:
-        unpend(group, task);
         group->telling--;
-        return true;
+        break;
     default:
-        return body_over;
+        break;
     }
 }
 
-static bool has_started(uint32_t phase)
-{
-    return wr_phase_has_body(phase) || phase == WR_PHASE_PENDING || phase == WR_PHASE_ASIDE;
-}
-
-/* What there is to be known of its end, and whose it is. */
-static void decide(struct weir_group *group, struct weir_task *task, const struct wr_end *end,
-                   weir_time started_at)
-{
-    set_value(task, end->value);
-    fix_result(task, end, started_at);
-    if (!end->uncounted)
-        count(group, end);
-    if (end->outcome == WEIR_REJECTED && !end->handled &&
-        group->executor->policy.given.rejection == WEIR_ABORT)
-        wr_add(&task->word, WR_ABORTED, relaxed);
-}
-
-/* The telling has a reference of its own if the body, or the submit, keeps the one it has. */
-static void hold_for_telling(struct weir_task *task, bool over)
+/* Fixes the result, and whose the value is; the phase is not changed. The telling has a reference of its own if the body, or
+ * the submit, keeps the one it has: if the task is not `over`. */
+static void decide(struct weir_task *task, uint32_t phase, const struct wr_end *end, bool over)
 {
     struct wr_side *side = wr_task_side(task);
+    weir_time started_at = end->started_at        ? end->started_at
+                           : STARTED >> phase & 1 ? task->started_at
+                                                  : end->at;
+    bool aborted = end->outcome == WEIR_REJECTED && !end->handled &&
+                   task->group->executor->policy.given.rejection == WEIR_ABORT;
 
-    if (over)
-        return;
-    wr_add(&task->word, WR_REF, relaxed);
-    if (side)
+    /* Readings of different threads' clocks, or from before a lock, may stand in the wrong order. */
+    if (started_at < task->queued_at)
+        started_at = task->queued_at;
+    *wr_task_value(task) = end->value;
+    wr_store(&task->error, end->error, relaxed);
+    if (task->started_at != started_at)
+        task->started_at = started_at; /* a begun body may be reading its own (pull.c, cancelled) */
+    task->ended_at = end->at > started_at ? end->at : started_at;
+    if (side && !over)
         side->arg_holds++;
+    wr_add(&task->word,
+           (uint32_t)end->outcome << WR_OUTCOME_SHIFT | (uint32_t)end->reason << WR_REASON_SHIFT |
+               (aborted ? WR_ABORTED : 0) | (over ? 0 : WR_REF),
+           release);
 }
 
 bool wr_task_end_locked(struct weir_task *task, const struct wr_end *end)
 {
     struct weir_group *group = task->group;
     struct weir_executor *ex = group->executor;
-    bool decides = wr_task_outcome(task) == WEIR_UNSETTLED, over;
     uint32_t phase = wr_task_phase(task);
-    weir_time started_at = has_started(phase) ? task->started_at : end->at;
+    bool decides = wr_task_outcome(task) == WEIR_UNSETTLED;
+    bool over = end->body_over || !(STAYS >> phase & 1);
     struct wr_parker *runner = NULL;
 
     if ((!decides && !end->body_over) || end->not_in >> phase & 1)
         return false;
-    if (!end->body_over && wr_phase_has_body(phase))
+    if (!over && wr_phase_has_body(phase))
         runner = task->runner;
     wr_group_entered(group); /* first: what quiet waits for is never nowhere */
     group->telling++;
-    over = take_out(group, task, phase, end);
+    if (over)
+        take_out(group, task, phase, end);
     if (decides) {
-        decide(group, task, end, end->started_at ? end->started_at : started_at);
-        hold_for_telling(task, over);
+        decide(task, phase, end, over);
+        if (!end->uncounted)
+            count(group, end);
     } else if (wr_task_outcome(task) != WEIR_DONE && !wr_task_drops_values(task)) {
-        set_value(task, end->value); /* for weir_execute_all; else it is dropped */
+        *wr_task_value(task) = end->value; /* for weir_execute_all; else it is dropped */
     }
     if (over && !end->handled)
         wr_task_set_phase(task, WR_PHASE_OVER);
@@ -256,24 +192,13 @@ bool wr_task_end_locked(struct weir_task *task, const struct wr_end *end)
 
 void wr_task_tell_end(struct weir_task *task, const struct wr_end *end, bool decided)
 {
-    struct weir_executor *ex = task->group->executor;
-
     if (decided) {
         wr_tell(task);
-        return;
+    } else {
+        wr_task_drop_value(task, end->value);
+        wr_waitq_wake_all(&task->group->executor->returned); /* pairs with wait_returned */
+        wr_task_told(task);
     }
-    wr_task_drop_value(task, end->value);
-    wr_waitq_wake_all(&ex->returned); /* pairs with wait_returned */
-    wr_task_told(task);
-}
-
-void wr_task_found_ended(struct weir_task *task)
-{
-    wr_group_lock(task->group);
-    wr_group_entered(task->group);
-    task->group->telling++;
-    wr_unlock(&task->group->lock);
-    wr_task_told(task);
 }
 
 bool wr_task_end(struct weir_task *task, const struct wr_end *end)
@@ -289,13 +214,15 @@ bool wr_task_end(struct weir_task *task, const struct wr_end *end)
     return decided;
 }
 
-/* What has asked a body to end; GAVE_UP: nothing, its end was its own idea. */
+/* What has asked a body to end, or ended its task; GAVE_UP: nothing, its end is its own idea. */
 static weir_reason asked_by(const struct weir_task *task)
 {
     const struct weir_group *group = task->group;
     struct weir_executor *ex = group->executor;
     bool asked = wr_load(&task->error, relaxed) != (int32_t)wr_cancels(group);
 
+    if (wr_task_outcome(task) != WEIR_UNSETTLED)
+        return wr_task_reason(task) ? wr_task_reason(task) : WEIR_REASON_GAVE_UP;
     if (wr_load(&ex->cancel_all, acquire) || wr_load(&ex->freeing, acquire) ||
         (asked && wr_load(&ex->closed, acquire)))
         return WEIR_REASON_SHUT_DOWN;
@@ -309,30 +236,29 @@ weir_reason wr_task_asked_by(struct weir_task *task)
     weir_reason reason;
 
     wr_group_lock(task->group);
-    reason = wr_task_outcome(task) == WEIR_UNSETTLED
-                 ? asked_by(task)
-                 : (weir_reason)((wr_task_word(task) & WR_REASON_MASK) >> WR_REASON_SHIFT);
+    reason = asked_by(task);
     wr_unlock(&task->group->lock);
-    return reason ? reason : WEIR_REASON_GAVE_UP;
+    return reason;
 }
 
 struct wr_end wr_end_of_body(const struct weir_task *task, int error, void *value, weir_time now)
 {
     return (struct wr_end){ .outcome = wr_outcome_of(error),
                             .error = error,
-                            .reason =
-                                error == WEIR_ECANCELED && wr_task_outcome(task) == WEIR_UNSETTLED
-                                    ? asked_by(task)
-                                    : WEIR_REASON_NONE,
+                            .reason = error == WEIR_ECANCELED ? asked_by(task) : WEIR_REASON_NONE,
                             .value = value,
                             .at = now,
                             .body_over = true };
 }
 
-struct wr_end wr_end_cancelled(weir_reason reason)
+struct wr_end wr_end_without_body(weir_outcome outcome, weir_reason reason)
 {
+    static const int error[] = { [WEIR_CANCELLED] = WEIR_ECANCELED,
+                                 [WEIR_REJECTED] = WEIR_EREJECTED,
+                                 [WEIR_TIMED_OUT] = WEIR_ETIMEDOUT };
+
     return (struct wr_end){
-        .outcome = WEIR_CANCELLED, .error = WEIR_ECANCELED, .reason = reason, .at = wr_os_now()
+        .outcome = outcome, .error = error[outcome], .reason = reason, .at = wr_os_now()
     };
 }
 
@@ -343,7 +269,7 @@ bool wr_task_must_not_pend(const struct weir_task *task)
 
 void wr_group_end_pending(struct weir_group *group, weir_reason reason)
 {
-    struct wr_end end = wr_end_cancelled(reason);
+    struct wr_end end = wr_end_without_body(WEIR_CANCELLED, reason);
 
     wr_group_lock(group);
     while (group->pending_first) {
@@ -358,9 +284,7 @@ void wr_group_end_pending(struct weir_group *group, weir_reason reason)
 static void drop_first_entry(struct weir_group *group, const struct wr_end *end)
 {
     wr_group_pop(group, wr_group_first(group));
-    wr_withdraw(&group->sums, &group->executor->root, 1);
-    if (group->executor->domains)
-        wr_domain_withdraw(group);
+    withdraw(group, 1);
     group->submitted++; /* as an entry it was counted by standing there */
     count(group, end);
     wr_group_left(group);
@@ -368,9 +292,7 @@ static void drop_first_entry(struct weir_group *group, const struct wr_end *end)
 
 bool wr_reject_first(struct weir_group *group, weir_reason reason)
 {
-    struct wr_end end = {
-        .outcome = WEIR_REJECTED, .error = WEIR_EREJECTED, .reason = reason, .at = wr_os_now()
-    };
+    struct wr_end end = wr_end_without_body(WEIR_REJECTED, reason);
     struct weir_task *task = NULL;
     uint64_t *first;
 
@@ -379,8 +301,7 @@ bool wr_reject_first(struct weir_group *group, weir_reason reason)
     if (reason == WEIR_REASON_DOMAIN_RELEASED && !wr_domain_is_released(group))
         first = NULL; /* it was restored, and this one may have come since */
     if (first)
-        task = wr_is_entry(*first) ? wr_group_make_record(group, first)
-                                   : wr_record_at(first);
+        task = wr_is_entry(*first) ? wr_group_make_record(group, first) : wr_record_at(first);
     if (task)
         wr_task_end_locked(task, &end);
     else if (first)
@@ -390,8 +311,6 @@ bool wr_reject_first(struct weir_group *group, weir_reason reason)
         wr_task_tell_end(task, &end, true);
     return first != NULL;
 }
-
-/* ---- presence -------------------------------------------------------------------------------- */
 
 void wr_group_entered(struct weir_group *group)
 {

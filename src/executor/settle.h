@@ -24,16 +24,11 @@ static inline bool wr_is_timed_at(const uint64_t *word)
     return !wr_is_entry(*word) && wr_watch_is_armed(wr_record_at(word));
 }
 
-/* ---- phases; under the group's lock ------------------------------------------------------------ */
-
-/* The body returned WEIR_PENDING: PENDING or ASIDE. It is found in group->pending_first from now on. */
+/* The body returned WEIR_PENDING: PENDING or ASIDE. It is found in group->pending_first from now on. Under the lock. */
 void wr_task_pend(struct weir_task *task, uint32_t phase);
 
-/* Whether a body that returns WEIR_PENDING settles as cancelled at once: it was asked to end, or its executor is being
- * freed. */
+/* Whether a body that returns WEIR_PENDING is cancelled at once: it was asked to end, or the executor is being freed. */
 bool wr_task_must_not_pend(const struct weir_task *task);
-
-/* ---- ends -------------------------------------------------------------------------------------- */
 
 struct wr_end {
     weir_outcome outcome;
@@ -50,7 +45,9 @@ struct wr_end {
 
 /* After a body has returned. Under the lock. */
 struct wr_end wr_end_of_body(const struct weir_task *task, int error, void *value, weir_time now);
-struct wr_end wr_end_cancelled(weir_reason reason);
+
+/* CANCELLED, REJECTED or TIMED_OUT, whatever a body does, now. */
+struct wr_end wr_end_without_body(weir_outcome outcome, weir_reason reason);
 
 /* Ends a task. True: this decided how, and it has been told. False: it was decided before; with body_over, that the body
  * has returned is dealt with all the same, and the body's reference is gone. */
@@ -60,9 +57,6 @@ bool wr_task_end(struct weir_task *task, const struct wr_end *end);
  * body_over. In between a reference is held for it. */
 bool wr_task_end_locked(struct weir_task *task, const struct wr_end *end);
 void wr_task_tell_end(struct weir_task *task, const struct wr_end *end, bool decided);
-
-/* A task on its way in is found to have ended: its reference goes. */
-void wr_task_found_ended(struct weir_task *task);
 
 /* Ends all pending tasks of a group as cancelled, inside of a telling that the caller has opened. */
 void wr_group_end_pending(struct weir_group *group, weir_reason reason);
@@ -75,7 +69,7 @@ bool wr_reject_first(struct weir_group *group, weir_reason reason);
 void wr_task_wait_told(struct weir_task *task);
 
 /* Fills a result from a decided task. */
-void wr_task_result(weir_result *result, const struct weir_task *task);
+void wr_task_result(weir_result *result, struct weir_task *task);
 
 /* The value becomes the caller's; NULL: it has another owner. The task is decided, and its body has returned. */
 void *wr_task_take_value(struct weir_task *task);

@@ -53,7 +53,7 @@ static void record_entered(struct wr_submission *sub, const struct wr_side *side
     wr_submission_hand_on_done(sub);
     if (!side)
         return;
-    wr_watch_queued(sub->task);
+    wr_watch_arm(sub->task, sub->task->queued_at, WEIR_REASON_WAIT_DEADLINE);
     if (side->cost > 1 || side->level < WR_LEVEL_NORMAL)
         wr_waits_suspect(sub->ask->ex); /* it goes before others, or needs more than they do */
 }
@@ -191,7 +191,7 @@ void wr_task_begin_apart(struct weir_task *task, weir_time now)
     group->telling++; /* until it is over: who waits for quiet waits for it, too */
     task->started_at = now;
     wr_store(&task->error, (int32_t)wr_cancels(group), relaxed);
-    wr_watch_guest(task, now);
+    wr_watch_arm(task, now, WEIR_REASON_RUN_DEADLINE);
 }
 
 /* A whole has no body, and so nothing to wait for: it is pending at once, and holds nothing. Under the lock; unlocks. */

@@ -53,9 +53,12 @@ enum {
 /* Those who are told when a task settles: a list in task->watchers under the group's lock, newest first;
  * WR_TOLD when it is too late to join. One is a waiter, on its own stack, or a callback, on the heap. */
 struct wr_watcher {
-    struct wr_watcher *next;
+    union {
+        struct wr_watcher *next;
+        struct wr_fifo_node late; /* of a callback that came too late to join; see tell.h */
+    };
     struct wr_parker *waiter;
-    struct weir_task *task; /* of a callback that came too late to join; see tell.h */
+    struct weir_task *task; /* of such a one */
     void (*done)(struct weir_task *task, const weir_result *result, void *arg);
     void *arg;
 };
@@ -82,16 +85,16 @@ struct weir_task {
         struct {
             weir_time started_at;
             union {
-                struct wr_parker *runner; /* RUNNING, GUEST: who carries it, under the lock    */
-                struct weir_task *prev;   /* PENDING, ASIDE: in group->pending_first           */
-                weir_time ended_at;       /* settled                                           */
+                struct wr_parker *runner;  /* RUNNING, GUEST: who carries it, under the lock    */
+                struct weir_task **before; /* PENDING, ASIDE: what points to it               */
+                weir_time ended_at;        /* settled                                           */
             };
         };
     };
     union {
-        weir_fn *fn;            /* until the body begins, or the task settles                  */
-        struct weir_task *next; /* PENDING, ASIDE: in group->pending_first; settled: in a queue of
-                                   tellings; see tell.h                                        */
+        weir_fn *fn;               /* until the body begins, or the task settles                  */
+        struct weir_task *next;    /* PENDING, ASIDE: in group->pending_first                     */
+        struct wr_fifo_node ended; /* settled: in a telling's queue; see tell.h                   */
     };
     union {
         void *arg;   /* before the body has returned */

@@ -8,10 +8,6 @@
 #include "executor/settle.h"
 #include "executor/state.h"
 
-#include <weir/error.h>
-
-/* ---- watchers -------------------------------------------------------------------------------- */
-
 void wr_task_publish(struct weir_task *task)
 {
     struct wr_watcher *watcher = wr_load(&task->watchers, relaxed);
@@ -40,9 +36,7 @@ struct wr_watcher *wr_task_close_watchers(struct weir_task *task)
     return callbacks;
 }
 
-struct wr_watcher *wr_watcher_new(void (*done)(weir_task *task, const weir_result *result,
-                                               void *arg),
-                                  void *arg)
+struct wr_watcher *wr_watcher_new(void (*done)(weir_task *, const weir_result *, void *), void *arg)
 {
     struct wr_watcher *watcher = wr_os_alloc(sizeof(*watcher));
 
@@ -91,6 +85,10 @@ static void tell_task(struct weir_task *task)
     struct wr_watcher *watcher, *next;
     weir_result result;
 
+    if (wr_task_word(task) < WR_REF) {
+        wr_task_delete(task);
+        return;
+    }
     wr_task_result(&result, task);
     if (has_parts(task)) {
         task->u.side->whole->ended(task->u.side->whole, task, result.outcome, result.reason);
@@ -137,53 +135,20 @@ struct weir_task *wr_telling_task(void)
     return telling ? telling->task : NULL;
 }
 
-static void append(struct wr_telling *telling, struct weir_task *task)
-{
-    task->next = NULL;
-    *telling->last = task;
-    telling->last = &task->next;
-}
-
-static struct weir_task *first_task(struct wr_telling *telling)
-{
-    struct weir_task *task = telling->first;
-
-    if (!task)
-        return NULL;
-    telling->first = task->next;
-    if (!telling->first)
-        telling->last = &telling->first;
-    return task;
-}
-
-static struct wr_watcher *first_late(struct wr_telling *telling)
-{
-    struct wr_watcher *watcher = telling->late;
-
-    if (!watcher)
-        return NULL;
-    telling->late = watcher->next;
-    if (!telling->late)
-        telling->late_last = &telling->late;
-    return watcher;
-}
-
 /* False: there was nothing to tell. */
 static bool tell_next(struct wr_telling *telling)
 {
-    struct weir_task *task = first_task(telling);
-    struct wr_watcher *watcher = task ? NULL : first_late(telling);
+    struct wr_fifo_node *ended = wr_fifo_take(&telling->ended);
+    struct wr_fifo_node *late = ended ? NULL : wr_fifo_take(&telling->late);
 
-    telling->task = task;
-    if (task || watcher)
+    telling->task = ended ? WR_CONTAINER(ended, struct weir_task, ended) : NULL;
+    if (ended || late)
         wr_search_pass_on(); /* see wr_submit_last */
-    if (task && wr_task_word(task) < WR_REF)
-        wr_task_delete(task);
-    else if (task)
-        tell_task(task);
-    else if (watcher)
-        call_late(watcher);
-    return task || watcher;
+    if (late)
+        call_late(WR_CONTAINER(late, struct wr_watcher, late));
+    else if (ended)
+        tell_task(telling->task);
+    return ended || late;
 }
 
 void wr_telling_open(struct wr_telling *telling)
@@ -191,29 +156,23 @@ void wr_telling_open(struct wr_telling *telling)
     telling->inside = present() != NULL;
     if (telling->inside)
         return;
-    telling->frame = (struct wr_frame){ .notes = telling };
-    telling->task = NULL;
-    telling->first = NULL;
-    telling->last = &telling->first;
-    telling->late = NULL;
-    telling->late_last = &telling->late;
+    *telling = (struct wr_telling){ .frame.notes = telling };
     wr_frame_enter(&telling->frame);
 }
 
 void wr_telling_close(struct wr_telling *telling)
 {
-    if (telling->inside)
-        return;
-    while (tell_next(telling))
+    while (!telling->inside && tell_next(telling))
         ;
-    wr_frame_leave(&telling->frame);
+    if (!telling->inside)
+        wr_frame_leave(&telling->frame);
 }
 
 void wr_tell_locked(struct weir_task *task)
 {
     if (!has_parts(task))
         wr_task_publish(task);
-    append(present(), task);
+    wr_fifo_append(&present()->ended, &task->ended);
 }
 
 void wr_tell(struct weir_task *task)
@@ -238,18 +197,9 @@ void wr_whole_over(struct weir_task *task)
     wr_tell(task);
 }
 
-void wr_tell_gone(struct weir_task *task)
-{
-    struct wr_telling telling;
-
-    wr_telling_open(&telling);
-    append(present(), task);
-    wr_telling_close(&telling);
-}
-
 void wr_watcher_attach(struct wr_watcher *watcher, struct weir_task *task)
 {
-    struct wr_telling telling, *around;
+    struct wr_telling telling;
     bool joined;
 
     wr_group_lock(task->group);
@@ -257,87 +207,38 @@ void wr_watcher_attach(struct wr_watcher *watcher, struct weir_task *task)
     wr_unlock(&task->group->lock);
     if (joined)
         return;
-    wr_telling_open(&telling);
-    around = present();
     watcher->task = weir_task_ref(task);
-    *around->late_last = watcher;
-    around->late_last = &watcher->next;
+    wr_telling_open(&telling);
+    wr_fifo_append(&present()->late, &watcher->late);
     wr_telling_close(&telling);
 }
 
-/* ---- and after ------------------------------------------------------------------------------- */
-
-/* Pins the group of a task, and lets go of the argument, if there is a `side`. Answers that if it was the last holder. */
-static struct wr_side *pin(struct weir_task *task, struct wr_side *side)
-{
-    bool last;
-
-    wr_group_lock(task->group);
-    task->group->pins++;
-    last = side && --side->arg_holds == 0;
-    wr_unlock(&task->group->lock);
-    return last ? side : NULL;
-}
-
-static void told_and_unpin(struct weir_group *group)
+void wr_group_told(struct weir_group *group)
 {
     wr_group_lock(group);
     group->telling--;
     wr_group_left(group);
-    wr_unlock(&group->lock);
-    wr_group_unpin(group);
-}
-
-/* Lets go of the argument, if there is a `side`, and of a reference; of the record with it at once: a thread that waits
- * for quiet finds unwanted values dropped. */
-static void put(struct weir_task *task, struct wr_side *side)
-{
-    struct weir_group *group = task->group;
-    struct wr_telling telling;
-
-    wr_telling_open(&telling);
-    side = pin(task, side);
-    if (side && side->drop_arg)
-        side->drop_arg(side->arg);
-    if (wr_sub(&task->word, WR_REF, acq_rel) / WR_REF == 1)
-        wr_task_delete(task);
-    told_and_unpin(group);
-    wr_telling_close(&telling);
+    wr_group_unlock_and_reap(group);
 }
 
 void wr_task_told(struct weir_task *task)
 {
-    put(task, wr_task_side(task));
-}
-
-void wr_task_put(struct weir_task *task)
-{
-    put(task, NULL);
-}
-
-/* Drops a reference, unless that would run code of the user's. */
-static bool unref_quietly(struct weir_task *task)
-{
-    uint32_t word = wr_load(&task->word, acquire);
-
-    while (word / WR_REF > 1)
-        if (wr_cas(&task->word, &word, word - WR_REF, acq_rel))
-            return true;
-    if (!wr_task_goes_quietly(task)) /* ours is the last one: nothing changes any more */
-        return false;
-    weir_task_unref(task);
-    return true;
-}
-
-bool wr_task_put_quietly(struct weir_task *task)
-{
     struct weir_group *group = task->group;
+    struct wr_side *side = wr_task_side(task);
+    struct wr_telling telling;
+    bool last = false;
 
-    pin(task, NULL);
-    if (unref_quietly(task)) {
-        told_and_unpin(group);
-        return true;
+    wr_telling_open(&telling);
+    if (side) {
+        wr_group_lock(group);
+        last = --side->arg_holds == 0;
+        wr_unlock(&group->lock);
     }
-    wr_group_unpin(group);
-    return false;
+    if (last && side->drop_arg)
+        side->drop_arg(side->arg);
+    /* The record goes at once: a thread that waits for quiet finds unwanted values dropped. */
+    if (wr_sub(&task->word, WR_REF, acq_rel) / WR_REF == 1)
+        wr_task_delete(task);
+    wr_group_told(group);
+    wr_telling_close(&telling);
 }

@@ -18,8 +18,8 @@
 struct wr_telling {
     struct wr_frame frame;
     bool inside; /* of another, which has them: nothing else is in use here                    */
-    struct weir_task *first, **last;      /* decided tasks, by task->next; or without references */
-    struct wr_watcher *late, **late_last; /* callbacks of tasks that were told of before         */
+    struct wr_fifo ended;   /* decided tasks; and those without references, to be deleted       */
+    struct wr_fifo late;    /* callbacks of tasks that were told of before                      */
     struct weir_task *task; /* what is being told of; NULL: nothing, or what was told of before */
 };
 
@@ -27,7 +27,7 @@ struct wr_telling {
 void wr_telling_open(struct wr_telling *telling);
 void wr_telling_close(struct wr_telling *telling);
 
-/* Tells of a decided task; wr_task_end_locked has left a reference for that. */
+/* Tells of a decided task; wr_task_end_locked has left a reference for that. Deletes one that has no reference left. */
 void wr_tell(struct weir_task *task);
 
 /* The same under the group's lock, inside of a telling. */
@@ -40,20 +40,14 @@ void wr_task_publish(struct weir_task *task);
 struct wr_watcher *wr_task_close_watchers(struct weir_task *task);
 
 /* The telling is over, or the body of a task that was decided before; the later of the two drops the argument. Gives the
- * reference back: the group may be at rest. */
+ * reference back, and its count in group->telling. */
 void wr_task_told(struct weir_task *task);
 
-/* Gives a reference back that was counted in group->telling, if that runs no code of the user's; else false, and nothing
- * is done. And: whatever it runs. */
-bool wr_task_put_quietly(struct weir_task *task);
-void wr_task_put(struct weir_task *task);
-
-/* The last reference is gone, and code of the user's is to run. */
-void wr_tell_gone(struct weir_task *task);
+/* One less in group->telling, which kept it: the group may be at rest, or gone. */
+void wr_group_told(struct weir_group *group);
 
 /* A callback: NULL without memory. It joins the watchers, or is called, now or after the present one. Without the lock. */
-struct wr_watcher *wr_watcher_new(void (*done)(weir_task *task, const weir_result *result,
-                                               void *arg),
+struct wr_watcher *wr_watcher_new(void (*done)(weir_task *, const weir_result *, void *),
                                   void *arg);
 void wr_watcher_attach(struct wr_watcher *watcher, struct weir_task *task);
 

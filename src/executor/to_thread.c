@@ -26,8 +26,7 @@ static void run_sent(struct wr_job *job)
     settled = wr_task_outcome(task) != WEIR_UNSETTLED;
     if (!settled) {
         task->runner = wr_parker_self(NULL);
-        wr_watch_on_thread(task);
-        wr_watch_on_way(task, false);
+        wr_watch_carried(task, WR_BY_THREAD);
     }
     wr_unlock(&task->group->lock);
     wr_run_slice(ex, task, &slice, settled);
@@ -65,7 +64,7 @@ bool wr_slice_sent_to_thread(struct weir_task *task, const struct wr_slice *slic
     *settled = wr_task_outcome(task) != WEIR_UNSETTLED;
     if (!*settled) /* else ended_at stands there */
         task->runner = wr_parker_self(NULL);
-    wr_watch_on_way(task, false);
+    wr_watch_carried(task, WR_BY_WORKER);
     wr_unlock(&task->group->lock);
     wr_body_begins(task);
     return false;

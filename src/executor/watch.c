@@ -14,9 +14,6 @@
 #include "executor/tell.h"
 
 #include <stddef.h>
-#include <weir/error.h>
-
-static const int64_t NS_PER_MS = 1000000;
 
 static struct wr_watch *watch_of(const struct weir_task *task)
 {
@@ -31,103 +28,74 @@ void wr_watch_init(struct wr_watch *watch, struct weir_task *task, const weir_de
 {
     wr_alarm_init(&watch->alarm, fired);
     watch->task = task;
-    watch->own = *own;
+    watch->deadlines = *own;
 }
 
 /* ---- arming ------------------------------------------------------------------------------------ */
 
+/* If it is just going off, the group counts it as being told until its reference is back: it may keep a value. */
 static void disarm(struct wr_watch *watch)
 {
-    watch->due = 0;
-    if (wr_clock_cancel(&watch->task->group->executor->clock, &watch->alarm))
+    struct weir_group *group = watch->task->group;
+
+    if (wr_clock_cancel(&group->executor->clock, &watch->alarm)) {
         wr_sub(&watch->task->word, WR_REF, relaxed); /* not the last: the caller has one */
+        watch->references--;
+    }
+    if (watch->references && watch->due)
+        group->telling++;
+    watch->due = 0;
 }
 
-static void arm(struct wr_watch *watch, weir_time when, weir_reason reason)
+static weir_time later(weir_time when, int64_t ms)
 {
+    int64_t ns = ms * 1000000;
+
+    return ns == 0 || when > WEIR_FOREVER - ns ? WEIR_FOREVER : when + ns;
+}
+
+/* What applies, once: deadlines of the group's that change later are for other tasks. */
+static void resolve(struct wr_watch *watch, const struct weir_task *task)
+{
+    const struct weir_group *group = task->group;
+
+    if (watch->total_at)
+        return;
+    watch->deadlines = wr_policy_deadlines(&group->executor->policy, &watch->deadlines,
+                                           group->extras ? &group->extras->deadlines : NULL);
+    watch->total_at = later(task->queued_at, watch->deadlines.total_ms);
+}
+
+void wr_watch_arm(struct weir_task *task, weir_time from, weir_reason reason)
+{
+    struct wr_watch *watch = watch_of(task);
+    weir_time when;
+
+    if (!watch)
+        return;
+    resolve(watch, task);
+    when = later(from, reason == WEIR_REASON_WAIT_DEADLINE ? watch->deadlines.wait_ms
+                                                           : watch->deadlines.run_ms);
+    watch->reason = watch->total_at <= when ? WEIR_REASON_TOTAL_DEADLINE : reason;
+    if (watch->total_at <= when)
+        when = watch->total_at;
     if (when == WEIR_FOREVER) {
         disarm(watch);
         return;
     }
     watch->due = when;
-    watch->reason = reason;
-    if (wr_clock_set(&watch->task->group->executor->clock, &watch->alarm, when))
-        wr_add(&watch->task->word, WR_REF, relaxed); /* it fires under the group's lock: not yet */
+    if (wr_clock_set(&task->group->executor->clock, &watch->alarm, when)) {
+        wr_add(&task->word, WR_REF, relaxed); /* it fires under the group's lock: not yet */
+        watch->references++;
+    }
 }
 
-static weir_time later(weir_time when, int64_t ns)
-{
-    return ns == 0 || when > WEIR_FOREVER - ns ? WEIR_FOREVER : when + ns;
-}
-
-static void arm_first(struct wr_watch *watch, weir_time when, weir_reason reason)
-{
-    if (watch->total_at <= when)
-        arm(watch, watch->total_at, WEIR_REASON_TOTAL_DEADLINE);
-    else
-        arm(watch, when, reason);
-}
-
-/* Answers how long it may wait. */
-static int64_t resolve(struct wr_watch *watch)
-{
-    struct weir_task *task = watch->task;
-    const struct wr_extras *extras = task->group->extras;
-    weir_deadlines d = wr_policy_deadlines(&task->group->executor->policy, &watch->own,
-                                           extras ? &extras->deadlines : NULL);
-
-    watch->run_ns = d.run_ms * NS_PER_MS;
-    watch->total_at = later(task->queued_at, d.total_ms * NS_PER_MS);
-    return d.wait_ms * NS_PER_MS;
-}
-
-void wr_watch_queued(struct weir_task *task)
+void wr_watch_carried(struct weir_task *task, enum wr_carried carried)
 {
     struct wr_watch *watch = watch_of(task);
 
     if (watch)
-        arm_first(watch, later(task->queued_at, resolve(watch)), WEIR_REASON_WAIT_DEADLINE);
-}
-
-void wr_watch_guest(struct weir_task *task, weir_time now)
-{
-    struct wr_watch *watch = watch_of(task);
-
-    if (watch)
-        resolve(watch);
-    wr_watch_started(task, now);
-}
-
-void wr_watch_started(struct weir_task *task, weir_time now)
-{
-    struct wr_watch *watch = watch_of(task);
-
-    if (watch)
-        arm_first(watch, later(now, watch->run_ns), WEIR_REASON_RUN_DEADLINE);
-}
-
-void wr_watch_on_thread(struct weir_task *task)
-{
-    struct wr_watch *watch = watch_of(task);
-
-    if (watch)
-        watch->on_thread = true;
-}
-
-void wr_watch_on_way(struct weir_task *task, bool on_way)
-{
-    struct wr_watch *watch = watch_of(task);
-
-    if (watch)
-        watch->on_way = on_way;
-}
-
-void wr_watch_over(struct weir_task *task)
-{
-    struct wr_watch *watch = watch_of(task);
-
-    if (watch)
-        disarm(watch);
+        watch->carried = carried;
 }
 
 bool wr_watch_is_armed(const struct weir_task *task)
@@ -173,84 +141,83 @@ static bool may_free(struct weir_executor *ex)
     return true;
 }
 
-/* The permits of a task go back before its body is over. */
-static void free_permits(struct wr_watch *watch)
-{
-    struct weir_group *group = watch->task->group;
-
-    watch->freed = true;
-    group->bodies--;
-    wr_group_finish(group, wr_task_cost(watch->task));
-}
-
-/* The body runs on; what becomes of its permits is the policy's to say. */
+/* The time of a body is up, and it runs on; what becomes of its permits is the policy's to say. */
 static void overdue(struct wr_watch *watch)
 {
     struct weir_task *task = watch->task;
-    struct weir_executor *ex = task->group->executor;
+    struct weir_group *group = task->group;
+    struct weir_executor *ex = group->executor;
 
-    if (watch->late || watch->freed)
-        return;
-    if (watch->on_way) { /* no body runs on, and none will */
-        free_permits(watch);
-        return;
-    }
-    watch->late = true;
-    count_overdue(task->group, 1);
-    if (wr_task_phase(task) == WR_PHASE_GUEST || !may_free(ex))
+    watch->late = watch->carried != WR_TO_THREAD; /* else no body runs on, and none will */
+    if (watch->late)
+        count_overdue(group, 1);
+    if (wr_task_phase(task) == WR_PHASE_GUEST || (watch->late && !may_free(ex)))
         return; /* a guest has none */
-    free_permits(watch);
-    watch->lost = ex->policy.given.overdue == WEIR_REPLACE && watch->on_thread;
+    watch->freed = true;
+    group->bodies--;
+    wr_group_finish(group, wr_task_cost(task));
+    watch->lost = ex->policy.given.overdue == WEIR_REPLACE && watch->carried == WR_BY_THREAD;
     if (watch->lost)
         wr_threads_lost(ex, true);
+    if (wr_group_refresh(group) || wr_executor_has_ready(ex))
+        wr_executor_wake(ex);
+    wr_room_made(ex);
 }
 
-bool wr_watch_returned(struct weir_task *task)
+bool wr_watch_over(struct weir_task *task)
 {
     struct wr_watch *watch = watch_of(task);
-    struct weir_group *group = task->group;
+    struct weir_executor *ex = task->group->executor;
 
-    if (!watch || !watch->late)
-        return watch && watch->freed;
-    watch->late = false;
-    count_overdue(group, -1);
-    if (watch->lost)
-        wr_threads_lost(group->executor, false);
-    if (watch->freed && wr_sub(&group->executor->freed, 1, seq_cst) == 1)
-        wr_waitq_wake_all(&group->executor->quiet);
+    if (!watch)
+        return false;
+    disarm(watch);
+    if (watch->late) {
+        count_overdue(task->group, -1);
+        if (watch->lost)
+            wr_threads_lost(ex, false);
+        if (watch->freed && wr_sub(&ex->freed, 1, seq_cst) == 1)
+            wr_waitq_wake_all(&ex->quiet);
+    }
     return watch->freed;
 }
 
 /* Under the lock. True: this settled the task. If it was cancelled before, its body may be overdue all the same. */
-static bool expire(struct wr_watch *watch, weir_time now)
+static bool expire(struct wr_watch *watch)
 {
-    struct weir_task *task = watch->task;
-    struct wr_end end = {
-        .outcome = WEIR_TIMED_OUT, .error = WEIR_ETIMEDOUT, .reason = watch->reason, .at = now
-    };
+    struct wr_end end = wr_end_without_body(WEIR_TIMED_OUT, watch->reason);
 
-    if (wr_phase_has_body(wr_task_phase(task)))
+    watch->due = 0;
+    disarm(watch); /* it may have been moved on while it went off, and be due again */
+    if (wr_phase_has_body(wr_task_phase(watch->task)))
         overdue(watch); /* first: a waiter that is told finds the permits back, if they come back */
-    return wr_task_end_locked(task, &end);
+    return wr_task_end_locked(watch->task, &end);
 }
 
-static void tell(struct wr_job *job)
+void wr_watch_tell(struct weir_task *task)
 {
-    wr_tell(WR_CONTAINER(job, struct wr_watch, job)->task);
+    struct weir_group *group = task->group;
+
+    if (watch_of(task)->won) {
+        wr_tell(task);
+    } else {
+        weir_task_unref(task); /* the alarm's */
+        wr_group_told(group);
+    }
 }
 
-static void drop(struct wr_job *job)
+static void run_job(struct wr_job *job)
 {
-    wr_task_put(WR_CONTAINER(job, struct wr_watch, job)->task);
+    wr_watch_tell(WR_CONTAINER(job, struct wr_watch, job)->task);
 }
 
-/* Has it done on a thread of the pool's; if there is none and none can be started, by a worker. */
-static void leave_to_others(struct wr_watch *watch, void (*run)(struct wr_job *job))
+/* Has it told on a thread of the pool's; if there is none and none can be started, by a worker. */
+static void leave_to_others(struct wr_watch *watch)
 {
     struct weir_executor *ex = watch->task->group->executor;
     struct wr_untold *untold = &ex->untold;
 
-    watch->job.run = run;
+    watch->job.run = run_job;
     if (wr_runtime_job(ex->crew.runtime, &watch->job, WR_JOB_AT_ONCE) == 0)
         return;
     wr_lock(&untold->lock);
@@ -277,13 +244,6 @@ struct weir_task *wr_watch_untold(struct weir_executor *ex)
     return task;
 }
 
-void wr_watch_tell(struct weir_task *task)
-{
-    struct wr_watch *watch = watch_of(task);
-
-    watch->job.run(&watch->job);
-}
-
 /* Whether telling would run code of the user's. Under the lock. The locals are a running body's own. */
 static bool users_are_told(const struct weir_task *task)
 {
@@ -303,34 +263,24 @@ static void fired(struct wr_alarm *alarm, weir_time now)
     struct wr_watch *watch = WR_CONTAINER(alarm, struct wr_watch, alarm);
     struct weir_task *task = watch->task;
     struct weir_group *group = task->group;
-    struct weir_executor *ex = group->executor;
-    bool won = false, users = false;
+    bool disarmed, won, users;
 
     wr_group_lock(group);
-    if (watch->due &&
-        watch->due <= now) { /* else it was moved on, or disarmed, since it went off */
-        watch->due = 0;
-        won = expire(watch, now);
-        if (wr_group_refresh(group) || wr_executor_has_ready(ex))
-            wr_executor_wake(ex);
-    }
-    if (won) { /* the telling has a reference, so the alarm's is not the last */
-        wr_sub(&task->word, WR_REF, relaxed);
-        users = users_are_told(task);
-    } else { /* a drain waits for our reference, too: it may keep a value */
-        wr_group_entered(group);
-        group->telling++;
-    }
+    watch->references--;
+    disarmed = !watch->due; /* since it went off; or it was moved on */
+    won = watch->won = watch->due && watch->due <= now && expire(watch);
+    users = (won || disarmed) && users_are_told(task);
+    if (!disarmed)
+        wr_sub(&task->word, WR_REF, relaxed); /* not the last: queue, body or telling have one */
     if (won && !users) { /* under this hold of the lock: no callback joins in between */
         struct wr_watcher *callbacks = wr_task_close_watchers(task);
         WR_ASSERT(!callbacks);
     }
     wr_unlock(&group->lock);
-    wr_room_made(ex);
     if (users)
-        leave_to_others(watch, tell);
+        leave_to_others(watch);
     else if (won)
         wr_task_told(task);
-    else if (!wr_task_put_quietly(task))
-        leave_to_others(watch, drop);
+    else if (disarmed)
+        wr_watch_tell(task);
 }

@@ -11,23 +11,26 @@ struct weir_executor;
 struct weir_group;
 struct weir_task;
 
+/* Where the body of a task runs, or will. */
+enum wr_carried { WR_BY_WORKER, WR_TO_THREAD, WR_BY_THREAD };
+
 /* In the allocation of the task's side record; under the group's lock, except the alarm's timer and the job.
- *     armed (or firing)  =>  the alarm holds a reference of the task
- *     due == 0           =>  nothing to do when it fires                                             */
+ *     armed (or firing)      =>  the alarm holds a reference of the task
+ *     firing, and due == 0   =>  it gives that back, and is counted in group->telling until it has     */
 struct wr_watch {
     struct wr_alarm alarm;
     struct wr_job job; /* tells of the end on another thread: users' code must not keep the clock */
     struct weir_task *task;
-    weir_deadlines own; /* as the task has them; 0: its group's */
-    int64_t run_ns;     /* 0: none */
-    weir_time total_at; /* 0: none */
-    weir_time due;      /* what it is armed for */
-    weir_reason reason; /* and which deadline that is */
-    bool on_thread;
-    bool on_way; /* to a thread: its body has not begun */
-    bool late;   /* its body runs on beyond it */
-    bool freed;  /* and its permits are back */
-    bool lost;   /* and so is its thread */
+    weir_deadlines deadlines; /* of its own; once total_at is known, those that apply; 0: none */
+    weir_time total_at;       /* when it must have ended */
+    weir_time due;            /* what it is armed for */
+    weir_reason reason;       /* and which deadline that is */
+    uint8_t references;       /* the alarm's: one while it is armed, one while it goes off */
+    enum wr_carried carried;
+    bool won;   /* it has settled the task, and tells of it */
+    bool late;  /* its body runs on beyond it */
+    bool freed; /* its permits are back */
+    bool lost;  /* and so is its thread */
 };
 
 /* What no thread can be had for, so that a worker does it: one of the executor's chores each. */
@@ -43,20 +46,18 @@ void wr_watch_tell(struct weir_task *task);
 
 void wr_watch_init(struct wr_watch *watch, struct weir_task *task, const weir_deadlines *own);
 
-/* ---- under the group's lock; for tasks without a watch, wr_task_watched says so at no cost ------ */
+/* ---- under the group's lock; without a side record a task has no watch --------------------------- */
 
-/* It has come to stand in its queue; has started at `now`; on a thread; is over, whatever became of it. */
-void wr_watch_queued(struct weir_task *task);
-void wr_watch_started(struct weir_task *task, weir_time now);
-void wr_watch_guest(struct weir_task *task, weir_time now); /* it starts without having waited */
-void wr_watch_on_thread(struct weir_task *task);
-void wr_watch_on_way(struct weir_task *task, bool on_way); /* to a thread */
-void wr_watch_over(struct weir_task *task);
+/* It waits, or it runs, since `from`: WEIR_REASON_WAIT_DEADLINE or RUN_DEADLINE is next, if not the total one. */
+void wr_watch_arm(struct weir_task *task, weir_time from, weir_reason reason);
+
+/* What carries it has changed. */
+void wr_watch_carried(struct weir_task *task, enum wr_carried carried);
+
+/* It is over, and its body has returned if it has begun. True: its permits are back already. */
+bool wr_watch_over(struct weir_task *task);
 
 /* Whether it has a deadline yet to come. */
 bool wr_watch_is_armed(const struct weir_task *task);
-
-/* The body of a late task has returned. True: its permits are back already. */
-bool wr_watch_returned(struct weir_task *task);
 
 #endif
