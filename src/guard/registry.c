@@ -298,6 +298,8 @@ static struct weir_guard *insert(struct weir_guard *guard, struct weir_guard **g
     struct weir_guard **at, *other = NULL;
 
     wr_lock(&table.lock);
+    if (table.count >= table.size)
+        *gone = sweep(); /* first: the seed goes with the last guard */
     if (!table.seed)
         table.seed = wr_os_random() | 1;
     guard->hash = hash_of(guard->store, guard->name);
@@ -306,8 +308,6 @@ static struct weir_guard *insert(struct weir_guard *guard, struct weir_guard **g
         other = *at;
         wr_bump(&other->refs);
     } else {
-        if (table.count >= table.size)
-            *gone = sweep();
         if (table.count >= table.size && !grow())
             guard = NULL;
         if (guard) {

@@ -52,6 +52,30 @@ GUARD_TEST(test_a_guard_that_is_taken_up_again_has_its_waiters)
     CHECK_EQ(c.in_ms, 20);
 }
 
+/* All that the table of guards has room for at first, each with something to remember for a while. */
+GUARD_TEST(test_a_guard_is_found_though_it_came_when_all_others_went)
+{
+    const weir_guard_options *opt = WEIR_RATE(.limit = 2, .period_ns = 10 * MS);
+    weir_guard *newest, *again;
+
+    for (int i = 0; i < 16; i++) {
+        weir_permit p = WEIR_PERMIT;
+        char name[8];
+        weir_guard *g;
+        snprintf(name, sizeof(name), "r%d", i);
+        g = guard_of(name, opt);
+        CHECK(weir_guard_enter(&p, g, weir_now()) == 0);
+        weir_guard_leave(&p, 0);
+        weir_guard_unref(g);
+    }
+    sleep_until(100); /* they are whole again, and go when the next one comes */
+    newest = guard_of("newest", opt);
+    again = guard_of("newest", opt);
+    CHECK(newest == again);
+    weir_guard_unref(again);
+    weir_guard_unref(newest);
+}
+
 /* The holder's permit, the last reference and the waiter: whatever goes first. */
 GUARD_TEST(test_a_permit_is_handed_on_though_nobody_has_a_reference)
 {
@@ -542,6 +566,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_waiter_of_a_guard_without_references_is_refused_at_its_deadline),
         cmocka_unit_test(test_a_guard_that_is_taken_up_again_has_its_waiters),
+        cmocka_unit_test(test_a_guard_is_found_though_it_came_when_all_others_went),
         cmocka_unit_test(test_a_permit_is_handed_on_though_nobody_has_a_reference),
         cmocka_unit_test(test_a_waiter_enters_in_the_moment_in_which_the_last_reference_goes),
         cmocka_unit_test(test_a_reservation_outlives_the_last_reference),
