@@ -151,9 +151,24 @@ int wr_fleet_open_cell(weir_cell **out, weir_store *store, weir_guard *guard,
     return 0;
 }
 
+/* A hold that the server has yet to be told of; NULL: there is none. The teller may look at the cell at the same time. */
+static struct wr_hold *take_leaving(struct wr_fleet_cell *cell)
+{
+    struct wr_hold *hold = NULL;
+
+    wr_lock(&cell->lock);
+    if (!wr_list_empty(&cell->leaving)) {
+        hold = WR_CONTAINER(cell->leaving.next, struct wr_hold, link);
+        wr_list_remove(&hold->link);
+    }
+    wr_unlock(&cell->lock);
+    return hold;
+}
+
 void wr_fleet_close_cell(weir_cell *base)
 {
     struct wr_fleet_cell *cell = wr_cell_of(base);
+    struct wr_hold *hold;
 
     wr_lock(&cell->lock);
     cell->closing = true;
@@ -161,10 +176,8 @@ void wr_fleet_close_cell(weir_cell *base)
     wr_redis_timer_stop(cell->fleet->redis, &cell->renewal);
     if (cell->pool)
         wr_leased_close(cell->pool);
-    wr_list_each_safe(at, &cell->leaving) {
-        struct wr_hold *hold = WR_CONTAINER(at, struct wr_hold, link);
+    while ((hold = take_leaving(cell))) {
         wr_cell_send_leave(cell, hold->number, hold->count);
-        wr_list_remove(at);
         wr_hold_free(hold);
     }
     wr_cell_unref(cell);
