@@ -48,11 +48,12 @@ enum { WR_UNRESOLVED = 1 };
 struct weir_group {
     struct wr_lock lock;
     bool evicted;        /* set under the shard's lock as well: either will do to look        */
-    uint8_t carrier : 4; /* enum weir_carrier: where its next task runs                      */
+    uint8_t carrier : 3; /* enum weir_carrier: where its next task runs                      */
     uint8_t has_thread : 1;
     uint8_t idle : 1;       /* it has no tasks                                                 */
     uint8_t paused : 1;     /* by its user                                                     */
     uint8_t asks_gates : 1; /* one of its gates is asked when a task is submitted              */
+    uint8_t has_handle : 1; /* given to a user: stays until the executor goes                  */
     uint8_t domain;
     /* enum wr_place: where its next task stands. Written under its line's lock: those above are read together by
      * compilers, so it is not one of them. */
@@ -68,7 +69,6 @@ struct weir_group {
     uint16_t turn_left;
     /* Why it is of no use: the policy named no known domain (WEIR_ENODOMAIN), WEIR_ENOMEM; or WR_UNRESOLVED. */
     _Atomic int16_t unusable;
-    bool has_handle;         /* given to a user: stays until the executor goes                  */
     _Atomic bool cancel_all; /* its running bodies are asked to end                             */
     uint8_t part;            /* of its ring, if that is in parts                                */
     /* The cost of its first task, as its ring knows it, and WR_TIMED, WR_HAS_BEAT */
@@ -114,6 +114,8 @@ static inline uint32_t wr_cost_of(uint32_t first_needs)
     return first_needs & (WR_HAS_BEAT - 1);
 }
 
+static_assert(sizeof(void *) != 8 || sizeof(struct weir_group) == 224,
+              "with a short key and what malloc keeps, a group takes 240 bytes");
 static_assert(sizeof(void *) != 8 || offsetof(struct weir_group, queue.first) == 64,
               "submitting writes one cache line");
 WR_KEY_LIES_BEHIND(struct weir_group, in_table, key);
