@@ -26,11 +26,13 @@ static int pulsing_threads(void)
     return count;
 }
 
-/* Wants it until it is there, and answers it. */
+/* Wants it until it is there, and answers what it saw: a moment later it may have been found late, and be gone again. */
 static weir_time await_pulse(void)
 {
-    AWAIT((wr_os_pulse_want(wr_os_now()), wr_os_pulse()));
-    return wr_os_pulse();
+    weir_time pulse;
+
+    AWAIT((wr_os_pulse_want(wr_os_now()), pulse = wr_os_pulse()));
+    return pulse;
 }
 
 static void test_it_pulses_while_it_is_wanted_and_rests_afterwards(void)
