@@ -5,6 +5,7 @@
 
 #include "base/atomic.h"
 #include "base/list.h"
+#include "base/map.h"
 #include "guard/adaptive.h"
 #include "guard/backoff.h"
 #include "guard/breaker.h"
@@ -129,12 +130,13 @@ struct weir_guard {
     struct wr_counts counts;
 
     struct wr_group_guard *groups; /* the first one it stands before; under a lock of group.c     */
-    struct weir_guard *next; /* in its bucket                                                    */
     weir_store *store;
-    uint64_t hash;
-    _Atomic uint32_t refs; /* written under that lock                                            */
-    char name[];
+    /* Under the registry's lock, but for looks at refs */
+    _Atomic uint32_t refs;
+    struct wr_map_node in_registry;
+    char name[]; /* of wr_key_room bytes                                                          */
 };
+WR_KEY_LIES_BEHIND(struct weir_guard, in_registry, name);
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
  * are whole by then go when the table grows.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
+#include "base/hash.h"
 #include "base/lock.h"
 #include "base/options.h"
 #include "base/os.h"
@@ -13,36 +14,22 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FIRST_SIZE = 16, LAYOUT = 2 };
+enum { LAYOUT = 2, SWEPT = 16 }; /* so many guards are looked at before the map grows */
 
-/*     count == number of guards in all buckets;  count == 0  =>  bucket == NULL */
+/* Every guard is in the map, which is empty again and without memory when the last one goes. */
 static struct {
     struct wr_lock lock;
-    struct weir_guard **bucket;
-    size_t size, count;
-    uint64_t seed;
-} table;
+    struct wr_map map;
+    uint64_t seed[2];
+} table = { .map = { .size = 1, .chain = &table.map.only } };
 
-/* A hash that depends on a seed, so that names cannot be made to share a bucket by those who do not know it. */
-static uint64_t mix(uint64_t a, uint64_t b)
+/* A key as it is looked for; guards of one name in several stores have different hashes, but by chance. */
+static struct wr_key key_of(const weir_store *store, const char *name)
 {
-    unsigned __int128 product = (unsigned __int128)(a ^ 0x9e3779b97f4a7c15u) * (b | 1);
+    size_t length = strlen(name);
+    uint64_t seed[2] = { table.seed[0] ^ (uint64_t)(uintptr_t)store, table.seed[1] };
 
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-static uint64_t hash_of(const weir_store *store, const char *name)
-{
-    uint64_t hash = mix(table.seed, (uint64_t)(uintptr_t)store);
-    size_t length = strlen(name), at = 0;
-    uint64_t word;
-
-    for (; at < length; at += sizeof(word)) {
-        word = 0;
-        memcpy(&word, name + at, length - at < sizeof(word) ? length - at : sizeof(word));
-        hash = mix(hash ^ word, table.seed + at);
-    }
-    return mix(hash, length);
+    return (struct wr_key){ name, length, (uint32_t)wr_hash(seed, name, length) };
 }
 
 /* ---- states --------------------------------------------------------------------------------------- */
@@ -78,30 +65,32 @@ static bool state_is_whole(const void *bytes, weir_time now)
 
 /* ---- the table; under its lock ------------------------------------------------------------------- */
 
-static struct weir_guard **find(const weir_store *store, const char *name, uint64_t hash)
+/* NULL for NULL. */
+static struct weir_guard *guard_of(struct wr_map_node *node)
 {
-    struct weir_guard **at;
-
-    if (!table.bucket)
-        return NULL;
-    for (at = &table.bucket[hash % table.size]; *at; at = &(*at)->next)
-        if ((*at)->hash == hash && (*at)->store == store && strcmp((*at)->name, name) == 0)
-            return at;
-    return NULL;
+    return node ? WR_CONTAINER(node, struct weir_guard, in_registry) : NULL;
 }
 
-static struct weir_guard *unlink_guard(struct weir_guard **at)
+static struct weir_guard *find(const weir_store *store, const struct wr_key *key)
 {
-    struct weir_guard *guard = *at;
+    struct wr_map_node *node = wr_map_get(&table.map, key);
 
-    *at = guard->next;
-    if (--table.count == 0) {
-        wr_os_free(table.bucket);
-        table.bucket = NULL;
-        table.size = 0;
-        table.seed = 0;
+    while (node && guard_of(node)->store != store)
+        node = wr_map_find(node->next, key);
+    return guard_of(node);
+}
+
+/* Takes it out, into a list. */
+static void take_out(struct weir_guard *guard, struct wr_map_node **gone)
+{
+    wr_map_remove(&table.map, &guard->in_registry);
+    guard->in_registry.next = *gone;
+    *gone = &guard->in_registry;
+    if (table.map.count == 0) {
+        wr_map_fini(&table.map);
+        wr_map_init(&table.map);
+        table.seed[0] = 0; /* the next one gets a new seed */
     }
-    return guard;
 }
 
 /* Its state ends with this process at the latest. */
@@ -131,40 +120,17 @@ static bool can_go(struct weir_guard *guard)
     return whole;
 }
 
-/* Takes out what can go, into a list. */
-static struct weir_guard *sweep(void)
+/* Takes out what can go, or (`store`) all that is in that store. */
+static void sweep(weir_store *store, struct wr_map_node **gone)
 {
-    struct weir_guard *gone = NULL, **at;
+    struct wr_map_node *next;
 
-    for (size_t i = 0; table.bucket && i < table.size; i++)
-        for (at = &table.bucket[i]; table.bucket && *at;)
-            if (can_go(*at)) {
-                struct weir_guard *guard = unlink_guard(at);
-                guard->next = gone;
-                gone = guard;
-            } else {
-                at = &(*at)->next;
-            }
-    return gone;
-}
-
-static bool grow(void)
-{
-    size_t size = table.size ? 2 * table.size : FIRST_SIZE;
-    struct weir_guard **bucket = wr_os_alloc(size * sizeof(*bucket)), *guard;
-
-    if (!bucket)
-        return table.size != 0; /* longer chains will do */
-    for (size_t i = 0; i < table.size; i++)
-        while ((guard = table.bucket[i])) {
-            table.bucket[i] = guard->next;
-            guard->next = bucket[guard->hash % size];
-            bucket[guard->hash % size] = guard;
-        }
-    wr_os_free(table.bucket);
-    table.bucket = bucket;
-    table.size = size;
-    return true;
+    for (struct wr_map_node *node = wr_map_next(&table.map, NULL); node; node = next) {
+        struct weir_guard *guard = guard_of(node);
+        next = wr_map_next(&table.map, node);
+        if (store ? guard->store == store : can_go(guard))
+            take_out(guard, gone);
+    }
 }
 
 static void guard_free(struct weir_guard *guard)
@@ -176,12 +142,12 @@ static void guard_free(struct weir_guard *guard)
     wr_os_free(guard);
 }
 
-static void free_list(struct weir_guard *gone)
+static void free_list(struct wr_map_node *gone)
 {
     while (gone) {
-        struct weir_guard *next = gone->next;
-        guard_free(gone);
-        gone = next;
+        struct weir_guard *guard = guard_of(gone);
+        gone = gone->next;
+        guard_free(guard);
     }
 }
 
@@ -231,13 +197,13 @@ static int make(struct weir_guard **out, weir_store *store, const char *name,
                 const weir_guard_options *opt, const struct wr_settings *set, weir_message *message)
 {
     size_t length = strlen(name);
-    struct weir_guard *guard = wr_os_alloc(sizeof(*guard) + length + 1);
+    struct weir_guard *guard = wr_os_alloc(sizeof(*guard) + wr_key_room(length));
     weir_cell_spec spec = { .size = sizeof(spec), .name = name, .kind = 1, .version = LAYOUT };
     int rc;
 
     if (!guard)
         return WEIR_ENOMEM;
-    memcpy(guard->name, name, length + 1);
+    memcpy(guard->name, name, length);
     guard->store = store;
     guard->ops = store->ops;
     copy_functions(guard, opt);
@@ -292,65 +258,48 @@ static int compare(struct weir_guard *guard, const struct wr_settings *set, weir
     return rc;
 }
 
-/* Enters a new guard into the table, or finds that another thread was faster. */
-static struct weir_guard *insert(struct weir_guard *guard, struct weir_guard **gone)
+/* The guard of that name, with a reference; NULL: there is none, unless `mine` becomes it. */
+static struct weir_guard *look_up(weir_store *store, const char *name, struct weir_guard *mine)
 {
-    struct weir_guard **at, *other = NULL;
+    struct wr_map_node *gone = NULL;
+    struct weir_guard *guard;
+    struct wr_key key;
 
     wr_lock(&table.lock);
-    if (table.count >= table.size)
-        *gone = sweep(); /* first: the seed goes with the last guard */
-    if (!table.seed)
-        table.seed = wr_os_random() | 1;
-    guard->hash = hash_of(guard->store, guard->name);
-    at = find(guard->store, guard->name, guard->hash);
-    if (at) {
-        other = *at;
-        wr_bump(&other->refs);
-    } else {
-        if (table.count >= table.size && !grow())
-            guard = NULL;
-        if (guard) {
-            WR_ASSERT(table.size > 0);
-            guard->next = table.bucket[guard->hash % table.size];
-            table.bucket[guard->hash % table.size] = guard;
-            table.count++;
-        }
+    /* What can go goes before the map grows; and before the seed is used, since there is a new one if none is left. */
+    if (mine && table.map.count >= SWEPT && table.map.count >= table.map.size)
+        sweep(NULL, &gone);
+    if (mine && !table.seed[0]) {
+        table.seed[0] = wr_os_random() | 1;
+        table.seed[1] = wr_os_random();
     }
-    wr_unlock(&table.lock);
-    return other ? other : guard;
-}
-
-static struct weir_guard *look_up(weir_store *store, const char *name)
-{
-    struct weir_guard **at, *guard = NULL;
-
-    wr_lock(&table.lock);
-    at = table.count ? find(store, name, hash_of(store, name)) : NULL;
-    if (at) {
-        guard = *at;
+    key = key_of(store, name);
+    guard = find(store, &key);
+    if (guard) {
         wr_bump(&guard->refs);
+    } else if (mine) {
+        guard = mine;
+        guard->in_registry.hash = key.hash;
+        wr_map_put(&table.map, &guard->in_registry);
     }
     wr_unlock(&table.lock);
+    free_list(gone);
     return guard;
 }
 
 static int get(struct weir_guard **out, weir_store *store, const char *name,
                const weir_guard_options *opt, const struct wr_settings *set, weir_message *message)
 {
-    struct weir_guard *guard = look_up(store, name), *mine, *gone = NULL;
+    struct weir_guard *guard = look_up(store, name, NULL), *mine;
     int rc;
 
     if (!guard) {
         rc = make(&mine, store, name, opt, set, message);
         if (rc)
             return rc;
-        guard = insert(mine, &gone);
+        guard = look_up(store, name, mine);
         if (guard != mine)
-            guard_free(mine);
-        free_list(gone);
-        if (!guard)
-            return WEIR_ENOMEM;
+            guard_free(mine); /* another thread was faster */
     }
     rc = compare(guard, set, message);
     if (rc)
@@ -397,19 +346,17 @@ weir_guard *weir_guard_ref(weir_guard *guard)
 
 void weir_guard_unref(weir_guard *guard)
 {
-    struct weir_guard *gone = NULL, **at;
+    struct wr_map_node *gone = NULL;
 
     if (!guard)
         return;
     wr_lock(&table.lock);
     WR_ASSERT(wr_load(&guard->refs, relaxed) > 0);
     wr_store(&guard->refs, wr_load(&guard->refs, relaxed) - 1, relaxed);
-    at = find(guard->store, guard->name, guard->hash);
-    if (at && can_go(guard))
-        gone = unlink_guard(at);
+    if (can_go(guard))
+        take_out(guard, &gone);
     wr_unlock(&table.lock);
-    if (gone)
-        guard_free(gone);
+    free_list(gone);
 }
 
 const char *weir_guard_name(const weir_guard *guard)
@@ -419,22 +366,15 @@ const char *weir_guard_name(const weir_guard *guard)
 
 void weir_store_free(weir_store *store)
 {
-    struct weir_guard *gone = NULL, **at;
+    struct wr_map_node *gone = NULL;
 
     if (!store)
         return;
     wr_lock(&table.lock);
-    for (size_t i = 0; table.bucket && i < table.size; i++)
-        for (at = &table.bucket[i]; table.bucket && *at;)
-            if ((*at)->store == store) {
-                struct weir_guard *guard = unlink_guard(at);
-                WR_ASSERT(wr_load(&guard->refs, relaxed) == 0);
-                guard->next = gone;
-                gone = guard;
-            } else {
-                at = &(*at)->next;
-            }
+    sweep(store, &gone);
     wr_unlock(&table.lock);
+    for (struct wr_map_node *node = gone; node; node = node->next)
+        WR_ASSERT(wr_load(&guard_of(node)->refs, relaxed) == 0);
     free_list(gone);
     store->ops->free_store(store);
 }
