@@ -258,6 +258,13 @@ static void *enter_and_stay(void *guard)
     return NULL;
 }
 
+static bool another_is_held(weir_guard *guard, const weir_holder *taken)
+{
+    weir_holder holder;
+
+    return weir_guard_holders(&holder, 1, guard) == 1 && strcmp(holder.id, taken->id) != 0;
+}
+
 /* The answer that grants the permit comes after the message that it was taken away. A second guard, whose permit is handed on by a
  * message behind that one, shows that it was heard. */
 static void test_a_permit_that_is_taken_away_before_its_grant_is_heard_is_noticed(void)
@@ -292,8 +299,9 @@ static void test_a_permit_that_is_taken_away_before_its_grant_is_heard_is_notice
     weir_guard_leave(&p, 0);
     assert_int_equal(pthread_join(waiter, NULL), 0);
     relay.hold = false;
-    AWAIT(told == 1);
-    /* It has begun with another permit if the loss was heard before it could start. */
+    /* If its worker is slow, the permit has gone back unused before the server was asked about it, or the loss was heard before
+     * the task could start: then it begins with another. */
+    AWAIT(told == 1 || another_is_held(theirs, &holder));
     weir_task_cancel(task);
     assert_int_equal(weir_task_wait(&result, task, patience()), 0);
     assert_int_equal(result.outcome, WEIR_CANCELLED);
