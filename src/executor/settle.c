@@ -196,7 +196,7 @@ void wr_task_tell_end(struct weir_task *task, const struct wr_end *end, bool dec
         wr_tell(task);
     } else {
         wr_task_drop_value(task, end->value);
-        wr_waitq_wake_all(&task->group->executor->returned); /* pairs with wait_returned */
+        wr_waitq_wake_all(&task->group->executor->returned); /* see wr_task_wait_over */
         wr_task_told(task);
     }
 }

@@ -65,14 +65,8 @@ void wr_group_end_pending(struct weir_group *group, weir_reason reason);
  * False: there is none to refuse. */
 bool wr_reject_first(struct weir_group *group, weir_reason reason);
 
-/* Waits for a decided task to be published, whatever happens to the caller. */
-void wr_task_wait_told(struct weir_task *task);
-
 /* Fills a result from a decided task. */
 void wr_task_result(weir_result *result, struct weir_task *task);
-
-/* The value becomes the caller's; NULL: it has another owner. The task is decided, and its body has returned. */
-void *wr_task_take_value(struct weir_task *task);
 
 /* Drops a value that comes too late. */
 void wr_task_drop_value(struct weir_task *task, void *value);

@@ -141,11 +141,25 @@ int weir_task_wait(weir_result *out, weir_task *task, weir_time deadline)
     return weir_task_wait_or_say(NULL, out, task, deadline);
 }
 
-void wr_task_wait_told(struct weir_task *task)
+static bool has_returned(void *task_arg)
+{
+    struct weir_task *task = task_arg;
+    bool returned;
+
+    wr_group_lock(task->group);
+    returned = !wr_phase_has_body(wr_task_phase(task));
+    wr_unlock(&task->group->lock);
+    return returned;
+}
+
+void wr_task_wait_over(struct weir_task *task, bool body)
 {
     struct wr_watcher watcher;
 
-    wait_until_told(&task, &watcher, 1, NULL, WEIR_FOREVER);
+    if (!weir_task_done(task))
+        wait_until_told(&task, &watcher, 1, NULL, WEIR_FOREVER);
+    if (body)
+        wr_waitq_wait(&task->group->executor->returned, has_returned, task, WEIR_FOREVER, false);
 }
 
 int weir_task_wait_all(weir_task *const *task, size_t count, weir_time deadline)
