@@ -7,7 +7,6 @@
 #include "executor/settle.h"
 #include "executor/state.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <weir/error.h>
 
@@ -111,23 +110,4 @@ int weir_task_why(weir_why *out, weir_task *task)
     wr_task_explain(&why, task, true);
     wr_unlock(&task->group->lock);
     return wr_options_store(out, &why, sizeof(why));
-}
-
-int weir_why_text(char *text, size_t size, const weir_why *why)
-{
-    int n = snprintf(text, size, "%s", weir_reason_text(why->reason));
-    bool named = strcmp(why->node, "executor") != 0; /* there is only one of these */
-
-    if (why->limit || why->reason == WEIR_REASON_DOMAIN_SLOTS)
-        n += snprintf(n < (int)size ? text + n : NULL, n < (int)size ? size - (size_t)n : 0,
-                      " (%s%s%s%s: %lld of %lld in use)", why->node, named ? " \"" : "",
-                      named ? why->key : "", named ? "\"" : "", (long long)why->held,
-                      (long long)why->limit);
-    if (why->holders[0])
-        n += snprintf(n < (int)size ? text + n : NULL, n < (int)size ? size - (size_t)n : 0,
-                      ", held by %s", why->holders);
-    if (why->ahead)
-        n += snprintf(n < (int)size ? text + n : NULL, n < (int)size ? size - (size_t)n : 0,
-                      ", %llu before it", (unsigned long long)why->ahead);
-    return n;
 }
