@@ -3,7 +3,6 @@
 #include "executor/deadlock.h"
 
 #include "base/say.h"
-#include "executor/record.h"
 #include "executor/state.h"
 
 #include <weir/error.h>

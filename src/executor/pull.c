@@ -2,10 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/os.h"
-#include "executor/group_check.h"
 #include "executor/settle.h"
 #include "executor/slice.h"
-#include "executor/stall.h"
 
 #include <weir/error.h>
 

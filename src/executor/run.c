@@ -3,7 +3,6 @@
 #include "base/assert.h"
 #include "base/os.h"
 #include "executor/executor.h"
-#include "executor/group_check.h"
 #include "executor/settle.h"
 #include "executor/slice.h"
 

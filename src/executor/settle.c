@@ -5,7 +5,6 @@
 #include "base/assert.h"
 #include "base/os.h"
 #include "executor/executor.h"
-#include "executor/group_check.h"
 #include "executor/state.h"
 #include "executor/tell.h"
 
@@ -104,7 +103,8 @@ static void take_out(struct weir_group *group, struct weir_task *task, uint32_t 
     }
     switch (phase) {
     case WR_PHASE_QUEUED:
-        wr_group_unqueue(group, wr_group_level(group, side ? side->level : WR_LEVEL_NORMAL), task);
+        wr_queue_remove(wr_group_level(group, side ? side->level : WR_LEVEL_NORMAL), &task->queued,
+                        group->sums.queued, &group->executor->cells, group->hash);
         withdraw(group, cost);
         break;
     case WR_PHASE_RUNNING:

@@ -9,7 +9,7 @@
 #define WR_EXECUTOR_SETTLE_H
 
 #include "executor/queue.h"
-#include "executor/record.h"
+#include "executor/task.h"
 #include "executor/watch.h"
 
 /* What a task in a queue costs, whose word that is. */

@@ -11,7 +11,6 @@
 #include "base/os.h"
 #include "executor/settle.h"
 #include "executor/state.h"
-#include "executor/why.h"
 
 #include <stdlib.h>
 #include <string.h>

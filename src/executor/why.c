@@ -1,7 +1,5 @@
 /* Why a task waits.
  * SPDX-License-Identifier: MIT */
-#include "executor/why.h"
-
 #include "base/options.h"
 #include "executor/executor.h"
 #include "executor/settle.h"
