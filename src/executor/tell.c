@@ -213,14 +213,6 @@ void wr_watcher_attach(struct wr_watcher *watcher, struct weir_task *task)
     wr_telling_close(&telling);
 }
 
-void wr_group_told(struct weir_group *group)
-{
-    wr_group_lock(group);
-    group->telling--;
-    wr_group_left(group);
-    wr_group_unlock_and_reap(group);
-}
-
 void wr_task_told(struct weir_task *task)
 {
     struct weir_group *group = task->group;
@@ -239,6 +231,9 @@ void wr_task_told(struct weir_task *task)
     /* The record goes at once: a thread that waits for quiet finds unwanted values dropped. */
     if (wr_sub(&task->word, WR_REF, acq_rel) / WR_REF == 1)
         wr_task_delete(task);
-    wr_group_told(group);
+    wr_group_lock(group);
+    group->telling--;
+    wr_group_left(group);
+    wr_group_unlock_and_reap(group);
     wr_telling_close(&telling);
 }

@@ -39,12 +39,9 @@ void wr_task_publish(struct weir_task *task);
 /* The same, and answers the callbacks, oldest first, to be called without the lock. From here on none joins. */
 struct wr_watcher *wr_task_close_watchers(struct weir_task *task);
 
-/* The telling is over, or the body of a task that was decided before; the later of the two drops the argument. Gives the
+/* The telling is over, or the body of a task that was decided before, or its alarm; the last of them drops the argument. Gives the
  * reference back, and its count in group->telling. */
 void wr_task_told(struct weir_task *task);
-
-/* One less in group->telling, which kept it: the group may be at rest, or gone. */
-void wr_group_told(struct weir_group *group);
 
 /* A callback: NULL without memory. It joins the watchers, or is called, now or after the present one. Without the lock. */
 struct wr_watcher *wr_watcher_new(void (*done)(weir_task *, const weir_result *, void *),
