@@ -29,6 +29,7 @@ void wr_watch_init(struct wr_watch *watch, struct weir_task *task, const weir_de
     wr_alarm_init(&watch->alarm, fired);
     watch->task = task;
     watch->deadlines = *own;
+    watch->next.at = WEIR_FOREVER;
     wr_add(&task->word, WR_REF, relaxed);
 }
 
@@ -38,47 +39,25 @@ static void disarm(struct wr_watch *watch)
 {
     if (wr_clock_cancel(&watch->task->group->executor->clock, &watch->alarm))
         watch->alarms--;
-    watch->due = 0;
+    watch->next.at = WEIR_FOREVER;
 }
 
-static weir_time later(weir_time when, int64_t ms)
-{
-    int64_t ns = ms * 1000000;
-
-    return ns == 0 || when > WEIR_FOREVER - ns ? WEIR_FOREVER : when + ns;
-}
-
-/* What applies, once: deadlines of the group's that change later are for other tasks. */
-static void resolve(struct wr_watch *watch, const struct weir_task *task)
-{
-    const struct weir_group *group = task->group;
-
-    if (watch->total_at)
-        return;
-    watch->deadlines = wr_policy_deadlines(&group->executor->policy, &watch->deadlines,
-                                           group->extras ? &group->extras->deadlines : NULL);
-    watch->total_at = later(task->queued_at, watch->deadlines.total_ms);
-}
-
+/* What applies is found out once: deadlines of the group's that change later are for other tasks. */
 void wr_watch_arm(struct weir_task *task, weir_time from, weir_reason reason)
 {
     struct wr_watch *watch = watch_of(task);
-    weir_time when;
+    const struct weir_group *group = task->group;
 
     if (!watch)
         return;
-    resolve(watch, task);
-    when = later(from, reason == WEIR_REASON_WAIT_DEADLINE ? watch->deadlines.wait_ms
-                                                           : watch->deadlines.run_ms);
-    watch->reason = watch->total_at <= when ? WEIR_REASON_TOTAL_DEADLINE : reason;
-    if (watch->total_at <= when)
-        when = watch->total_at;
-    if (when == WEIR_FOREVER) {
+    if (!watch->resolved)
+        watch->deadlines = wr_policy_deadlines(&group->executor->policy, &watch->deadlines,
+                                               group->extras ? &group->extras->deadlines : NULL);
+    watch->resolved = true;
+    watch->next = wr_deadline_next(&watch->deadlines, task->queued_at, from, reason);
+    if (watch->next.at == WEIR_FOREVER)
         disarm(watch);
-        return;
-    }
-    watch->due = when;
-    if (wr_clock_set(&task->group->executor->clock, &watch->alarm, when))
+    else if (wr_clock_set(&group->executor->clock, &watch->alarm, watch->next.at))
         watch->alarms++; /* it fires under the group's lock: not yet */
 }
 
@@ -94,7 +73,7 @@ bool wr_watch_is_armed(const struct weir_task *task)
 {
     const struct wr_watch *watch = watch_of(task);
 
-    return watch && watch->due;
+    return watch && watch->next.at != WEIR_FOREVER;
 }
 
 weir_deadlines wr_group_no_deadlines(const struct weir_group *group, int64_t total_ms)
@@ -184,7 +163,7 @@ bool wr_watch_over(struct weir_task *task)
 /* Under the lock. True: this settled the task. If it was cancelled before, its body may be overdue all the same. */
 static bool expire(struct wr_watch *watch)
 {
-    struct wr_end end = wr_end_without_body(WEIR_TIMED_OUT, watch->reason);
+    struct wr_end end = wr_end_without_body(WEIR_TIMED_OUT, watch->next.reason);
 
     disarm(watch); /* it may have been moved on while it went off, and be due again */
     if (wr_phase_has_body(wr_task_phase(watch->task)))
@@ -261,7 +240,7 @@ static void fired(struct wr_alarm *alarm, weir_time now)
 
     wr_group_lock(group);
     watch->alarms--;
-    watch->won = watch->due && watch->due <= now && expire(watch); /* else it was moved on */
+    watch->won = watch->next.at <= now && expire(watch); /* else it was moved on */
     tells = watch->won || watch->parting;
     users = tells && users_are_told(task);
     if (watch->won && !users) { /* under this hold of the lock: no callback joins in between */

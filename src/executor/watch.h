@@ -3,6 +3,7 @@
 #ifndef WR_EXECUTOR_WATCH_H
 #define WR_EXECUTOR_WATCH_H
 
+#include "limits/deadline.h"
 #include "runtime/runtime.h"
 
 #include <weir/task.h>
@@ -21,12 +22,11 @@ struct wr_watch {
     struct wr_alarm alarm;
     struct wr_job job; /* tells of the end on another thread: users' code must not keep the clock */
     struct weir_task *task;
-    weir_deadlines deadlines; /* of its own; once total_at is known, those that apply; 0: none */
-    weir_time total_at;       /* when it must have ended */
-    weir_time due;            /* what it is armed for */
-    weir_reason reason;       /* and which deadline that is */
+    weir_deadlines deadlines; /* of its own; once resolved, those that apply; 0: none */
+    struct wr_deadline next;  /* what it is armed for */
     uint8_t alarms;           /* one while it is armed, one while it goes off */
     enum wr_carried carried;
+    bool resolved;
     bool won;   /* it has settled the task, and tells of it */
     bool late;  /* its body runs on beyond it */
     bool freed; /* its permits are back */
