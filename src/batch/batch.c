@@ -1,4 +1,4 @@
-/* weir_execute: a batch in, its results out, in the same order.
+/* Many tasks at once. weir_execute: a batch in, its results out, in the same order.
  * SPDX-License-Identifier: MIT */
 #include "base/options.h"
 #include "base/os.h"
@@ -42,19 +42,28 @@ static void submit_all(struct batch *b)
     }
 }
 
-/* Waits for all. If the caller cannot wait for one, or not any longer, those that are left are ended, the last first, so that
- * none starts when one before it gives way; those that have finished keep their results. */
-static int wait_all(const struct batch *b)
+int weir_task_wait_all(weir_task *const *task, size_t count, weir_time deadline)
 {
     int rc = 0;
 
-    for (size_t i = 0; i < b->count && !rc; i++) {
-        if (b->task[i])
-            rc = weir_task_wait(NULL, b->task[i], b->deadline);
-        rc = rc == WEIR_EREJECTED ? 0 : rc; /* an entry like others */
-        for (size_t k = b->count; rc && k-- > i;)
-            weir_task_cancel(b->task[k]);
+    if (count && !task)
+        return WEIR_EINVAL;
+    for (size_t i = 0; i < count && !rc; i++) {
+        if (task[i])
+            rc = weir_task_wait(NULL, task[i], deadline);
+        rc = rc == WEIR_EREJECTED ? 0 : rc; /* it has ended, like others */
     }
+    return rc;
+}
+
+/* If the caller cannot wait for one, or not any longer, those that are left are ended, the last first, so that none starts when
+ * one before it gives way; those that have finished keep their results. */
+static int wait_all(const struct batch *b)
+{
+    int rc = weir_task_wait_all(b->task, b->count, b->deadline);
+
+    for (size_t i = b->count; rc && i-- > 0;)
+        weir_task_cancel(b->task[i]);
     return rc;
 }
 

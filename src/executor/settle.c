@@ -45,7 +45,7 @@ void wr_task_result(weir_result *result, struct weir_task *task)
 
 bool weir_task_done(const weir_task *task)
 {
-    return wr_load(&task->word, acquire) & WR_DONE; /* pairs with wr_task_publish */
+    return wr_load(&task->word, acquire) & WR_DONE; /* pairs with publish */
 }
 
 static void count(struct weir_group *group, const struct wr_end *end)
@@ -162,6 +162,7 @@ bool wr_task_end_locked(struct weir_task *task, const struct wr_end *end)
     uint32_t phase = wr_task_phase(task);
     bool decides = wr_task_outcome(task) == WEIR_UNSETTLED;
     bool over = end->body_over || !(STAYS >> phase & 1);
+    const struct wr_side *side = wr_task_side(task);
     struct wr_parker *runner = NULL;
 
     if ((!decides && !end->body_over) || end->not_in >> phase & 1)
@@ -176,7 +177,7 @@ bool wr_task_end_locked(struct weir_task *task, const struct wr_end *end)
         decide(task, phase, end, over);
         if (!end->uncounted)
             count(group, end);
-    } else if (wr_task_outcome(task) != WEIR_DONE && !wr_task_drops_values(task)) {
+    } else if (wr_task_outcome(task) != WEIR_DONE && !(side && side->drop)) {
         *wr_task_value(task) = end->value; /* for weir_execute_all; else it is dropped */
     }
     if (over && !end->handled)

@@ -162,14 +162,6 @@ static inline uint32_t wr_task_cost(const struct weir_task *task)
     return side ? side->cost : 1;
 }
 
-/* Whether a value that nothing takes is given to a function of the user's. */
-static inline bool wr_task_drops_values(const struct weir_task *task)
-{
-    const struct wr_side *side = wr_task_side(task);
-
-    return side && side->drop;
-}
-
 /* What its body is given. Not once it may have settled: the value takes the same place. */
 static inline void *wr_task_arg(const struct weir_task *task)
 {
