@@ -215,7 +215,8 @@ bool wr_task_end(struct weir_task *task, const struct wr_end *end)
     return decided;
 }
 
-/* What has asked a body to end, or ended its task; GAVE_UP: nothing, its end is its own idea. */
+/* What has asked a body to end, or ended its task; GAVE_UP: nothing, its end is its own idea. Under the lock; without it the
+ * answer may be wrong if somebody else ends the task meanwhile. */
 static weir_reason asked_by(const struct weir_task *task)
 {
     const struct weir_group *group = task->group;
@@ -263,9 +264,41 @@ struct wr_end wr_end_without_body(weir_outcome outcome, weir_reason reason)
     };
 }
 
-bool wr_task_must_not_pend(const struct weir_task *task)
+/* Its permits are those of a pending task from now on; a guest has none. Answers whether somebody should be woken. */
+static bool pend(struct weir_group *group, struct weir_task *task)
 {
-    return wr_task_is_asked_to_end(task) || wr_load(&task->group->executor->freeing, acquire);
+    if (wr_task_phase(task) == WR_PHASE_GUEST) {
+        wr_task_pend(task, WR_PHASE_ASIDE);
+        return false;
+    }
+    group->bodies--;
+    group->pending++;
+    wr_pend(&group->sums, &group->executor->root, wr_task_cost(task));
+    wr_task_pend(task, WR_PHASE_PENDING);
+    if (wr_group_gates(group)) /* its turn is over */
+        wr_gates_turn_over(group, wr_os_now());
+    return wr_group_refresh(group);
+}
+
+void wr_body_pends(struct weir_task *task, void *value)
+{
+    struct weir_group *group = task->group;
+    struct weir_executor *ex = group->executor; /* once it is pending, anybody may end it */
+    struct wr_end end;
+    bool over, wake;
+
+    wr_task_drop_value(task, value);
+    wr_group_lock(group);
+    over = wr_task_is_asked_to_end(task) || wr_load(&ex->freeing, acquire);
+    wake = !over && pend(group, task);
+    wr_unlock(&group->lock);
+    if (wake)
+        wr_executor_wake(ex);
+    wr_room_made(ex);
+    if (over) {
+        end = wr_end_of_body(task, WEIR_ECANCELED, NULL, wr_os_now());
+        wr_task_end(task, &end);
+    }
 }
 
 void wr_group_end_pending(struct weir_group *group, weir_reason reason)
