@@ -77,13 +77,11 @@ static void why_waiting(weir_why *why, struct weir_group *group, struct weir_tas
 void wr_task_explain(weir_why *why, struct weir_task *task, bool count_ahead)
 {
     struct weir_group *group = task->group;
-    uint32_t word = wr_task_word(task), phase = word & WR_PHASE_MASK;
+    uint32_t phase = wr_task_phase(task);
 
     *why = (weir_why){ .size = sizeof(*why), .node = "", .key = group->key };
     if (wr_task_outcome(task) != WEIR_UNSETTLED) {
-        why->reason = (weir_reason)((word & WR_REASON_MASK) >> WR_REASON_SHIFT);
-        if (why->reason == WEIR_REASON_NONE)
-            why->reason = WEIR_REASON_SETTLED;
+        why->reason = wr_task_reason(task) ? wr_task_reason(task) : WEIR_REASON_SETTLED;
     } else if (phase == WR_PHASE_QUEUED) {
         struct wr_group_place at = { 0 };
         uint64_t *before;
@@ -91,10 +89,9 @@ void wr_task_explain(weir_why *why, struct weir_task *task, bool count_ahead)
         while (count_ahead && (before = wr_group_next(group, &at)) && before != task->queued.place)
             why->ahead++;
     } else {
-        bool runs = phase == WR_PHASE_RUNNING || phase == WR_PHASE_GUEST;
-        why->reason = wr_task_whole(task) ? WEIR_REASON_FLOW
-                      : runs              ? WEIR_REASON_RUNNING
-                                          : WEIR_REASON_PENDING;
+        why->reason = wr_task_whole(task)        ? WEIR_REASON_FLOW
+                      : wr_phase_has_body(phase) ? WEIR_REASON_RUNNING
+                                                 : WEIR_REASON_PENDING;
     }
 }
 
