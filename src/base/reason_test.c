@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#include <weir/task.h>
 
 #include <cmocka.h>
 
@@ -63,12 +65,53 @@ static void test_an_unknown_number_has_a_question_mark(void **state)
     }
 }
 
+static void test_a_reason_is_told_with_its_figures(void **state)
+{
+    weir_why why = { .size = sizeof(why), .reason = WEIR_REASON_GROUP_LIMIT, .node = "group" };
+    char text[256];
+
+    (void)state;
+    why.key = "a";
+    why.limit = why.held = 2;
+    why.ahead = 3;
+    strcpy(why.holders, "callers (2)");
+    weir_why_text(text, sizeof(text), &why);
+    assert_non_null(
+        strstr(text, " (group \"a\": 2 of 2 in use), held by callers (2), 3 before it"));
+    why.node = "executor";
+    weir_why_text(text, sizeof(text), &why);
+    assert_non_null(strstr(text, " (executor: 2 of 2 in use)"));
+}
+
+/* As with snprintf, the answer says how much room it takes. */
+static void test_a_text_that_does_not_fit_is_cut(void **state)
+{
+    weir_why why = { .size = sizeof(why), .reason = WEIR_REASON_GROUP_LIMIT, .node = "group" };
+    char whole[256], cut[256];
+    int length;
+
+    (void)state;
+    why.key = "a";
+    why.limit = 2;
+    why.ahead = 3;
+    length = weir_why_text(whole, sizeof(whole), &why);
+    assert_int_equal(length, strlen(whole));
+    assert_int_equal(weir_why_text(NULL, 0, &why), length);
+    for (size_t size = 1; size < (size_t)length; size++) {
+        assert_int_equal(weir_why_text(cut, size, &why), length);
+        assert_int_equal(strlen(cut), size - 1);
+        assert_memory_equal(cut, whole, size - 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers_of_reasons_stay),
         cmocka_unit_test(test_every_reason_has_its_name_and_sentence),
         cmocka_unit_test(test_an_unknown_number_has_a_question_mark),
+        cmocka_unit_test(test_a_reason_is_told_with_its_figures),
+        cmocka_unit_test(test_a_text_that_does_not_fit_is_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

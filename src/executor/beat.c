@@ -6,8 +6,6 @@
 
 #include "base/assert.h"
 #include "base/os.h"
-#include "executor/group_check.h"
-#include "executor/record.h"
 #include "executor/slice.h"
 
 #include <string.h>

@@ -2,12 +2,9 @@
  * SPDX-License-Identifier: MIT */
 #include "executor/deadlock.h"
 
-#include "executor/record.h"
+#include "base/say.h"
 #include "executor/state.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <weir/error.h>
 
 struct wr_lock wr_waits_lock;
@@ -15,23 +12,12 @@ static uint64_t waits_so_far; /* under the lock */
 
 /* ---- in words -------------------------------------------------------------------------------- */
 
-static __attribute__((format(printf, 2, 3))) void say(weir_message *message, const char *format,
-                                                      ...)
-{
-    size_t length = strlen(message->text);
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(message->text + length, sizeof(message->text) - length, format, arguments);
-    va_end(arguments);
-}
-
 static void say_task(weir_message *message, const struct weir_task *task)
 {
     const char *id = weir_task_id(task);
 
-    say(message, "%s%s%s of group \"%.32s\"", *id ? "task \"" : "a task", id, *id ? "\"" : "",
-        task->group->key);
+    wr_say(message, "%s%s%s of group \"%.32s\"", *id ? "task \"" : "a task", id, *id ? "\"" : "",
+           task->group->key);
 }
 
 /* Follows the stuck waits from this one until one comes up twice, or the message is full. During a walk. */
@@ -45,15 +31,15 @@ static void say_circle(weir_message *message, struct wr_wait *wait)
     for (int step = 0; wait && step < STEPS_MAX; step++) {
         const struct wr_nested_wait *nested = wr_nested_wait_of(wait);
         const struct wr_need *need = wr_outlook_unserved(wait->outlook);
-        say(message, step ? ", which waits for " : " waits for ");
+        wr_say(message, step ? ", which waits for " : " waits for ");
         if (nested->room)
-            say(message, "room in group \"%.32s\"", nested->room->key);
+            wr_say(message, "room in group \"%.32s\"", nested->room->key);
         else
             say_task(message, nested->awaited[0]);
         wait = wait->outlook->other;
         if (!wait && need) {
             wait = wr_node_stuck_holder(need->node, first);
-            say(message, ", which needs %s held by ", need->what);
+            wr_say(message, ", which needs %s held by ", need->what);
             if (wait)
                 say_task(message, wr_nested_wait_of(wait)->waiter);
         }

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/os.h"
+#include "executor/executor.h"
 #include "executor/settle.h"
 #include "executor/tell.h"
 
@@ -241,6 +242,11 @@ void weir_executor_close(weir_executor *ex, int flags)
         wr_executor_end_pending(ex, -1, WEIR_REASON_SHUT_DOWN);
     }
     wr_room_made(ex); /* a submit that waits for room finds the executor closed */
+}
+
+bool wr_executor_is_closed(const weir_executor *ex)
+{
+    return wr_load(&ex->closed, acquire);
 }
 
 static bool called_by_own_task(const struct weir_executor *ex)

@@ -50,9 +50,20 @@ void wr_whole_over(struct weir_task *task);
 /* Ends the whole from outside, as if a deadline of its own had passed: that of another whole has, whose part it is. */
 void wr_whole_time_out(struct weir_task *task, weir_reason reason);
 
+/* ---- ends ------------------------------------------------------------------------------------------ */
+
+/* Waits for a task that is decided to be published, and (`body`) for its body to have returned, whatever happens to the caller. */
+void wr_task_wait_over(struct weir_task *task, bool body);
+
+/* The value becomes the caller's; NULL: it has another owner. The task is decided, and its body has returned. */
+void *wr_task_take_value(struct weir_task *task);
+
 /* ---- questions -------------------------------------------------------------------------------------- */
 
 weir_executor *wr_group_executor(const struct weir_group *group);
+
+/* Whether it takes no submissions any more. */
+bool wr_executor_is_closed(const weir_executor *ex);
 
 /* Whether a worker has anything else to do than `own` of the group's waiting tasks: a look, which may be out of date by the
  * time it is answered. */

@@ -335,4 +335,8 @@ void wr_group_changed(struct weir_group *group);
 
 void wr_group_refuse_count(struct weir_group *group, weir_reason reason);
 
+/* Whether the equations above hold. For WR_ASSERT_SLOW, under the group's lock, after a step is complete: wr_group_refresh comes before.
+ * Long queues are taken on trust, so that a step costs no more for them. */
+bool wr_group_is_valid(struct weir_group *group);
+
 #endif

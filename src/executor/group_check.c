@@ -1,9 +1,6 @@
 /* The equations of a group; see struct weir_group and struct wr_sums.
  * SPDX-License-Identifier: MIT */
-#include "executor/group_check.h"
-
 #include "executor/group.h"
-#include "executor/record.h"
 #include "executor/settle.h"
 #include "executor/threads.h"
 

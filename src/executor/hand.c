@@ -3,7 +3,6 @@
 #include "executor/hand.h"
 
 #include "base/assert.h"
-#include "executor/group_check.h"
 #include "executor/state.h"
 
 void wr_hand_finish(struct wr_hand *hand)

@@ -2,10 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/os.h"
-#include "executor/group_check.h"
 #include "executor/settle.h"
 #include "executor/slice.h"
-#include "executor/stall.h"
 
 #include <weir/error.h>
 
@@ -72,8 +70,9 @@ static void give_up(struct weir_group *group, struct ask *ask, weir_reason reaso
     if (wr_group_gates(group))
         wr_gates_turn_over(group, wr_os_now());
     wr_thread_unused(group, ask->has_thread);
-    /* A domain may be restored before all were refused; a gate that closed it since it came here may be open again. */
-    if (ask->refuses || ask->turn_over || wr_group_gates(group))
+    /* A domain may be restored before all were refused; a gate that closed it since it came here may be open again; and one that
+     * was paused since then is not at rest. */
+    if (ask->refuses || ask->turn_over || group->paused || wr_group_gates(group))
         wr_group_refresh(group);
     if (!returns)
         wr_line_decided(ring, group);

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: MIT */
 #include "executor/queue.h"
 
-#include "executor/record.h"
 #include "executor/state.h"
 
 bool wr_group_grow_queue(struct weir_group *group, struct wr_queue *queue)
@@ -13,11 +12,6 @@ bool wr_group_grow_queue(struct weir_group *group, struct wr_queue *queue)
 uint64_t *wr_group_skip_gaps(struct weir_group *group, struct wr_queue *queue)
 {
     return wr_queue_skip(queue, &group->executor->cells, group->hash);
-}
-
-void wr_group_unqueue(struct weir_group *group, struct wr_queue *queue, struct weir_task *task)
-{
-    wr_queue_remove(queue, &task->queued, group->sums.queued, &group->executor->cells, group->hash);
 }
 
 struct weir_task *wr_group_make_record(struct weir_group *group, uint64_t *entry)

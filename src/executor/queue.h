@@ -58,9 +58,6 @@ static inline uint64_t *wr_group_first_in(struct weir_group *group, struct wr_qu
     return first || wr_queue_is_empty(queue) ? first : wr_group_skip_gaps(group, queue);
 }
 
-/* A record leaves the queue from wherever it stands. */
-void wr_group_unqueue(struct weir_group *group, struct wr_queue *queue, struct weir_task *task);
-
 /* Makes an entry of group->queue a record; NULL without memory. */
 struct weir_task *wr_group_make_record(struct weir_group *group, uint64_t *entry);
 

@@ -8,27 +8,6 @@
 
 #include <weir/error.h>
 
-/* The body that WEIR_CALLER_RUNS had begin here has returned. */
-static void end_guest(struct weir_task *task, int error, void *value)
-{
-    struct weir_group *group = task->group;
-    bool pends = error == WEIR_PENDING, decided;
-    struct wr_end end;
-
-    if (pends)
-        wr_task_drop_value(task, value);
-    wr_group_lock(group);
-    if (pends && !wr_task_must_not_pend(task)) {
-        wr_task_pend(task, WR_PHASE_ASIDE);
-        wr_unlock(&group->lock);
-        return;
-    }
-    end = wr_end_of_body(task, pends ? WEIR_ECANCELED : error, pends ? NULL : value, wr_os_now());
-    decided = wr_task_end_locked(task, &end);
-    wr_unlock(&group->lock);
-    wr_task_tell_end(task, &end, decided);
-}
-
 /* Runs the body in the submitting thread, outside all limits. */
 static void run_here(struct weir_task *task)
 {
@@ -38,6 +17,7 @@ static void run_here(struct weir_task *task)
     weir_fn *fn = task->fn;
     struct wr_frame frame = { 0 };
     struct wr_waiter guest;
+    struct wr_end end;
     int error;
 
     wr_guest_enter(&frame, &ex->crew.source, task);
@@ -52,7 +32,12 @@ static void run_here(struct weir_task *task)
     error = wr_task_call(task, fn, arg, &value);
     wr_waitq_leave(&ex->guests, &guest);
     wr_frame_leave(&frame);
-    end_guest(task, error, value);
+    if (error == WEIR_PENDING) {
+        wr_body_pends(task, value);
+        return;
+    }
+    end = wr_end_of_body(task, error, value, wr_os_now());
+    wr_task_end(task, &end);
 }
 
 /* What rejection_fn makes of it. */

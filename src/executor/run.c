@@ -3,7 +3,6 @@
 #include "base/assert.h"
 #include "base/os.h"
 #include "executor/executor.h"
-#include "executor/group_check.h"
 #include "executor/settle.h"
 #include "executor/slice.h"
 
@@ -257,37 +256,6 @@ static struct weir_task *finish(struct weir_task *task, int error, void *value,
     return next;
 }
 
-/* The body will be settled from outside; or was already, or never will be. */
-static void pend(struct weir_task *task)
-{
-    struct weir_group *group = task->group;
-    struct weir_executor *ex = group->executor; /* once it is pending, anybody may end it */
-    struct wr_end end;
-    bool over, decided = false, wake = false;
-
-    wr_group_lock(group);
-    over = wr_task_must_not_pend(task);
-    if (over) {
-        end = wr_end_of_body(task, WEIR_ECANCELED, NULL, wr_os_now());
-        decided = wr_task_end_locked(task, &end);
-    } else {
-        group->bodies--;
-        group->pending++;
-        wr_pend(&group->sums, &ex->root, wr_task_cost(task));
-        wr_task_pend(task, WR_PHASE_PENDING);
-        if (wr_group_gates(group)) /* its turn is over */
-            wr_gates_turn_over(group, wr_os_now());
-        wake = wr_group_refresh(group);
-    }
-    wr_unlock(&group->lock);
-    if (wake)
-        wr_executor_wake(ex);
-    if (over)
-        wr_task_tell_end(task, &end, decided);
-    else
-        wr_room_made(ex);
-}
-
 int wr_task_call(struct weir_task *task, weir_fn *fn, void *arg, void **value)
 {
     struct wr_side *side = wr_task_side(task);
@@ -450,8 +418,7 @@ void wr_run_slice(struct weir_executor *ex, struct weir_task *task, struct wr_sl
         else
             wr_body_over();
         if (error == WEIR_PENDING) {
-            wr_task_drop_value(task, value);
-            pend(task);
+            wr_body_pends(task, value);
             task = NULL;
         } else if (beat && !error && !wr_body_has_parked() &&
                    wr_beat_over(beat, step, slice->clock)) {

@@ -5,7 +5,6 @@
 #include "base/assert.h"
 #include "base/os.h"
 #include "executor/executor.h"
-#include "executor/group_check.h"
 #include "executor/state.h"
 #include "executor/tell.h"
 
@@ -46,7 +45,7 @@ void wr_task_result(weir_result *result, struct weir_task *task)
 
 bool weir_task_done(const weir_task *task)
 {
-    return wr_load(&task->word, acquire) & WR_DONE; /* pairs with wr_task_publish */
+    return wr_load(&task->word, acquire) & WR_DONE; /* pairs with publish */
 }
 
 static void count(struct weir_group *group, const struct wr_end *end)
@@ -104,7 +103,8 @@ static void take_out(struct weir_group *group, struct weir_task *task, uint32_t 
     }
     switch (phase) {
     case WR_PHASE_QUEUED:
-        wr_group_unqueue(group, wr_group_level(group, side ? side->level : WR_LEVEL_NORMAL), task);
+        wr_queue_remove(wr_group_level(group, side ? side->level : WR_LEVEL_NORMAL), &task->queued,
+                        group->sums.queued, &group->executor->cells, group->hash);
         withdraw(group, cost);
         break;
     case WR_PHASE_RUNNING:
@@ -162,6 +162,7 @@ bool wr_task_end_locked(struct weir_task *task, const struct wr_end *end)
     uint32_t phase = wr_task_phase(task);
     bool decides = wr_task_outcome(task) == WEIR_UNSETTLED;
     bool over = end->body_over || !(STAYS >> phase & 1);
+    const struct wr_side *side = wr_task_side(task);
     struct wr_parker *runner = NULL;
 
     if ((!decides && !end->body_over) || end->not_in >> phase & 1)
@@ -176,7 +177,7 @@ bool wr_task_end_locked(struct weir_task *task, const struct wr_end *end)
         decide(task, phase, end, over);
         if (!end->uncounted)
             count(group, end);
-    } else if (wr_task_outcome(task) != WEIR_DONE && !wr_task_drops_values(task)) {
+    } else if (wr_task_outcome(task) != WEIR_DONE && !(side && side->drop)) {
         *wr_task_value(task) = end->value; /* for weir_execute_all; else it is dropped */
     }
     if (over && !end->handled)
@@ -196,7 +197,7 @@ void wr_task_tell_end(struct weir_task *task, const struct wr_end *end, bool dec
         wr_tell(task);
     } else {
         wr_task_drop_value(task, end->value);
-        wr_waitq_wake_all(&task->group->executor->returned); /* pairs with wait_returned */
+        wr_waitq_wake_all(&task->group->executor->returned); /* see wr_task_wait_over */
         wr_task_told(task);
     }
 }
@@ -214,7 +215,8 @@ bool wr_task_end(struct weir_task *task, const struct wr_end *end)
     return decided;
 }
 
-/* What has asked a body to end, or ended its task; GAVE_UP: nothing, its end is its own idea. */
+/* What has asked a body to end, or ended its task; GAVE_UP: nothing, its end is its own idea. Under the lock; without it the
+ * answer may be wrong if somebody else ends the task meanwhile. */
 static weir_reason asked_by(const struct weir_task *task)
 {
     const struct weir_group *group = task->group;
@@ -262,9 +264,41 @@ struct wr_end wr_end_without_body(weir_outcome outcome, weir_reason reason)
     };
 }
 
-bool wr_task_must_not_pend(const struct weir_task *task)
+/* Its permits are those of a pending task from now on; a guest has none. Answers whether somebody should be woken. */
+static bool pend(struct weir_group *group, struct weir_task *task)
 {
-    return wr_task_is_asked_to_end(task) || wr_load(&task->group->executor->freeing, acquire);
+    if (wr_task_phase(task) == WR_PHASE_GUEST) {
+        wr_task_pend(task, WR_PHASE_ASIDE);
+        return false;
+    }
+    group->bodies--;
+    group->pending++;
+    wr_pend(&group->sums, &group->executor->root, wr_task_cost(task));
+    wr_task_pend(task, WR_PHASE_PENDING);
+    if (wr_group_gates(group)) /* its turn is over */
+        wr_gates_turn_over(group, wr_os_now());
+    return wr_group_refresh(group);
+}
+
+void wr_body_pends(struct weir_task *task, void *value)
+{
+    struct weir_group *group = task->group;
+    struct weir_executor *ex = group->executor; /* once it is pending, anybody may end it */
+    struct wr_end end;
+    bool over, wake;
+
+    wr_task_drop_value(task, value);
+    wr_group_lock(group);
+    over = wr_task_is_asked_to_end(task) || wr_load(&ex->freeing, acquire);
+    wake = !over && pend(group, task);
+    wr_unlock(&group->lock);
+    if (wake)
+        wr_executor_wake(ex);
+    wr_room_made(ex);
+    if (over) {
+        end = wr_end_of_body(task, WEIR_ECANCELED, NULL, wr_os_now());
+        wr_task_end(task, &end);
+    }
 }
 
 void wr_group_end_pending(struct weir_group *group, weir_reason reason)

@@ -9,7 +9,7 @@
 #define WR_EXECUTOR_SETTLE_H
 
 #include "executor/queue.h"
-#include "executor/record.h"
+#include "executor/task.h"
 #include "executor/watch.h"
 
 /* What a task in a queue costs, whose word that is. */
@@ -27,9 +27,6 @@ static inline bool wr_is_timed_at(const uint64_t *word)
 /* The body returned WEIR_PENDING: PENDING or ASIDE. It is found in group->pending_first from now on. Under the lock. */
 void wr_task_pend(struct weir_task *task, uint32_t phase);
 
-/* Whether a body that returns WEIR_PENDING is cancelled at once: it was asked to end, or the executor is being freed. */
-bool wr_task_must_not_pend(const struct weir_task *task);
-
 struct wr_end {
     weir_outcome outcome;
     int error;
@@ -43,7 +40,7 @@ struct wr_end {
     uint32_t not_in; /* a set of phases, 1 << phase each: there, nothing is decided               */
 };
 
-/* After a body has returned. Under the lock. */
+/* After a body has returned. */
 struct wr_end wr_end_of_body(const struct weir_task *task, int error, void *value, weir_time now);
 
 /* CANCELLED, REJECTED or TIMED_OUT, whatever a body does, now. */
@@ -58,6 +55,10 @@ bool wr_task_end(struct weir_task *task, const struct wr_end *end);
 bool wr_task_end_locked(struct weir_task *task, const struct wr_end *end);
 void wr_task_tell_end(struct weir_task *task, const struct wr_end *end, bool decided);
 
+/* A body has returned WEIR_PENDING, with a value that is dropped: its task will be settled from outside. If it was asked to
+ * end, or the executor is being freed, it is cancelled at once. */
+void wr_body_pends(struct weir_task *task, void *value);
+
 /* Ends all pending tasks of a group as cancelled, inside of a telling that the caller has opened. */
 void wr_group_end_pending(struct weir_group *group, weir_reason reason);
 
@@ -65,14 +66,8 @@ void wr_group_end_pending(struct weir_group *group, weir_reason reason);
  * False: there is none to refuse. */
 bool wr_reject_first(struct weir_group *group, weir_reason reason);
 
-/* Waits for a decided task to be published, whatever happens to the caller. */
-void wr_task_wait_told(struct weir_task *task);
-
 /* Fills a result from a decided task. */
 void wr_task_result(weir_result *result, struct weir_task *task);
-
-/* The value becomes the caller's; NULL: it has another owner. The task is decided, and its body has returned. */
-void *wr_task_take_value(struct weir_task *task);
 
 /* Drops a value that comes too late. */
 void wr_task_drop_value(struct weir_task *task, void *value);

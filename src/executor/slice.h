@@ -73,4 +73,16 @@ void wr_run_slice(struct weir_executor *ex, struct weir_task *task, struct wr_sl
 /* Sends the first task of a turn to a thread. False: there is none, and it runs here, unless it is *settled. */
 bool wr_slice_sent_to_thread(struct weir_task *task, const struct wr_slice *slice, bool *settled);
 
+/* ---- bodies that stall, or overflow --------------------------------------------------------------- */
+
+/* As wr_source.describe; counts the stall against the group whose body it is. */
+uint64_t wr_stall_describe(struct wr_source *source, void *item, char *name,
+                           const struct wr_sighting *seen);
+
+/* As wr_source.identify. */
+void wr_stall_identify(struct wr_source *source, void *item, const char *part[WR_NAME_PARTS]);
+
+/* As weir_runtime_options.on_stall. */
+void wr_stall_told(const weir_stall *stall, void *ex);
+
 #endif

@@ -1,8 +1,6 @@
 /* Stalls joined to groups: which group blocks a worker, and what becomes of it.
  * SPDX-License-Identifier: MIT */
-#include "executor/stall.h"
-
-#include "executor/state.h"
+#include "executor/slice.h"
 
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "executor/submission.h"
 #include "base/options.h"
 #include "base/os.h"
-#include "executor/record.h"
 #include "executor/tell.h"
 
 #include <string.h>

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: MIT */
 #include "base/os.h"
 #include "executor/executor.h"
-#include "executor/group_check.h"
 #include "executor/settle.h"
 #include "executor/submission.h"
 

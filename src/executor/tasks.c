@@ -1,5 +1,5 @@
-/* A list of tasks: found by looking at all records, so that tasks pay nothing for being found. Those that wait without a
- * record get one first.
+/* A list of tasks: found by looking at all records, so that tasks pay nothing for being found; those that wait, in their queues.
+ * Those without a record get one.
  *
  * Note: finding tasks. A record is in use while its word has references. Its group is freed only by a thread that has
  * held its shard's lock since the group's last record was recycled; so while we hold all of them, the group of a
@@ -11,7 +11,6 @@
 #include "base/os.h"
 #include "executor/settle.h"
 #include "executor/state.h"
-#include "executor/why.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,33 +48,42 @@ static bool is_asked_for(const struct search *search, const struct weir_group *g
     return !search->query.key || strcmp(group->key, search->query.key) == 0;
 }
 
+/* Under the group's lock. */
+static int keep(struct search *search, struct weir_task *task)
+{
+    search->room =
+        wr_array_grow(&search->task, search->room, search->count, sizeof(search->task[0]));
+    if (search->count == search->room)
+        return WEIR_ENOMEM;
+    search->task[search->count++] = weir_task_ref(task);
+    return 0;
+}
+
 /* Keeps the record's task if it is in one of the states. Under the table's locks. */
 static int consider(struct search *search, struct weir_task *task, uint32_t states)
 {
     weir_task_state state = state_of(wr_load(&task->word, acquire)); /* pairs with wr_task_alloc */
     struct weir_group *group;
+    int rc = 0;
 
     if (!(states & state))
         return 0;
     group = __atomic_load_n(&task->group, __ATOMIC_ACQUIRE);
     if (!is_asked_for(search, group))
         return 0;
-    search->room =
-        wr_array_grow(&search->task, search->room, search->count, sizeof(search->task[0]));
-    if (search->count == search->room)
-        return WEIR_ENOMEM;
     wr_group_lock(group);
     if (__atomic_load_n(&task->group, __ATOMIC_RELAXED) == group &&
         state_of(wr_task_word(task)) == state)
-        search->task[search->count++] = weir_task_ref(task);
+        rc = keep(search, task);
     wr_unlock(&group->lock);
-    return 0;
+    return rc;
 }
 
 /* One look at each record, until as many are found as are asked for. The table's locks are let go of between blocks of
  * them. */
-static int find(struct search *search, uint32_t states)
+static int find_begun(struct search *search)
 {
+    uint32_t states = search->query.states & ~(uint32_t)WEIR_TASK_WAITING;
     struct wr_table *table = &search->ex->table;
     size_t max = search->query.max, count;
     struct wr_block *at = NULL;
@@ -94,35 +102,26 @@ static int find(struct search *search, uint32_t states)
     return rc;
 }
 
-/* Makes records of tasks that wait in the group without one, and counts *most down. */
-static int make_records(struct weir_group *group, size_t *most)
-{
-    struct wr_queue_place at = { 0 };
-    uint64_t *word;
-    int rc = 0;
-
-    wr_group_lock(group);
-    for (; *most && !rc && (word = wr_queue_next(&group->queue, &at)); *most -= 1)
-        if (wr_is_entry(*word) && !wr_group_make_record(group, word))
-            rc = WEIR_ENOMEM;
-    wr_unlock(&group->lock);
-    return rc;
-}
-
 /* Tasks that wait fill the places that are left by the others. */
 static int find_waiting(struct search *search)
 {
-    struct wr_table *table = &search->ex->table;
-    size_t most = search->query.max - search->count;
     struct weir_group *group = NULL;
+    struct weir_task *task;
+    uint64_t *word;
     int rc = 0;
 
-    wr_table_lock_all(table);
-    while (most && !rc && (group = wr_table_next(table, group)))
-        if (is_asked_for(search, group))
-            rc = make_records(group, &most);
-    wr_table_unlock_all(table);
-    return rc ? rc : find(search, WEIR_TASK_WAITING);
+    while ((group = wr_table_walk(&search->ex->table, group))) {
+        struct wr_group_place at = { 0 };
+        if (search->count == search->query.max || !is_asked_for(search, group))
+            continue; /* to the end, which lets go of the last lock */
+        wr_group_lock(group);
+        while (!rc && search->count < search->query.max && (word = wr_group_next(group, &at))) {
+            task = wr_is_entry(*word) ? wr_group_make_record(group, word) : wr_record_at(word);
+            rc = task ? keep(search, task) : WEIR_ENOMEM;
+        }
+        wr_unlock(&group->lock);
+    }
+    return rc;
 }
 
 /* ---- describing -------------------------------------------------------------------------------- */
@@ -207,7 +206,7 @@ int weir_executor_tasks(weir_task_info ***out, size_t *count, weir_executor *ex,
     if (!rc && query->states & ~(uint32_t)ALL_STATES)
         rc = WEIR_EINVAL;
     if (!rc)
-        rc = find(&search, query->states & ~(uint32_t)WEIR_TASK_WAITING);
+        rc = find_begun(&search);
     if (!rc && query->states & WEIR_TASK_WAITING)
         rc = find_waiting(&search);
     if (!rc) {

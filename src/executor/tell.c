@@ -8,7 +8,8 @@
 #include "executor/settle.h"
 #include "executor/state.h"
 
-void wr_task_publish(struct weir_task *task)
+/* Makes a decided task known to its waiters, which are woken. Under the lock. */
+static void publish(struct weir_task *task)
 {
     struct wr_watcher *watcher = wr_load(&task->watchers, relaxed);
 
@@ -24,7 +25,7 @@ struct wr_watcher *wr_task_close_watchers(struct weir_task *task)
 {
     struct wr_watcher *watcher, *next, *callbacks = NULL;
 
-    wr_task_publish(task);
+    publish(task);
     for (watcher = wr_load(&task->watchers, relaxed); watcher; watcher = next) {
         next = watcher->next;
         if (watcher->waiter)
@@ -153,8 +154,7 @@ static bool tell_next(struct wr_telling *telling)
 
 void wr_telling_open(struct wr_telling *telling)
 {
-    telling->inside = present() != NULL;
-    if (telling->inside)
+    if (present())
         return;
     *telling = (struct wr_telling){ .frame.notes = telling };
     wr_frame_enter(&telling->frame);
@@ -162,16 +162,17 @@ void wr_telling_open(struct wr_telling *telling)
 
 void wr_telling_close(struct wr_telling *telling)
 {
-    while (!telling->inside && tell_next(telling))
+    if (present() != telling)
+        return; /* inside of another, which has the queues */
+    while (tell_next(telling))
         ;
-    if (!telling->inside)
-        wr_frame_leave(&telling->frame);
+    wr_frame_leave(&telling->frame);
 }
 
 void wr_tell_locked(struct weir_task *task)
 {
     if (!has_parts(task))
-        wr_task_publish(task);
+        publish(task);
     wr_fifo_append(&present()->ended, &task->ended);
 }
 
@@ -213,14 +214,6 @@ void wr_watcher_attach(struct wr_watcher *watcher, struct weir_task *task)
     wr_telling_close(&telling);
 }
 
-void wr_group_told(struct weir_group *group)
-{
-    wr_group_lock(group);
-    group->telling--;
-    wr_group_left(group);
-    wr_group_unlock_and_reap(group);
-}
-
 void wr_task_told(struct weir_task *task)
 {
     struct weir_group *group = task->group;
@@ -239,6 +232,9 @@ void wr_task_told(struct weir_task *task)
     /* The record goes at once: a thread that waits for quiet finds unwanted values dropped. */
     if (wr_sub(&task->word, WR_REF, acq_rel) / WR_REF == 1)
         wr_task_delete(task);
-    wr_group_told(group);
+    wr_group_lock(group);
+    group->telling--;
+    wr_group_left(group);
+    wr_group_unlock_and_reap(group);
     wr_telling_close(&telling);
 }

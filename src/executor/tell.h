@@ -14,10 +14,10 @@
 #include "executor/task.h"
 #include "runtime/runtime.h"
 
-/* On the stack of the thread that tells; frame->notes of the innermost frame leads to the one that has the queues. */
+/* On the stack of the thread that tells; frame->notes of the innermost frame leads to the one that has the queues. Inside of
+ * that, nothing of another one is in use. */
 struct wr_telling {
     struct wr_frame frame;
-    bool inside; /* of another, which has them: nothing else is in use here                    */
     struct wr_fifo ended;   /* decided tasks; and those without references, to be deleted       */
     struct wr_fifo late;    /* callbacks of tasks that were told of before                      */
     struct weir_task *task; /* what is being told of; NULL: nothing, or what was told of before */
@@ -33,18 +33,13 @@ void wr_tell(struct weir_task *task);
 /* The same under the group's lock, inside of a telling. */
 void wr_tell_locked(struct weir_task *task);
 
-/* Makes a decided task known to its waiters, which are woken. Under the lock. */
-void wr_task_publish(struct weir_task *task);
-
-/* The same, and answers the callbacks, oldest first, to be called without the lock. From here on none joins. */
+/* Makes a decided task known to its waiters, which are woken, and answers the callbacks, oldest first, to be called without the
+ * lock. From here on none joins. Under the lock. */
 struct wr_watcher *wr_task_close_watchers(struct weir_task *task);
 
-/* The telling is over, or the body of a task that was decided before; the later of the two drops the argument. Gives the
+/* The telling is over, or the body of a task that was decided before, or its alarm; the last of them drops the argument. Gives the
  * reference back, and its count in group->telling. */
 void wr_task_told(struct weir_task *task);
-
-/* One less in group->telling, which kept it: the group may be at rest, or gone. */
-void wr_group_told(struct weir_group *group);
 
 /* A callback: NULL without memory. It joins the watchers, or is called, now or after the present one. Without the lock. */
 struct wr_watcher *wr_watcher_new(void (*done)(weir_task *, const weir_result *, void *),

@@ -1,13 +1,13 @@
-/* Waiting for tasks: for one, for all, for any.
+/* Waiting for tasks: for one, for any.
  * SPDX-License-Identifier: MIT */
 #include "base/options.h"
 #include "base/os.h"
+#include "base/say.h"
 #include "executor/executor.h"
 #include "executor/settle.h"
 #include "executor/state.h"
 #include "executor/tell.h"
 
-#include <stdio.h>
 #include <weir/error.h>
 
 /* Joins the watchers; false: it has settled. */
@@ -109,12 +109,10 @@ static int wait_for(weir_task *task, weir_time deadline, weir_message *why)
 {
     struct wr_watcher watcher;
 
-    if (!weir_task_done(task) && is_inside(task)) {
-        if (why)
-            snprintf(why->text, sizeof(why->text), "a node of a flow waits for its own run");
-        return WEIR_EDEADLK;
-    }
-    return wait_for_any(&task, &watcher, NULL, 1, deadline, why);
+    if (weir_task_done(task) || !is_inside(task))
+        return wait_for_any(&task, &watcher, NULL, 1, deadline, why);
+    wr_say(why, "a node of a flow waits for its own run");
+    return WEIR_EDEADLK;
 }
 
 int weir_task_wait_or_say(weir_message *why, weir_result *out, weir_task *task, weir_time deadline)
@@ -141,23 +139,25 @@ int weir_task_wait(weir_result *out, weir_task *task, weir_time deadline)
     return weir_task_wait_or_say(NULL, out, task, deadline);
 }
 
-void wr_task_wait_told(struct weir_task *task)
+static bool has_returned(void *task_arg)
+{
+    struct weir_task *task = task_arg;
+    bool returned;
+
+    wr_group_lock(task->group);
+    returned = !wr_phase_has_body(wr_task_phase(task));
+    wr_unlock(&task->group->lock);
+    return returned;
+}
+
+void wr_task_wait_over(struct weir_task *task, bool body)
 {
     struct wr_watcher watcher;
 
-    wait_until_told(&task, &watcher, 1, NULL, WEIR_FOREVER);
-}
-
-int weir_task_wait_all(weir_task *const *task, size_t count, weir_time deadline)
-{
-    int rc = 0;
-
-    if (count && !task)
-        return WEIR_EINVAL;
-    for (size_t i = 0; i < count && !rc; i++)
-        if (task[i])
-            rc = wait_for(task[i], deadline, NULL);
-    return rc;
+    if (!weir_task_done(task))
+        wait_until_told(&task, &watcher, 1, NULL, WEIR_FOREVER);
+    if (body)
+        wr_waitq_wait(&task->group->executor->returned, has_returned, task, WEIR_FOREVER, false);
 }
 
 int weir_task_wait_any(size_t *index, weir_task *const *task, size_t count, weir_time deadline)

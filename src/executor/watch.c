@@ -2,8 +2,8 @@
  * polices, and calls none of the user's code there: listener and callbacks are told of the end by a thread of
  * the pool's, or, if there is none to be had, by a worker.
  *
- * Arming takes a reference, which the thread that disarms gives back; if the alarm is about to fire, the firing
- * does. So no thread waits for another.
+ * The watch's reference is given back when the task is over; if the alarm is about to fire, by the firing. So no thread
+ * waits for another.
  * SPDX-License-Identifier: MIT */
 #include "executor/watch.h"
 
@@ -29,65 +29,36 @@ void wr_watch_init(struct wr_watch *watch, struct weir_task *task, const weir_de
     wr_alarm_init(&watch->alarm, fired);
     watch->task = task;
     watch->deadlines = *own;
+    watch->next.at = WEIR_FOREVER;
+    wr_add(&task->word, WR_REF, relaxed);
 }
 
 /* ---- arming ------------------------------------------------------------------------------------ */
 
-/* If it is just going off, the group counts it as being told until its reference is back: it may keep a value. */
 static void disarm(struct wr_watch *watch)
 {
-    struct weir_group *group = watch->task->group;
-
-    if (wr_clock_cancel(&group->executor->clock, &watch->alarm)) {
-        wr_sub(&watch->task->word, WR_REF, relaxed); /* not the last: the caller has one */
-        watch->references--;
-    }
-    if (watch->references && watch->due)
-        group->telling++;
-    watch->due = 0;
+    if (wr_clock_cancel(&watch->task->group->executor->clock, &watch->alarm))
+        watch->alarms--;
+    watch->next.at = WEIR_FOREVER;
 }
 
-static weir_time later(weir_time when, int64_t ms)
-{
-    int64_t ns = ms * 1000000;
-
-    return ns == 0 || when > WEIR_FOREVER - ns ? WEIR_FOREVER : when + ns;
-}
-
-/* What applies, once: deadlines of the group's that change later are for other tasks. */
-static void resolve(struct wr_watch *watch, const struct weir_task *task)
-{
-    const struct weir_group *group = task->group;
-
-    if (watch->total_at)
-        return;
-    watch->deadlines = wr_policy_deadlines(&group->executor->policy, &watch->deadlines,
-                                           group->extras ? &group->extras->deadlines : NULL);
-    watch->total_at = later(task->queued_at, watch->deadlines.total_ms);
-}
-
+/* What applies is found out once: deadlines of the group's that change later are for other tasks. */
 void wr_watch_arm(struct weir_task *task, weir_time from, weir_reason reason)
 {
     struct wr_watch *watch = watch_of(task);
-    weir_time when;
+    const struct weir_group *group = task->group;
 
     if (!watch)
         return;
-    resolve(watch, task);
-    when = later(from, reason == WEIR_REASON_WAIT_DEADLINE ? watch->deadlines.wait_ms
-                                                           : watch->deadlines.run_ms);
-    watch->reason = watch->total_at <= when ? WEIR_REASON_TOTAL_DEADLINE : reason;
-    if (watch->total_at <= when)
-        when = watch->total_at;
-    if (when == WEIR_FOREVER) {
+    if (!watch->resolved)
+        watch->deadlines = wr_policy_deadlines(&group->executor->policy, &watch->deadlines,
+                                               group->extras ? &group->extras->deadlines : NULL);
+    watch->resolved = true;
+    watch->next = wr_deadline_next(&watch->deadlines, task->queued_at, from, reason);
+    if (watch->next.at == WEIR_FOREVER)
         disarm(watch);
-        return;
-    }
-    watch->due = when;
-    if (wr_clock_set(&task->group->executor->clock, &watch->alarm, when)) {
-        wr_add(&task->word, WR_REF, relaxed); /* it fires under the group's lock: not yet */
-        watch->references++;
-    }
+    else if (wr_clock_set(&group->executor->clock, &watch->alarm, watch->next.at))
+        watch->alarms++; /* it fires under the group's lock: not yet */
 }
 
 void wr_watch_carried(struct weir_task *task, enum wr_carried carried)
@@ -102,7 +73,7 @@ bool wr_watch_is_armed(const struct weir_task *task)
 {
     const struct wr_watch *watch = watch_of(task);
 
-    return watch && watch->due;
+    return watch && watch->next.at != WEIR_FOREVER;
 }
 
 weir_deadlines wr_group_no_deadlines(const struct weir_group *group, int64_t total_ms)
@@ -172,6 +143,13 @@ bool wr_watch_over(struct weir_task *task)
     if (!watch)
         return false;
     disarm(watch);
+    watch->parting = watch->alarms > 0;
+    if (watch->parting) {
+        task->group->telling++;
+        wr_task_side(task)->arg_holds++;
+    } else {
+        wr_sub(&task->word, WR_REF, relaxed); /* not the last: the caller has one */
+    }
     if (watch->late) {
         count_overdue(task->group, -1);
         if (watch->lost)
@@ -185,9 +163,8 @@ bool wr_watch_over(struct weir_task *task)
 /* Under the lock. True: this settled the task. If it was cancelled before, its body may be overdue all the same. */
 static bool expire(struct wr_watch *watch)
 {
-    struct wr_end end = wr_end_without_body(WEIR_TIMED_OUT, watch->reason);
+    struct wr_end end = wr_end_without_body(WEIR_TIMED_OUT, watch->next.reason);
 
-    watch->due = 0;
     disarm(watch); /* it may have been moved on while it went off, and be due again */
     if (wr_phase_has_body(wr_task_phase(watch->task)))
         overdue(watch); /* first: a waiter that is told finds the permits back, if they come back */
@@ -196,14 +173,10 @@ static bool expire(struct wr_watch *watch)
 
 void wr_watch_tell(struct weir_task *task)
 {
-    struct weir_group *group = task->group;
-
-    if (watch_of(task)->won) {
+    if (watch_of(task)->won)
         wr_tell(task);
-    } else {
-        weir_task_unref(task); /* the alarm's */
-        wr_group_told(group);
-    }
+    else
+        wr_task_told(task);
 }
 
 static void run_job(struct wr_job *job)
@@ -263,24 +236,20 @@ static void fired(struct wr_alarm *alarm, weir_time now)
     struct wr_watch *watch = WR_CONTAINER(alarm, struct wr_watch, alarm);
     struct weir_task *task = watch->task;
     struct weir_group *group = task->group;
-    bool disarmed, won, users;
+    bool tells, users;
 
     wr_group_lock(group);
-    watch->references--;
-    disarmed = !watch->due; /* since it went off; or it was moved on */
-    won = watch->won = watch->due && watch->due <= now && expire(watch);
-    users = (won || disarmed) && users_are_told(task);
-    if (!disarmed)
-        wr_sub(&task->word, WR_REF, relaxed); /* not the last: queue, body or telling have one */
-    if (won && !users) { /* under this hold of the lock: no callback joins in between */
+    watch->alarms--;
+    watch->won = watch->next.at <= now && expire(watch); /* else it was moved on */
+    tells = watch->won || watch->parting;
+    users = tells && users_are_told(task);
+    if (watch->won && !users) { /* under this hold of the lock: no callback joins in between */
         struct wr_watcher *callbacks = wr_task_close_watchers(task);
         WR_ASSERT(!callbacks);
     }
     wr_unlock(&group->lock);
     if (users)
         leave_to_others(watch);
-    else if (won)
+    else if (tells)
         wr_task_told(task);
-    else if (disarmed)
-        wr_watch_tell(task);
 }

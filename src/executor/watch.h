@@ -3,6 +3,7 @@
 #ifndef WR_EXECUTOR_WATCH_H
 #define WR_EXECUTOR_WATCH_H
 
+#include "limits/deadline.h"
 #include "runtime/runtime.h"
 
 #include <weir/task.h>
@@ -14,23 +15,23 @@ struct weir_task;
 /* Where the body of a task runs, or will. */
 enum wr_carried { WR_BY_WORKER, WR_TO_THREAD, WR_BY_THREAD };
 
-/* In the allocation of the task's side record; under the group's lock, except the alarm's timer and the job.
- *     armed (or firing)      =>  the alarm holds a reference of the task
- *     firing, and due == 0   =>  it gives that back, and is counted in group->telling until it has     */
+/* In the allocation of the task's side record; under the group's lock, except the alarm's timer and the job. It holds a
+ * reference of the task until that is over. If the alarm just goes off then (`parting`) it has what a telling has: the
+ * reference, a hold of the argument, and a count in group->telling, and gives all of them back. */
 struct wr_watch {
     struct wr_alarm alarm;
     struct wr_job job; /* tells of the end on another thread: users' code must not keep the clock */
     struct weir_task *task;
-    weir_deadlines deadlines; /* of its own; once total_at is known, those that apply; 0: none */
-    weir_time total_at;       /* when it must have ended */
-    weir_time due;            /* what it is armed for */
-    weir_reason reason;       /* and which deadline that is */
-    uint8_t references;       /* the alarm's: one while it is armed, one while it goes off */
+    weir_deadlines deadlines; /* of its own; once resolved, those that apply; 0: none */
+    struct wr_deadline next;  /* what it is armed for */
+    uint8_t alarms;           /* one while it is armed, one while it goes off */
     enum wr_carried carried;
+    bool resolved;
     bool won;   /* it has settled the task, and tells of it */
     bool late;  /* its body runs on beyond it */
     bool freed; /* its permits are back */
     bool lost;  /* and so is its thread */
+    bool parting;
 };
 
 /* What no thread can be had for, so that a worker does it: one of the executor's chores each. */

@@ -1,13 +1,10 @@
 /* Why a task waits.
  * SPDX-License-Identifier: MIT */
-#include "executor/why.h"
-
 #include "base/options.h"
 #include "executor/executor.h"
 #include "executor/settle.h"
 #include "executor/state.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <weir/error.h>
 
@@ -80,13 +77,11 @@ static void why_waiting(weir_why *why, struct weir_group *group, struct weir_tas
 void wr_task_explain(weir_why *why, struct weir_task *task, bool count_ahead)
 {
     struct weir_group *group = task->group;
-    uint32_t word = wr_task_word(task), phase = word & WR_PHASE_MASK;
+    uint32_t phase = wr_task_phase(task);
 
     *why = (weir_why){ .size = sizeof(*why), .node = "", .key = group->key };
     if (wr_task_outcome(task) != WEIR_UNSETTLED) {
-        why->reason = (weir_reason)((word & WR_REASON_MASK) >> WR_REASON_SHIFT);
-        if (why->reason == WEIR_REASON_NONE)
-            why->reason = WEIR_REASON_SETTLED;
+        why->reason = wr_task_reason(task) ? wr_task_reason(task) : WEIR_REASON_SETTLED;
     } else if (phase == WR_PHASE_QUEUED) {
         struct wr_group_place at = { 0 };
         uint64_t *before;
@@ -94,10 +89,9 @@ void wr_task_explain(weir_why *why, struct weir_task *task, bool count_ahead)
         while (count_ahead && (before = wr_group_next(group, &at)) && before != task->queued.place)
             why->ahead++;
     } else {
-        bool runs = phase == WR_PHASE_RUNNING || phase == WR_PHASE_GUEST;
-        why->reason = wr_task_whole(task) ? WEIR_REASON_FLOW
-                      : runs              ? WEIR_REASON_RUNNING
-                                          : WEIR_REASON_PENDING;
+        why->reason = wr_task_whole(task)        ? WEIR_REASON_FLOW
+                      : wr_phase_has_body(phase) ? WEIR_REASON_RUNNING
+                                                 : WEIR_REASON_PENDING;
     }
 }
 
@@ -111,23 +105,4 @@ int weir_task_why(weir_why *out, weir_task *task)
     wr_task_explain(&why, task, true);
     wr_unlock(&task->group->lock);
     return wr_options_store(out, &why, sizeof(why));
-}
-
-int weir_why_text(char *text, size_t size, const weir_why *why)
-{
-    int n = snprintf(text, size, "%s", weir_reason_text(why->reason));
-    bool named = strcmp(why->node, "executor") != 0; /* there is only one of these */
-
-    if (why->limit || why->reason == WEIR_REASON_DOMAIN_SLOTS)
-        n += snprintf(n < (int)size ? text + n : NULL, n < (int)size ? size - (size_t)n : 0,
-                      " (%s%s%s%s: %lld of %lld in use)", why->node, named ? " \"" : "",
-                      named ? why->key : "", named ? "\"" : "", (long long)why->held,
-                      (long long)why->limit);
-    if (why->holders[0])
-        n += snprintf(n < (int)size ? text + n : NULL, n < (int)size ? size - (size_t)n : 0,
-                      ", held by %s", why->holders);
-    if (why->ahead)
-        n += snprintf(n < (int)size ? text + n : NULL, n < (int)size ? size - (size_t)n : 0,
-                      ", %llu before it", (unsigned long long)why->ahead);
-    return n;
 }

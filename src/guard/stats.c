@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: MIT */
 #include "base/options.h"
 #include "base/os.h"
+#include "base/say.h"
 #include "guard/remote.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,26 +74,14 @@ int weir_guard_stats_get(weir_guard_stats *out, weir_guard *guard)
 
 /* ---- in words ------------------------------------------------------------------------------------ */
 
-static void say(weir_message *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void say(weir_message *out, const char *format, ...)
-{
-    size_t used = strlen(out->text);
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(out->text + used, sizeof(out->text) - used, format, args);
-    va_end(args);
-}
-
 static void say_span(weir_message *out, int64_t ns)
 {
     if (ns >= 10000000000)
-        say(out, "%" PRId64 " s", ns / 1000000000);
+        wr_say(out, "%" PRId64 " s", ns / 1000000000);
     else if (ns >= 10000000)
-        say(out, "%" PRId64 " ms", ns / 1000000);
+        wr_say(out, "%" PRId64 " ms", ns / 1000000);
     else
-        say(out, "%" PRId64 " us", ns / 1000);
+        wr_say(out, "%" PRId64 " us", ns / 1000);
 }
 
 void wr_guard_holders(char *text, size_t size, struct weir_guard *guard)
@@ -121,17 +109,17 @@ static void say_holders(weir_message *out, struct weir_guard *guard)
 
     wr_guard_holders(text, sizeof(text), guard);
     if (*text && strncmp(text, "callers", 7) != 0) /* that goes without saying */
-        say(out, ", held by %s", text);
+        wr_say(out, ", held by %s", text);
 }
 
 static void say_breaker(weir_message *out, const weir_guard_stats *s)
 {
-    say(out, "%s", weir_breaker_state_name(s->state));
+    wr_say(out, "%s", weir_breaker_state_name(s->state));
     if (s->failure_percent >= 0)
-        say(out, ", %.1f %% of %" PRId64 " calls failed, %.1f %% were slow", s->failure_percent,
-            s->stored, s->slow_percent);
+        wr_say(out, ", %.1f %% of %" PRId64 " calls failed, %.1f %% were slow", s->failure_percent,
+               s->stored, s->slow_percent);
     else
-        say(out, ", %" PRId64 " calls so far", s->stored);
+        wr_say(out, ", %" PRId64 " calls so far", s->stored);
 }
 
 static void say_kind(weir_message *out, const weir_guard_stats *s, struct weir_guard *guard)
@@ -142,13 +130,13 @@ static void say_kind(weir_message *out, const weir_guard_stats *s, struct weir_g
         break;
     case WEIR_GUARD_RATE:
     case WEIR_GUARD_FREQUENCY:
-        say(out, "%" PRId64 " of %" PRId64 " calls left", s->available, s->limit);
+        wr_say(out, "%" PRId64 " of %" PRId64 " calls left", s->available, s->limit);
         break;
     case WEIR_GUARD_BUDGET:
-        say(out, "%" PRId64 " of %" PRId64 " retries left", s->available, s->limit);
+        wr_say(out, "%" PRId64 " of %" PRId64 " retries left", s->available, s->limit);
         break;
     default:
-        say(out, "%" PRId64 " of %" PRId64 " permits in use", s->used, s->limit);
+        wr_say(out, "%" PRId64 " of %" PRId64 " permits in use", s->used, s->limit);
         say_holders(out, guard);
     }
 }
@@ -163,17 +151,17 @@ int weir_guard_describe(weir_message *out, weir_guard *guard)
         return rc;
     out->text[0] = '\0';
     if (rc) { /* the server has no figures, but may say why */
-        say(out, "%s %.200s", guard->kind->name, guard->name);
+        wr_say(out, "%s %.200s", guard->kind->name, guard->name);
         wr_remote_say(out, guard);
         return rc;
     }
-    say(out, "%s %.200s: ", guard->kind->name, guard->name);
+    wr_say(out, "%s %.200s: ", guard->kind->name, guard->name);
     say_kind(out, &s, guard);
     if (s.waiting)
-        say(out, ", %" PRId64 " caller%s wait%s", s.waiting, s.waiting == 1 ? "" : "s",
-            s.waiting == 1 ? "s" : "");
+        wr_say(out, ", %" PRId64 " caller%s wait%s", s.waiting, s.waiting == 1 ? "" : "s",
+               s.waiting == 1 ? "s" : "");
     if (s.retry_at > now && s.retry_at != WEIR_FOREVER) {
-        say(out, ", again in ");
+        wr_say(out, ", again in ");
         say_span(out, s.retry_at - now);
     }
     if (guard->remote)

@@ -4,10 +4,10 @@
 
 #include "base/options.h"
 #include "base/os.h"
+#include "base/say.h"
 #include "redis/config.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -211,18 +211,6 @@ weir_time weir_permit_until(const weir_permit *permit)
 
 /* ---- in words ------------------------------------------------------------------------------------ */
 
-static void say(weir_message *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void say(weir_message *out, const char *format, ...)
-{
-    size_t used = strlen(out->text);
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(out->text + used, sizeof(out->text) - used, format, args);
-    va_end(args);
-}
-
 /* Holders of one process are said once, with how many permits they have. */
 static void say_holders(weir_message *out, struct wr_fleet_cell *cell)
 {
@@ -240,11 +228,11 @@ static void say_holders(weir_message *out, struct wr_fleet_cell *cell)
                 same++;
             }
         if (!before)
-            say(out, "%s %s process %" PRId64 " (%" PRId64 ")", said++ ? "," : ", held by",
-                list[i].host, list[i].pid, same);
+            wr_say(out, "%s %s process %" PRId64 " (%" PRId64 ")", said++ ? "," : ", held by",
+                   list[i].host, list[i].pid, same);
     }
     if (all > SAID_LOOK)
-        say(out, " and others");
+        wr_say(out, " and others");
     wr_os_free(list);
 }
 
@@ -257,8 +245,9 @@ void wr_cell_say(weir_cell *base, weir_message *out)
     weir_message why = { "" };
 
     if (wr_redis_state(redis, &why) != WR_REDIS_UP) {
-        say(out, ", the server has been unreachable for %" PRId64 " ms (%.200s): %s",
-            (wr_os_now() - wr_redis_away_since(redis)) / 1000000, why.text, mode[cell->when_away]);
+        wr_say(out, ", the server has been unreachable for %" PRId64 " ms (%.200s): %s",
+               (wr_os_now() - wr_redis_away_since(redis)) / 1000000, why.text,
+               mode[cell->when_away]);
         return;
     }
     wr_cell_say_refused(cell, out);

@@ -255,6 +255,24 @@ SIM_TEST(test_a_paused_group_starts_nothing_until_it_is_resumed, 200)
     weir_executor_free(ex);
 }
 
+/* The library checks after each step where the group stands. */
+SIM_TEST(test_a_group_may_be_paused_while_a_worker_takes_its_turn, 1000)
+{
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .inflight_max = 8));
+    weir_group *group = group_of(ex, "g");
+
+    for (int i = 0; i < 4; i++)
+        CHECK(weir_submit(NULL, group, work, NULL, NULL) == 0);
+    weir_group_pause(group);
+    for (int i = 0; i < 4; i++)
+        CHECK(weir_submit(NULL, group, work, NULL, NULL) == 0);
+    CHECK(stats_of(ex, "g").paused);
+    weir_group_resume(group);
+    CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
+    CHECK_EQ(stats_of(ex, "g").succeeded, 8);
+    weir_executor_free(ex);
+}
+
 SIM_TEST(test_a_group_cools_down_until_its_time, 200)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 2));
@@ -510,6 +528,7 @@ int main(void)
         cmocka_unit_test(test_turns_go_by_weight_for_bodies_that_wait),
         cmocka_unit_test(test_turns_go_by_weight_for_groups_that_may_run_several),
         cmocka_unit_test(test_a_paused_group_starts_nothing_until_it_is_resumed),
+        cmocka_unit_test(test_a_group_may_be_paused_while_a_worker_takes_its_turn),
         cmocka_unit_test(test_a_group_cools_down_until_its_time),
         cmocka_unit_test(test_a_group_that_is_paused_and_cooling_needs_both_to_end),
         cmocka_unit_test(test_a_paced_group_starts_evenly),

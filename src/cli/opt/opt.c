@@ -2,27 +2,14 @@
  * SPDX-License-Identifier: MIT */
 #include "cli/opt/opt.h"
 
+#include "base/say.h"
+
 #include <limits.h>
-#include <stdarg.h>
 #include <string.h>
 
 enum { SHOWN_MAX = 60 }; /* of what was typed, in a message */
 
 /* ---- messages -------------------------------------------------------------------------------- */
-
-__attribute__((format(printf, 2, 3))) static void say(weir_message *message, const char *format,
-                                                      ...)
-{
-    size_t used;
-    va_list args;
-
-    if (!message)
-        return;
-    used = strlen(message->text);
-    va_start(args, format);
-    vsnprintf(message->text + used, sizeof(message->text) - used, format, args);
-    va_end(args);
-}
 
 static int wrong(weir_message *message)
 {
@@ -124,7 +111,7 @@ static bool say_hint(weir_message *message, const struct opt_command *command, c
     const struct opt_hint *hint = has_hint(command, dashes, typed, length);
 
     if (hint)
-        say(message, "%s: no such option: %s", hint->typed, hint->answer);
+        wr_say(message, "%s: no such option: %s", hint->typed, hint->answer);
     return hint;
 }
 
@@ -135,12 +122,12 @@ static void say_unknown(weir_message *message, const struct opt_command *command
 
     if (say_hint(message, command, "--", typed, length))
         return;
-    say(message, "--%.*s: no such option", length < SHOWN_MAX ? (int)length : SHOWN_MAX, typed);
+    wr_say(message, "--%.*s: no such option", length < SHOWN_MAX ? (int)length : SHOWN_MAX, typed);
     guess_start(&guess, typed, length);
     for (const struct opt *opt = NULL; (opt = opt_after(command, opt));)
         guess_try(&guess, opt->name);
     if (guess.name)
-        say(message, "; did you mean --%s?", guess.name);
+        wr_say(message, "; did you mean --%s?", guess.name);
 }
 
 static void say_ambiguous(weir_message *message, const struct opt_command *command,
@@ -150,11 +137,11 @@ static void say_ambiguous(weir_message *message, const struct opt_command *comma
 
     for (const struct opt *opt = NULL; (opt = opt_after(command, opt));)
         left += begins(opt, typed, length);
-    say(message, "--%.*s could be ", (int)length, typed);
+    wr_say(message, "--%.*s could be ", (int)length, typed);
     for (const struct opt *opt = NULL; (opt = opt_after(command, opt));)
         if (begins(opt, typed, length)) {
             left--;
-            say(message, "--%s%s", opt->name, left > 1 ? ", " : left ? " or " : "");
+            wr_say(message, "--%s%s", opt->name, left > 1 ? ", " : left ? " or " : "");
         }
 }
 
@@ -214,13 +201,13 @@ static int read_long(struct opt_reader *reader, const char *word, weir_message *
         reader->value = name + length + 1;
     if (reader->value && !opt->argument) {
         wrong(message);
-        say(message, "--%s takes no value", opt->name);
+        wr_say(message, "--%s takes no value", opt->name);
         return OPT_WRONG;
     }
     if (reader->value || !opt->argument || opt_value_is_optional(opt) || take_value(reader))
         return opt->id;
     wrong(message);
-    say(message, "--%s needs a value: --%s %s", opt->name, opt->name, opt->argument);
+    wr_say(message, "--%s needs a value: --%s %s", opt->name, opt->name, opt->argument);
     return OPT_WRONG;
 }
 
@@ -235,13 +222,13 @@ static void say_unknown_letter(weir_message *message, const struct opt_command *
     if (say_hint(message, command, "-", &letter, 1))
         return;
     if (!word[2] || (unsigned char)letter >= 0x80) {
-        say(message, "%.*s: no such option", SHOWN_MAX, word);
+        wr_say(message, "%.*s: no such option", SHOWN_MAX, word);
         return;
     }
-    say(message, "%.*s: unknown option -%c", SHOWN_MAX, word, letter);
+    wr_say(message, "%.*s: unknown option -%c", SHOWN_MAX, word, letter);
     for (const struct opt *opt = NULL; (opt = opt_after(command, opt));)
         if (length > 2 && begins(opt, word + 1, length)) { /* -timeout */
-            say(message, "; did you mean --%s?", opt->name);
+            wr_say(message, "; did you mean --%s?", opt->name);
             return;
         }
 }
@@ -269,7 +256,7 @@ static int read_letter(struct opt_reader *reader, weir_message *message)
     if (reader->value || take_value(reader))
         return opt->id;
     wrong(message);
-    say(message, "-%c needs a value: -%c %s", letter, letter, opt->argument);
+    wr_say(message, "-%c needs a value: -%c %s", letter, letter, opt->argument);
     return OPT_WRONG;
 }
 
@@ -316,8 +303,8 @@ const struct opt_command *opt_subcommand(const struct opt_command *weir, const c
         guess_try(&guess, weir->subcommands[i]->name);
     }
     wrong(message);
-    say(message, "%.*s: no such command", SHOWN_MAX, name);
+    wr_say(message, "%.*s: no such command", SHOWN_MAX, name);
     if (guess.name)
-        say(message, "; did you mean %s?", guess.name);
+        wr_say(message, "; did you mean %s?", guess.name);
     return NULL;
 }

@@ -1,14 +1,13 @@
-/* weir_execute: a batch in, its results out, in the same order.
+/* Many tasks at once. weir_execute: a batch in, its results out, in the same order.
  * SPDX-License-Identifier: MIT */
 #include "base/options.h"
 #include "base/os.h"
-#include "executor/settle.h"
-#include "executor/state.h"
+#include "executor/executor.h"
 
 #include <weir/error.h>
 
 struct batch {
-    struct weir_executor *executor;
+    weir_executor *executor;
     const weir_work *work;
     weir_result *result;
     size_t count;
@@ -43,64 +42,44 @@ static void submit_all(struct batch *b)
     }
 }
 
-/* Waits for all. If the caller cannot wait for one, or not any longer, those that are left are ended, the last first, so that
- * none starts when one before it gives way; those that have finished keep their results. */
-static int wait_all(struct batch *b)
+int weir_task_wait_all(weir_task *const *task, size_t count, weir_time deadline)
 {
     int rc = 0;
 
-    for (size_t i = 0; i < b->count; i++) {
-        if (!b->task[i])
-            continue;
-        if (!rc) {
-            rc = weir_task_wait(NULL, b->task[i], b->deadline);
-            rc = rc == WEIR_EREJECTED ? 0 : rc; /* an entry like others */
-            for (size_t k = b->count; rc && k-- > i;)
-                weir_task_cancel(b->task[k]);
-        }
-        if (rc)
-            wr_task_wait_told(b->task[i]); /* it is decided */
+    if (count && !task)
+        return WEIR_EINVAL;
+    for (size_t i = 0; i < count && !rc; i++) {
+        if (task[i])
+            rc = weir_task_wait(NULL, task[i], deadline);
+        rc = rc == WEIR_EREJECTED ? 0 : rc; /* it has ended, like others */
     }
     return rc;
 }
 
-static bool has_returned(struct weir_task *task)
+/* If the caller cannot wait for one, or not any longer, those that are left are ended, the last first, so that none starts when
+ * one before it gives way; those that have finished keep their results. */
+static int wait_all(const struct batch *b)
 {
-    bool returned;
+    int rc = weir_task_wait_all(b->task, b->count, b->deadline);
 
-    wr_group_lock(task->group);
-    returned = !wr_phase_has_body(wr_task_phase(task));
-    wr_unlock(&task->group->lock);
-    return returned;
+    for (size_t i = b->count; rc && i-- > 0;)
+        weir_task_cancel(b->task[i]);
+    return rc;
 }
 
-/* Waits for the body of a task that has settled to return, whatever happens to the caller. */
-static void wait_returned(struct weir_task *task)
-{
-    struct weir_executor *ex = task->group->executor;
-    struct wr_parker storage, *self = wr_parker_self(&storage);
-    struct wr_waiter waiter;
-
-    if (has_returned(task))
-        return;
-    wr_waitq_enter(&ex->returned, &waiter, self);
-    while (!has_returned(task))
-        wr_park(self, WEIR_FOREVER);
-    wr_waitq_leave(&ex->returned, &waiter);
-}
-
+/* All are decided. An argument that nothing drops is the caller's again: no body uses it any more. A value that nothing drops is
+ * the caller's, whatever became of its task. */
 static void collect(struct batch *b)
 {
     for (size_t i = 0; i < b->count; i++) {
-        struct weir_task *task = b->task[i];
+        weir_task *task = b->task[i];
         weir_result *result = &b->result[i];
         const char *id = b->work[i].id ? b->work[i].id : b->options.id;
 
-        if (task && !b->options.drop_arg)
-            wait_returned(task);
         if (task) {
-            wr_task_result(result, task);
-            /* A value that nothing drops is the caller's, whatever became of its task. */
+            wr_task_wait_over(task, !b->options.drop_arg);
+            result->size = sizeof(*result);
+            weir_task_wait(result, task, WEIR_FOREVER);
             result->value = b->options.drop ? weir_task_take(task) : wr_task_take_value(task);
         }
         result->key = b->work[i].key; /* the task's own go with it */
@@ -128,7 +107,7 @@ int weir_execute(weir_result *result, weir_executor *ex, const weir_work *work, 
 
     if (!ex)
         return WEIR_EINVAL;
-    if (wr_load(&ex->closed, acquire))
+    if (wr_executor_is_closed(ex))
         return WEIR_ECLOSED;
     rc = wr_options_load(&options, sizeof(options), opt);
     if (!rc)

@@ -1,0 +1,11 @@
+/* Sentences for a person to read.
+ * SPDX-License-Identifier: MIT */
+#ifndef WR_BASE_SAY_H
+#define WR_BASE_SAY_H
+
+#include <weir/task.h>
+
+/* Adds to the message, or (NULL) to none, what fits. */
+void wr_say(weir_message *message, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif
