@@ -173,12 +173,6 @@ weir_reason wr_domain_blocked_by(struct weir_group *group, int64_t *limit, int64
 /* Whether its domain has slots of its own, or may borrow some. */
 bool wr_domain_has_slots(struct weir_group *group);
 
-/* Sets of domains from which a slot may come some time. */
-struct wr_hopes {
-    uint64_t lenders; /* they would lend one if they had no task waiting                          */
-    uint64_t movers;  /* if they start a task, slots change hands, and one may be left over then  */
-};
-
 /* Whether it gets a slot if the waits that are stuck (wr_domain.node) never end, and everything else does. Else *hopes says
  * what that depends on. During a walk; see deadlock.h. */
 bool wr_domain_may_get_slot(struct weir_group *group, struct wr_hopes *hopes);

@@ -181,6 +181,21 @@ bool wr_ledger_can_grant(const struct wr_ledger *l, uint32_t d);
 /* A set: the domains of which a sample to come may bring d a loan, if nothing else changes and no task waits in them. */
 uint64_t wr_ledger_lenders(const struct wr_ledger *l, uint32_t d);
 
+/* Whether d has slots of its own, or may borrow some. */
+bool wr_ledger_has_slots(const struct wr_ledger *l, uint32_t d);
+
+/* Sets of domains from which a slot may come some time. */
+struct wr_hopes {
+    uint64_t lenders; /* they would lend one if they had no task waiting                          */
+    uint64_t movers;  /* if they start a task, slots change hands, and one may be left over then  */
+};
+
+/* Whether d, in which a task waits, gets a slot for it if stuck[i] tasks of each domain never end, and all others do. Else
+ * *hopes says what that depends on: each sample is an event, so that it is asked again. It is tried out in `copy`, whose
+ * arrays are as large. */
+bool wr_ledger_may_get_slot(const struct wr_ledger *l, struct wr_ledger *copy, uint32_t d,
+                            const uint64_t *stuck, struct wr_hopes *hopes);
+
 bool wr_ledger_is_valid(const struct wr_ledger *l);
 
 #endif
