@@ -38,13 +38,6 @@ struct wr_crew {
 void wr_crew_init(struct wr_crew *crew, struct weir_executor *ex);
 int wr_crew_start(struct wr_crew *crew, uint32_t workers);
 
-/* What the ledger is told of. It can only become more: see wr_domains_count. */
-enum wr_counts {
-    WR_COUNTS_SLOTS,  /* a slot that a worker did not find: wr_domains.asking                    */
-    WR_COUNTS_READY,  /* each task that waits for a slot: extras->want. Nothing is ceded then    */
-    WR_COUNTS_QUEUED, /* and each in a queue: by these it decides of places and loans            */
-};
-
 /* domain->slots: the units of its own that the ledger has ceded to it, and how many of them its tasks have. Or
  * WR_IN_LEDGER: none is ceded, and the ledger is asked.
  *     ceded:  share.own == units in `slots` + promised, and share.borrowed == share.strays == 0 */
@@ -81,7 +74,7 @@ struct wr_domains {
     /* A set: the ledger counts one task for those that wait there, since a worker found no slot. Written under the lock.
      * None in an executor that counts more, nor (at rest) without a group in the ring. */
     _Atomic uint64_t asking;
-    _Atomic uint8_t counts; /* enum wr_counts                                                    */
+    _Atomic uint8_t counts; /* enum wr_counts. It can only become more: see wr_domains_count     */
     _Atomic bool counting;  /* that changes: nothing is taken meanwhile                          */
     /* Another domain may have a claim to a slot that is in use, as while one is released: whoever ends gives it back, and the
      * ledger decides */

@@ -29,6 +29,13 @@ static inline uint32_t wr_domain_after(uint32_t d, uint64_t set)
     return (uint32_t)__builtin_ctzll(later ? later : set);
 }
 
+/* What a ledger is told of. */
+enum wr_counts {
+    WR_COUNTS_SLOTS,  /* a slot that a worker did not find: as one task that waits in its domain */
+    WR_COUNTS_READY,  /* each task that waits only for a slot. Nothing is ceded then             */
+    WR_COUNTS_QUEUED, /* and each in a queue: by these it decides of places and loans            */
+};
+
 enum wr_resource { WR_SLOTS, WR_PLACES, WR_RESOURCES };
 
 /* What a domain has of one resource. The same rules hold for slots and for places. After every step
