@@ -6,12 +6,13 @@
 
 /* ---- ceded units ------------------------------------------------------------------------------- */
 
-/* Takes a ceded slot of a domain (struct wr_domain); false: there is none. As wr_line_pull calls it. */
+/* Takes a ceded slot of a domain (struct wr_domain); false: there is none. As wr_line_pull calls it: under the ring's lock, which
+ * `peak` goes by as well. */
 static bool take_ceded(struct weir_group *group, void *domain_arg)
 {
     struct wr_domain *domain = domain_arg;
     uint64_t slots = wr_load(&domain->slots, relaxed);
-    uint32_t used, peak;
+    uint32_t used;
 
     (void)group;
     do {
@@ -19,9 +20,8 @@ static bool take_ceded(struct weir_group *group, void *domain_arg)
         if (slots == WR_IN_LEDGER || used >= slots >> 32)
             return false;
     } while (!wr_cas(&domain->slots, &slots, slots + 1, acq_rel));
-    peak = wr_load(&domain->peak, relaxed);
-    while (used + 1 > peak && !wr_cas(&domain->peak, &peak, used + 1, acq_rel))
-        ;
+    if (used + 1 > wr_load(&domain->peak, relaxed))
+        wr_store(&domain->peak, used + 1, relaxed);
     return true;
 }
 
@@ -79,6 +79,15 @@ static void publish_crew(struct wr_domains *domains, struct wr_crew *crew)
         wr_store(&crew->needed, 0, seq_cst); /* pairs with a sleeper's look; see parking.md */
 }
 
+/* Where the ledger is told only of slots: in which domains a task waits for one. */
+static void publish_asking(struct wr_domains *domains)
+{
+    uint64_t asking = wr_load(&domains->counts, relaxed) ? 0 : domains->ledger.wanting;
+
+    if (asking != wr_load(&domains->asking, relaxed))
+        wr_store(&domains->asking, asking, seq_cst); /* pairs with wr_domains_ask_no_slot */
+}
+
 /* After every change: what workers may take. Domains are barred that have no slot for any of their tasks; or, if the ledger does
  * not know of each task, whose last worker was refused one. */
 static void publish(struct weir_executor *ex)
@@ -88,8 +97,9 @@ static void publish(struct weir_executor *ex)
     bool contested = wr_ledger_is_contested(l);
     uint64_t barred = ~l->promising;
 
+    publish_asking(domains);
     if (!wr_load(&domains->counts, relaxed))
-        barred &= wr_load(&domains->asking, relaxed);
+        barred &= l->wanting;
     for (uint64_t apart = l->apart; apart; apart &= apart - 1)
         publish_crew(domains, &domains->domain[__builtin_ctzll(apart)].own);
     publish_crew(domains, &ex->crew);
@@ -127,23 +137,22 @@ void wr_domains_unlock_unchanged(struct weir_executor *ex)
     wr_unlock(&domains->lock);
 }
 
-bool wr_domains_unlock(struct weir_executor *ex)
+void wr_domains_unlock(struct weir_executor *ex)
 {
     publish(ex);
     wr_domains_unlock_unchanged(ex);
-    return wr_executor_has_ready(ex);
 }
 
 /* ---- asking for a slot ------------------------------------------------------------------------- */
 
 void wr_domains_set_asks(struct wr_domains *domains, uint32_t d, bool asks)
 {
-    uint64_t asking = wr_load(&domains->asking, relaxed), bit = wr_domain_bit(d);
+    int64_t more = (int64_t)asks - domains->ledger.share[d].want;
 
-    if (asks == ((asking & bit) != 0))
+    if (wr_load(&domains->counts, relaxed) || !more)
         return;
-    wr_store(&domains->asking, asking ^ bit, seq_cst); /* pairs with wr_domains_ask_no_slot */
-    wr_ledger_want(&domains->ledger, d, asks ? 1 : -1);
+    wr_ledger_want(&domains->ledger, d, more);
+    publish_asking(domains);
 }
 
 static bool ring_is_empty(const struct wr_domains *domains, uint32_t d)
@@ -216,17 +225,11 @@ uint32_t wr_domain_owed(struct weir_group *group)
     return owed < WR_INF ? (uint32_t)owed : WR_INF;
 }
 
-/* The domain of crew->turn; the rest of it is for how many tasks more. */
-static uint32_t turn_domain(uint64_t turn)
-{
-    return (uint8_t)turn;
-}
-
 /* What the first in line of a crew needs now, if it will wait for ever: it may be another than when it was refused. */
 static uint32_t first_needs(const struct wr_crew *crew)
 {
     struct wr_domains *domains = crew->executor->domains;
-    uint32_t d = turn_domain(wr_load(&crew->turn, relaxed));
+    uint32_t d = wr_turn_domain(wr_load(&crew->turn, relaxed));
 
     if (!(domains->ledger.promising & crew->domains & wr_domain_bit(d)))
         return 0;
@@ -237,7 +240,7 @@ static uint32_t first_needs(const struct wr_crew *crew)
  * thread, it will go before all others there. */
 static bool is_held_up(const struct wr_crew *crew, const struct weir_group *group)
 {
-    uint32_t d = turn_domain(wr_load(&crew->turn, relaxed));
+    uint32_t d = wr_turn_domain(wr_load(&crew->turn, relaxed));
 
     return wr_load(&crew->executor->domains->domain[d].ring.needed, relaxed) &&
            !(wr_group_place(group) == WR_AWAITS_THREAD && group->domain == d);
@@ -304,23 +307,27 @@ static struct weir_group *take_promised(struct wr_crew *crew, uint32_t d, uint32
     extras = group->extras;
     wr_ledger_take(&domains->ledger, d);
     domains->ledger.share[d].queued += extras->counted < WR_COUNTS_QUEUED; /* it knows of none */
-    if (!extras->counted) {
-        wr_store(&domains->asking, wr_load(&domains->asking, relaxed) & ~wr_domain_bit(d), relaxed);
+    if (!extras->counted)
         return group;
-    }
     WR_ASSERT(wr_load(&extras->want, relaxed) > 0);
     wr_store(&extras->want, wr_load(&extras->want, relaxed) - 1, relaxed);
     wr_domain_set_waits_with_thread(group, false); /* what was promised for it is taken */
     return group;
 }
 
-/* On a slot that the ledger is asked for, where it counts only slots. Without one the domain is barred until there is. */
-static struct weir_group *take_asking(struct wr_crew *crew, uint32_t d, uint32_t *reserved,
-                                      bool *stop)
+/* Where the ledger counts only slots: on one that is ceded, or that it is asked for. Without one the domain is barred until there
+ * is. */
+static struct weir_group *take_uncounted(struct wr_crew *crew, uint32_t d, uint32_t *reserved,
+                                         bool *stop)
 {
     struct wr_domains *domains = crew->executor->domains;
-    struct weir_group *group = NULL;
+    struct wr_domain *domain = &domains->domain[d];
+    struct weir_group *group = wr_line_pull(&domain->ring, take_ceded, domain);
 
+    if (group)
+        wr_domains_ask_no_slot(crew->executor, d); /* another slot may be kept for it */
+    if (group || ring_is_empty(domains, d) || wr_load(&domain->ring.deciding, relaxed))
+        return group;
     wr_domains_lock_near(crew->executor, d);
     if (!wr_load(&domains->counts, relaxed)) { /* else it is to be taken in the other way */
         wr_domains_set_asks(domains, d, true);
@@ -334,33 +341,7 @@ static struct weir_group *take_asking(struct wr_crew *crew, uint32_t d, uint32_t
     return group;
 }
 
-/* The same, on a ceded slot if there is one. */
-static struct weir_group *take_uncounted(struct wr_crew *crew, uint32_t d, uint32_t *reserved,
-                                         bool *stop)
-{
-    struct wr_domains *domains = crew->executor->domains;
-    struct wr_domain *domain = &domains->domain[d];
-    struct weir_group *group = wr_line_pull(&domain->ring, take_ceded, domain);
-
-    if (group)
-        wr_domains_ask_no_slot(crew->executor, d); /* another slot may be kept for it */
-    else if (!ring_is_empty(domains, d) && !wr_load(&domain->ring.deciding, relaxed))
-        group = take_asking(crew, d, reserved, stop);
-    return group;
-}
-
 /* ---- whose turn it is -------------------------------------------------------------------------- */
-
-/* Whose turn it is after `turn`, of a set that is not empty. */
-static uint64_t turn_among(const struct wr_domains *domains, uint64_t turn, uint64_t set)
-{
-    uint32_t d = turn_domain(turn);
-
-    if (turn >> 8 && set & wr_domain_bit(d))
-        return turn;
-    d = wr_domain_after(d, set);
-    return (uint64_t)domains->ledger.share[d].weight << 8 | d;
-}
 
 struct weir_group *wr_domains_take(struct wr_crew *crew, uint32_t *reserved)
 {
@@ -377,11 +358,11 @@ struct weir_group *wr_domains_take(struct wr_crew *crew, uint32_t *reserved)
     }
     while (untried && !group && !stop) {
         uint64_t before = wr_load(&crew->turn, relaxed),
-                 turn = turn_among(domains, before, untried);
-        uint32_t d = turn_domain(turn);
+                 turn = wr_ledger_turn(&domains->ledger, before, untried);
+        uint32_t d = wr_turn_domain(turn);
         group = (counts ? take_promised : take_uncounted)(crew, d, reserved, &stop);
         if (group || stop) /* if it has changed meanwhile, another worker has moved it on */
-            wr_cas(&crew->turn, &before, turn - (group ? 1 << 8 : 0), acq_rel);
+            wr_cas(&crew->turn, &before, turn - (group ? WR_ONE_TURN : 0), acq_rel);
         untried &= ~wr_domain_bit(d);
     }
     if (counts && group)

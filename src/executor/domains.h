@@ -28,7 +28,7 @@ struct wr_crew {
     struct weir_executor *executor;
     weir_runtime *runtime;   /* NULL once freed                                                   */
     uint64_t domains;        /* a set: whose tasks its workers carry                             */
-    _Atomic uint64_t turn;   /* whose turn it is among the domains, and for how many tasks more  */
+    _Atomic uint64_t turn;   /* among the domains, task by task; see wr_ledger_turn              */
     _Atomic uint32_t needed; /* permits of the executor's that must be free for the next task     */
     struct wr_list link; /* among those that were refused permits; under the domains' lock        */
     uint32_t owed;       /* how many they were; 0: it is not among them                         */
@@ -46,7 +46,7 @@ int wr_crew_start(struct wr_crew *crew, uint32_t workers);
 struct wr_domain {
     struct wr_line ring;
     _Atomic uint64_t slots;
-    _Atomic uint32_t peak; /* of what was used of ceded units                                     */
+    _Atomic uint32_t peak; /* of what was used of ceded units; written under the ring's lock      */
     struct wr_crew *crew;
     struct wr_crew own;   /* if it has workers of its own                                         */
     uint32_t with_thread; /* groups that wait with a thread reserved for them; under the lock     */
@@ -71,8 +71,8 @@ struct wr_domains {
     struct wr_list refused;  /* crews that lack the executor's permits, in the order of refusals */
     _Atomic uint64_t ready;  /* a set: the domains with a group in their ring                  */
     _Atomic uint64_t barred; /* a set: no slot for their tasks now. Written under the lock     */
-    /* A set: the ledger counts one task for those that wait there, since a worker found no slot. Written under the lock.
-     * None in an executor that counts more, nor (at rest) without a group in the ring. */
+    /* A set, the ledger's `wanting`: it counts one task for those that wait there, since a worker found no slot. Written
+     * under the lock. None in an executor that counts more, nor (at rest) without a group in the ring. */
     _Atomic uint64_t asking;
     _Atomic uint8_t counts; /* enum wr_counts. It can only become more: see wr_domains_count     */
     _Atomic bool counting;  /* that changes: nothing is taken meanwhile                          */
@@ -105,10 +105,10 @@ int wr_domains_start(struct weir_executor *ex);
 void wr_domains_stop(struct weir_executor *ex);
 
 /* Locks the ledger and takes back what is ceded and idle of a set of domains; and: publishes what has changed, cedes
- * what no other domain has a claim to, and unlocks. Answers whether a worker can take something. */
+ * what no other domain has a claim to, and unlocks. */
 #define WR_ALL_DOMAINS UINT64_MAX
 void wr_domains_lock(struct weir_executor *ex, uint64_t domains);
-bool wr_domains_unlock(struct weir_executor *ex);
+void wr_domains_unlock(struct weir_executor *ex);
 void wr_domains_unlock_unchanged(struct weir_executor *ex); /* but for places */
 
 /* The next group whose domain has a slot for it, with the slot taken, and with permits of the executor's as
@@ -188,8 +188,8 @@ static inline void wr_domains_lock_near(struct weir_executor *ex, uint32_t d)
 /* Whether the group waits, in no worker's hands, with a thread reserved for it. Under the lock. */
 void wr_domain_set_waits_with_thread(struct weir_group *group, bool waits);
 
-/* Where it is told only of slots the ledger counts one task, and only while a worker that came for it found no slot. Under the
- * lock. And: after a group has left the ring no slot is kept for a domain without one. Whoever asks for a slot looks at the ring
+/* Where it is told only of slots (else nothing is done) the ledger counts one task, and only while a worker that came for it found
+ * no slot. Under the lock. And: after a group has left the ring no slot is kept for a domain without one. Whoever asks for a slot looks at the ring
  * after that, so one of the two sees what the other has done. */
 void wr_domains_set_asks(struct wr_domains *domains, uint32_t d, bool asks);
 void wr_domains_ask_no_slot(struct weir_executor *ex, uint32_t d);

@@ -36,7 +36,7 @@ static void count_group(struct weir_group *group, enum wr_counts counts)
 
     wr_domains_lock_near(group->executor, group->domain);
     wr_lock(&ring->part->lock); /* a slot is taken, and its group out of the ring, at one moment */
-    if (counts == WR_COUNTS_QUEUED && *counted < WR_COUNTS_QUEUED)
+    if (counts == WR_COUNTS_QUEUED && *counted < counts)
         wr_domains_of(group)->ledger.share[group->domain].queued +=
             (int64_t)group->sums.queued - wr_group_is_in_hands(group);
     if (*counted < counts)
@@ -55,10 +55,10 @@ void wr_domains_count(struct weir_executor *ex, enum wr_counts counts)
         return;
     wr_domains_lock(ex, WR_ALL_DOMAINS);
     wr_store(&domains->counting, true, seq_cst);
-    if (wr_load(&domains->counts, relaxed) < counts)
-        wr_store(&domains->counts, (uint8_t)counts, seq_cst);
     for (uint32_t d = 0; d < domains->ledger.count; d++)
         wr_domains_set_asks(domains, d, false);
+    if (wr_load(&domains->counts, relaxed) < counts)
+        wr_store(&domains->counts, (uint8_t)counts, seq_cst);
     wr_domains_unlock(ex);
     while ((group = wr_table_walk(&ex->table, group))) {
         wr_group_lock(group);

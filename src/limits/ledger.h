@@ -102,14 +102,24 @@ struct wr_ledger {
     /* Sets, so that what a task costs does not grow with the number of domains. Those `apart` have workers of their own:
      * idle ones of others cannot carry what they are promised. */
     uint64_t apart, slot_borrowers, place_borrowers; /* as configured */
+    uint64_t wanting;                                /* tasks wait in them only for a slot */
     uint64_t hungry;                                 /* they have tasks without a slot */
     uint64_t promising;                              /* they have slots without a worker */
 
-    uint32_t turn, turn_left; /* the domain that borrows next */
+    uint64_t turn;            /* whose it is to borrow; see wr_ledger_turn */
     bool moved[WR_RESOURCES]; /* loans or forced units exist: settling must look at them */
     bool room;    /* a domain has got places; the caller clears it when it has told submits */
     bool shifted; /* slots changed hands or were recalled; the caller clears it */
 };
+
+/* Turns among domains, by weight: whose it is, in one word with how many times more, each WR_ONE_TURN. And whose it is after
+ * that, of a set that is not empty. */
+#define WR_ONE_TURN ((uint64_t)1 << 8)
+static inline uint32_t wr_turn_domain(uint64_t turn)
+{
+    return (uint8_t)turn;
+}
+uint64_t wr_ledger_turn(const struct wr_ledger *l, uint64_t turn, uint64_t set);
 
 /* How many loans a ledger has room for: a matrix of lenders and borrowers for each resource. */
 static inline size_t wr_ledger_loans(uint32_t count)
