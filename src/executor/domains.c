@@ -62,19 +62,11 @@ static void cede(struct wr_domains *domains, uint32_t d)
 
 /* ---- the lock ---------------------------------------------------------------------------------- */
 
-/* A crew that was refused permits of the executor's has got some, or needs none any more. */
-static void ask_no_more(struct wr_crew *crew)
-{
-    if (crew->owed)
-        wr_list_remove(&crew->link);
-    crew->owed = 0;
-}
-
 /* What is refused permits of the executor's is to ask again. */
 static void publish_crew(struct wr_domains *domains, struct wr_crew *crew)
 {
     if (!(domains->ledger.promising & crew->domains))
-        ask_no_more(crew);
+        wr_debt_end(&crew->debt);
     if (wr_load(&crew->needed, relaxed))
         wr_store(&crew->needed, 0, seq_cst); /* pairs with a sleeper's look; see parking.md */
 }
@@ -174,88 +166,68 @@ void wr_domains_ask_no_slot(struct weir_executor *ex, uint32_t d)
 
 /* ---- permits of the executor's, across sets of workers ----------------------------------------- */
 
-/* A crew is refused permits of the executor's: it is owed them from now on. */
-static void ask(struct wr_domains *domains, struct wr_crew *crew, uint32_t cost)
-{
-    if (!crew->owed)
-        wr_list_append(&domains->refused, &crew->link);
-    crew->owed = cost;
-}
-
-/* The next crew in the order of refusals, before `crew`, that can get what it is owed, after `last`; NULL: there is none.
- * Who is owed more than there are permits waits for a resize. */
-static const struct wr_crew *next_before(const struct wr_crew *crew, const struct wr_crew *last)
-{
-    const struct weir_executor *ex = crew->executor;
-    const struct wr_list *node = last ? last->link.next : ex->domains->refused.next;
-
-    for (; node != &ex->domains->refused && node != &crew->link; node = node->next) {
-        const struct wr_crew *other = WR_CONTAINER(node, struct wr_crew, link);
-        if (other->owed <= wr_load(&ex->root.inflight_max, relaxed))
-            return other;
-    }
-    return NULL;
-}
-
-/* Permits of the executor's that others asked for before this one did, and that it must leave to them: else a costly
- * task would wait for ever while small ones of other workers take each permit as it falls free. */
+/* What others were refused before this crew was. */
 static uint64_t owed_before(const struct wr_crew *crew)
 {
-    uint64_t owed = 0;
+    const struct weir_executor *ex = crew->executor;
 
-    for (const struct wr_crew *other = NULL; (other = next_before(crew, other));)
-        owed += other->owed;
-    return owed;
+    return wr_debts_before(&ex->domains->refused, &crew->debt,
+                           wr_load(&ex->root.inflight_max, relaxed));
+}
+
+/* The ring whose turn it is, if there is a slot for it; NULL: there is none. */
+static struct wr_line *ring_in_turn(const struct wr_crew *crew)
+{
+    struct wr_domains *domains = crew->executor->domains;
+    uint32_t d = wr_turn_domain(wr_load(&crew->turn, relaxed));
+
+    if (!(domains->ledger.promising & crew->domains & wr_domain_bit(d)))
+        return NULL;
+    return &domains->domain[d].ring;
 }
 
 uint32_t wr_domain_owed(struct weir_group *group)
 {
     struct wr_domains *domains = wr_domains_of(group);
-    struct wr_crew *crew = wr_group_domain(group)->crew;
+    const struct wr_crew *crew = wr_group_domain(group)->crew;
+    const struct wr_line *ring;
+    uint32_t needed;
     uint64_t owed;
 
     wr_lock(&domains->lock);
+    ring = ring_in_turn(crew);
+    needed = ring ? wr_load(&ring->needed, relaxed) : 0;
     owed = owed_before(crew);
-    owed += owed > 0; /* and at least one for its own */
-    for (uint64_t set = domains->ledger.promising & crew->domains; set; set &= set - 1) {
-        uint32_t needed = wr_load(&domains->domain[__builtin_ctzll(set)].ring.needed, relaxed);
-        owed = needed > owed ? needed : owed;
-    }
     wr_unlock(&domains->lock);
+    owed += owed > 0; /* and at least one for its own */
+    owed = needed > owed ? needed : owed;
     return owed < WR_INF ? (uint32_t)owed : WR_INF;
 }
 
 /* What the first in line of a crew needs now, if it will wait for ever: it may be another than when it was refused. */
 static uint32_t first_needs(const struct wr_crew *crew)
 {
-    struct wr_domains *domains = crew->executor->domains;
-    uint32_t d = wr_turn_domain(wr_load(&crew->turn, relaxed));
+    struct wr_line *ring = ring_in_turn(crew);
 
-    if (!(domains->ledger.promising & crew->domains & wr_domain_bit(d)))
-        return 0;
-    return wr_line_first_cost(&domains->domain[d].ring, true);
-}
-
-/* Whether the domain whose turn it is was refused permits. If it is the group's own, and the group is yet to be called for a
- * thread, it will go before all others there. */
-static bool is_held_up(const struct wr_crew *crew, const struct weir_group *group)
-{
-    uint32_t d = wr_turn_domain(wr_load(&crew->turn, relaxed));
-
-    return wr_load(&crew->executor->domains->domain[d].ring.needed, relaxed) &&
-           !(wr_group_place(group) == WR_AWAITS_THREAD && group->domain == d);
+    return ring ? wr_line_first_cost(ring, true) : 0;
 }
 
 uint32_t wr_domain_most_owed(struct weir_group *group)
 {
     struct wr_domains *domains = wr_domains_of(group);
-    const struct wr_crew *crew = wr_group_domain(group)->crew, *other = NULL;
-    uint32_t most, needs;
+    const struct wr_crew *crew = wr_group_domain(group)->crew;
+    uint32_t all = wr_load(&group->executor->root.inflight_max, relaxed), most = 0, needs;
+    const struct wr_debt *other = NULL;
+    struct wr_line *ring;
 
     wr_lock(&domains->lock);
-    most = is_held_up(crew, group) ? first_needs(crew) : 0;
-    while ((other = next_before(crew, other))) {
-        needs = first_needs(other);
+    ring = ring_in_turn(crew);
+    /* A group that is yet to be called for a thread will go before all others in its ring. */
+    if (ring && wr_load(&ring->needed, relaxed) &&
+        !(wr_group_place(group) == WR_AWAITS_THREAD && wr_group_ring(group) == ring))
+        most = first_needs(crew);
+    while ((other = wr_debt_before(&domains->refused, &crew->debt, other, all))) {
+        needs = first_needs(WR_CONTAINER(other, struct wr_crew, debt));
         most = needs > most ? needs : most;
     }
     wr_unlock(&domains->lock);
@@ -281,11 +253,11 @@ static struct weir_group *take_first(struct wr_crew *crew, struct wr_line *ring,
         cost = wr_load(&ring->needed, relaxed); /* 0: somebody is about to put it back */
     }
     if (group) {
-        ask_no_more(crew);
+        wr_debt_end(&crew->debt);
         return group;
     }
     if (cost)
-        ask(crew->executor->domains, crew, cost);
+        wr_debt_note(&crew->executor->domains->refused, &crew->debt, cost);
     wr_store(&crew->needed, owed + cost < WR_INF ? (uint32_t)(owed + cost) : WR_INF, relaxed);
     return NULL;
 }

@@ -16,6 +16,7 @@
 #include "base/lock.h"
 #include "executor/line.h"
 #include "limits/circle.h"
+#include "limits/debts.h"
 #include "limits/ledger.h"
 #include "runtime/runtime.h"
 
@@ -30,8 +31,7 @@ struct wr_crew {
     uint64_t domains;        /* a set: whose tasks its workers carry                             */
     _Atomic uint64_t turn;   /* among the domains, task by task; see wr_ledger_turn              */
     _Atomic uint32_t needed; /* permits of the executor's that must be free for the next task     */
-    struct wr_list link; /* among those that were refused permits; under the domains' lock        */
-    uint32_t owed;       /* how many they were; 0: it is not among them                         */
+    struct wr_debt debt;     /* of the executor's permits; under the domains' lock              */
 };
 
 /* A source of work for a runtime; and the runtime. See pull.c. */
@@ -68,9 +68,9 @@ struct wr_domains {
     struct wr_ledger supposed; /* a copy, to try out what would be: wr_domain_may_get_slot       */
     uint64_t ceded;            /* a set: whose own units are; see wr_domain.slots                */
     uint64_t locked;           /* a set: whose units this hold of the lock has taken back        */
-    struct wr_list refused;  /* crews that lack the executor's permits, in the order of refusals */
-    _Atomic uint64_t ready;  /* a set: the domains with a group in their ring                  */
-    _Atomic uint64_t barred; /* a set: no slot for their tasks now. Written under the lock     */
+    struct wr_list refused;    /* debts of crews                                                  */
+    _Atomic uint64_t ready;    /* a set: the domains with a group in their ring                  */
+    _Atomic uint64_t barred;   /* a set: no slot for their tasks now. Written under the lock     */
     /* A set, the ledger's `wanting`: it counts one task for those that wait there, since a worker found no slot. Written
      * under the lock. None in an executor that counts more, nor (at rest) without a group in the ring. */
     _Atomic uint64_t asking;
