@@ -118,9 +118,9 @@ struct weir_group *wr_domains_take(struct wr_crew *crew, uint32_t *reserved);
 /* Has the ledger told of so much from now on: more than slots is about to be limited. Without any lock. */
 void wr_domains_count(struct weir_executor *ex, enum wr_counts counts);
 
-/* Whether the group, or (NULL) any, has a thread reserved for it in vain: there are more such groups in its domain than slots
- * for them, and those who have the slots may wait for a thread. */
-bool wr_domains_reserve_in_vain(struct weir_executor *ex, const struct weir_group *group);
+/* A set: the domains in which a thread is reserved in vain. There are more groups with one than slots for them, and those who
+ * have the slots may wait for a thread. */
+uint64_t wr_domains_reserving_in_vain(struct weir_executor *ex);
 
 /* ---- for a group; under its lock, and only if there are domains --------------------------------- */
 
@@ -130,8 +130,8 @@ void wr_domain_join(struct weir_group *group);
 /* One more task stands in its queue: may it? */
 weir_reason wr_domain_admit(struct weir_group *group);
 
-/* One has left its queue without starting. */
-void wr_domain_withdraw(struct weir_group *group);
+/* One has left its queue without starting (-1), or is back there (1): its permits could not be had after all. */
+void wr_domain_queued(struct weir_group *group, int more);
 
 /* After its place in the ring has changed: tells the ledger how many tasks the group is ready for, if it counts those.
  * True: there is something for a worker. */
@@ -151,7 +151,6 @@ void wr_domain_untake(struct weir_group *group);
 void wr_domain_give(struct weir_group *group);
 bool wr_domain_is_quiet(struct weir_group *group);
 bool wr_domain_hand_over(struct weir_group *group);
-void wr_domain_hand_back(struct weir_group *group); /* if its permits could not be had after all */
 
 /* Its turn for a thread has come: whether it has a slot for it, not counting slots for others that have a thread reserved
  * for them; `insists`: or would be the only one that has a thread and no slot, and may wait for that: not if those who

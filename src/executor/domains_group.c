@@ -52,13 +52,13 @@ weir_reason wr_domain_admit(struct weir_group *group)
     return reason;
 }
 
-void wr_domain_withdraw(struct weir_group *group)
+void wr_domain_queued(struct weir_group *group, int more)
 {
     if (group->extras->counted < WR_COUNTS_QUEUED)
         return;
     lock_near(group);
-    wr_ledger_withdraw(&wr_domains_of(group)->ledger, group->domain);
-    wr_domains_unlock(group->executor);
+    wr_ledger_queued(&wr_domains_of(group)->ledger, group->domain, more);
+    wr_domains_unlock_unchanged(group->executor);
 }
 
 /* Without the lock `want` and WR_IN_HANDS may change under our eyes, but only by a worker that takes a task of the group, and
@@ -135,15 +135,6 @@ bool wr_domain_hand_over(struct weir_group *group)
     return may;
 }
 
-void wr_domain_hand_back(struct weir_group *group)
-{
-    if (group->extras->counted < WR_COUNTS_QUEUED)
-        return;
-    lock_near(group);
-    wr_ledger_hand_back(&wr_domains_of(group)->ledger, group->domain);
-    wr_domains_unlock_unchanged(group->executor);
-}
-
 /* ---- a thread that is reserved ----------------------------------------------------------------- */
 
 /* Whether a group of the domain may wait for a slot with a thread in hand. Somebody has to end who has a slot, other than
@@ -180,18 +171,18 @@ void wr_domain_unreserve_thread(struct weir_group *group)
     wr_unlock(&wr_domains_of(group)->lock);
 }
 
-bool wr_domains_reserve_in_vain(struct weir_executor *ex, const struct weir_group *group)
+uint64_t wr_domains_reserving_in_vain(struct weir_executor *ex)
 {
     struct wr_domains *domains = ex->domains;
-    bool in_vain = false;
+    uint64_t set = 0;
 
     wr_lock(&domains->lock);
     for (uint32_t d = 0; d < domains->ledger.count; d++)
-        if (!group || (group->domain == d && group->extras->waits_with_thread))
-            in_vain |= domains->domain[d].with_thread > domains->ledger.share[d].promised &&
-                       !slot_is_to_come(ex, d);
+        if (domains->domain[d].with_thread > domains->ledger.share[d].promised &&
+            !slot_is_to_come(ex, d))
+            set |= wr_domain_bit(d);
     wr_unlock(&domains->lock);
-    return in_vain;
+    return set;
 }
 
 /* ---- what keeps a task ------------------------------------------------------------------------- */

@@ -79,24 +79,6 @@ void wr_domain_join(struct weir_group *group)
 
 /* ---- life -------------------------------------------------------------------------------------- */
 
-/* All in one piece: the ledger and the copy of it have their arrays behind the domains. */
-static struct wr_domains *alloc_domains(uint32_t count)
-{
-    size_t loans = wr_ledger_loans(count);
-    struct wr_domains *domains =
-        wr_os_alloc(sizeof(*domains) + count * sizeof(domains->domain[0]) +
-                    2 * count * sizeof(struct wr_share) + 2 * loans * sizeof(struct wr_loan));
-
-    if (!domains)
-        return NULL;
-    domains->ledger.count = count;
-    domains->ledger.share = (struct wr_share *)(domains->domain + count);
-    domains->supposed.share = domains->ledger.share + count;
-    domains->ledger.loan = (struct wr_loan *)(domains->supposed.share + count);
-    domains->supposed.loan = domains->ledger.loan + loans;
-    return domains;
-}
-
 static void init_domain(struct weir_executor *ex, uint32_t d)
 {
     struct wr_domain *domain = &ex->domains->domain[d];
@@ -112,10 +94,15 @@ static void init_domain(struct weir_executor *ex, uint32_t d)
 int wr_domains_new(struct weir_executor *ex)
 {
     uint32_t count = ex->policy.domain_count;
-    struct wr_domains *domains = ex->domains = alloc_domains(count);
+    size_t arrays = wr_ledger_size(count);
+    struct wr_domains *domains = wr_os_alloc(sizeof(*domains) + count * sizeof(domains->domain[0]) +
+                                             2 * arrays); /* in one piece */
 
+    ex->domains = domains;
     if (!domains)
         return WEIR_ENOMEM;
+    wr_ledger_place(&domains->ledger, count, domains->domain + count);
+    wr_ledger_place(&domains->supposed, count, (char *)(domains->domain + count) + arrays);
     wr_store(&domains->counts, (uint8_t)wr_policy_fill_ledger(&ex->policy, &domains->ledger),
              relaxed);
     for (uint32_t d = 0; d < count; d++)

@@ -373,6 +373,23 @@ void wr_ledger_init(struct wr_ledger *l)
     l->turn = rest->weight * WR_ONE_TURN + WR_DEFAULT;
 }
 
+static size_t loans_among(uint32_t count)
+{
+    return (size_t)WR_RESOURCES * count * count;
+}
+
+size_t wr_ledger_size(uint32_t count)
+{
+    return count * sizeof(struct wr_share) + loans_among(count) * sizeof(struct wr_loan);
+}
+
+void wr_ledger_place(struct wr_ledger *l, uint32_t count, void *arrays)
+{
+    l->count = count;
+    l->share = arrays;
+    l->loan = (struct wr_loan *)(l->share + count);
+}
+
 void wr_ledger_copy(struct wr_ledger *to, const struct wr_ledger *from)
 {
     struct wr_share *share = to->share;
@@ -380,7 +397,7 @@ void wr_ledger_copy(struct wr_ledger *to, const struct wr_ledger *from)
 
     *to = *from;
     to->share = memcpy(share, from->share, from->count * sizeof(share[0]));
-    to->loan = memcpy(loan, from->loan, wr_ledger_loans(from->count) * sizeof(loan[0]));
+    to->loan = memcpy(loan, from->loan, loans_among(from->count) * sizeof(loan[0]));
 }
 
 weir_reason wr_ledger_admit(struct wr_ledger *l, uint32_t d, bool ready)
@@ -424,9 +441,9 @@ void wr_ledger_want(struct wr_ledger *l, uint32_t d, int64_t more)
     settle_near(l, d);
 }
 
-void wr_ledger_withdraw(struct wr_ledger *l, uint32_t d)
+void wr_ledger_queued(struct wr_ledger *l, uint32_t d, int more)
 {
-    l->share[d].queued--;
+    l->share[d].queued += more;
     settle_places(l); /* its place may have to go back */
 }
 
@@ -458,15 +475,8 @@ bool wr_ledger_hand_over(struct wr_ledger *l, uint32_t d)
         return false;
     if (s->borrowed && others_want_to_borrow(l, d)) /* else it would be borrowed again at once */
         return false;
-    s->queued--;
-    settle_places(l); /* its place may have to go back */
+    wr_ledger_queued(l, d, -1);
     return true;
-}
-
-void wr_ledger_hand_back(struct wr_ledger *l, uint32_t d)
-{
-    l->share[d].queued++;
-    settle_places(l);
 }
 
 bool wr_ledger_may_cede(const struct wr_ledger *l, uint32_t d)

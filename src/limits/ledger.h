@@ -95,7 +95,7 @@ struct wr_ledger {
     uint32_t floor; /* units of the default domain that are not for borrowing */
     struct wr_lending lending;
     struct wr_share *share;
-    struct wr_loan *loan; /* wr_ledger_loans(count) of them; see wr_loan_at */
+    struct wr_loan *loan; /* a matrix of lenders and borrowers for each resource; see wr_loan_at */
     uint32_t promised;    /* sum over domains */
     uint32_t borrowed;    /* sum over domains */
 
@@ -121,11 +121,9 @@ static inline uint32_t wr_turn_domain(uint64_t turn)
 }
 uint64_t wr_ledger_turn(const struct wr_ledger *l, uint64_t turn, uint64_t set);
 
-/* How many loans a ledger has room for: a matrix of lenders and borrowers for each resource. */
-static inline size_t wr_ledger_loans(uint32_t count)
-{
-    return (size_t)WR_RESOURCES * count * count;
-}
+/* Gives a ledger its count and its arrays: so many bytes for so many domains, which are zero. */
+size_t wr_ledger_size(uint32_t count);
+void wr_ledger_place(struct wr_ledger *l, uint32_t count, void *arrays);
 
 /* With count, total, floor, lending and each share's configured part filled in, and all else zero: the
  * default domain gets what is left. The sums must fit. */
@@ -145,21 +143,18 @@ void wr_ledger_untake(struct wr_ledger *l, uint32_t d);
 /* The domain's groups have become ready for so many tasks more, or less. */
 void wr_ledger_want(struct wr_ledger *l, uint32_t d, int64_t more);
 
-/* A task leaves the queue without having started. */
-void wr_ledger_withdraw(struct wr_ledger *l, uint32_t d);
+/* A task has left the queue without being taken (-1), or is back there (1). */
+void wr_ledger_queued(struct wr_ledger *l, uint32_t d, int more);
 
 /* A slot comes back. */
 void wr_ledger_give(struct wr_ledger *l, uint32_t d);
 
 /* A slot would come back and another task of the domain would get it: keep it. False: the claim of
- * another comes first. */
+ * another comes first. If the task cannot start after all, it is back in the queue. */
 bool wr_ledger_hand_over(struct wr_ledger *l, uint32_t d);
 
 /* Whether that could be the answer in any domain. */
 bool wr_ledger_is_contested(const struct wr_ledger *l);
-
-/* It was kept, but the task could not start after all, and waits on. */
-void wr_ledger_hand_back(struct wr_ledger *l, uint32_t d);
 
 /* Whether no other domain has a claim to d's own units, and d has tasks on no others: then those that are idle can be
  * ceded to it, i.e. count as used by it in advance, so that it need not ask. Ceding answers how many they are; those that

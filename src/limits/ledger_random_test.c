@@ -608,7 +608,7 @@ static bool do_withdraw(struct run *r, uint32_t d, uint64_t seed)
     (void)seed;
     if (!r->unready[d])
         return false;
-    wr_ledger_withdraw(&r->b.l, d);
+    wr_ledger_queued(&r->b.l, d, -1);
     r->m.queued[d]--;
     r->unready[d]--;
     model_settle(&r->m);
@@ -641,7 +641,7 @@ static bool do_hand_over(struct run *r, uint32_t d, uint64_t seed)
     if (pick(2))
         return true;
     compare(r, seed);
-    wr_ledger_hand_back(&r->b.l, d);
+    wr_ledger_queued(&r->b.l, d, 1);
     r->m.queued[d]++;
     r->unready[d]++;
     model_settle(&r->m);
@@ -679,7 +679,7 @@ static bool do_release(struct run *r, uint32_t d, uint64_t seed)
     while (r->m.queued[d]) {
         bool ready = r->m.queued[d] > r->unready[d];
         compare(r, seed);
-        wr_ledger_withdraw(&r->b.l, d);
+        wr_ledger_queued(&r->b.l, d, -1);
         r->m.queued[d]--;
         r->unready[d] -= !ready;
         if (ready) {
@@ -764,7 +764,7 @@ static void wind_up(struct run *r, uint64_t seed)
         while (r->running[d]--)
             wr_ledger_give(l, d);
         while (r->b.share[d].queued > 0) {
-            wr_ledger_withdraw(l, d);
+            wr_ledger_queued(l, d, -1);
             if (r->b.share[d].want)
                 wr_ledger_want(l, d, -1);
         }

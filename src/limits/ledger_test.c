@@ -20,7 +20,7 @@ static int admit(struct books *b, uint32_t d, int tasks)
 static void cancel(struct books *b, uint32_t d, uint32_t tasks)
 {
     for (uint32_t i = 0; i < tasks; i++) {
-        wr_ledger_withdraw(&b->l, d);
+        wr_ledger_queued(&b->l, d, -1);
         wr_ledger_want(&b->l, d, -1);
     }
 }
@@ -690,8 +690,8 @@ static void test_a_borrower_of_slots_may_lend_places(void **state)
     wr_ledger_sample(&b.l);
     assert_int_equal(b.share[1].slots.received, 0); /* somebody waits in B, for whatever */
     assert_int_equal(b.share[2].places.received, 2);
-    wr_ledger_withdraw(&b.l, 2);
-    wr_ledger_withdraw(&b.l, 2);
+    wr_ledger_queued(&b.l, 2, -1);
+    wr_ledger_queued(&b.l, 2, -1);
     wr_ledger_sample(&b.l);
     assert_int_equal(b.share[1].slots.received, 2);
     assert_int_equal(b.share[1].places.lent, 2);
