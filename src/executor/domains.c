@@ -6,12 +6,13 @@
 
 /* ---- ceded units ------------------------------------------------------------------------------- */
 
-/* Takes a ceded slot of a domain (struct wr_domain); false: there is none. As wr_line_pull calls it. */
+/* Takes a ceded slot of a domain (struct wr_domain); false: there is none. As wr_line_pull calls it: under the ring's lock, which
+ * `peak` goes by as well. */
 static bool take_ceded(struct weir_group *group, void *domain_arg)
 {
     struct wr_domain *domain = domain_arg;
     uint64_t slots = wr_load(&domain->slots, relaxed);
-    uint32_t used, peak;
+    uint32_t used;
 
     (void)group;
     do {
@@ -19,9 +20,8 @@ static bool take_ceded(struct weir_group *group, void *domain_arg)
         if (slots == WR_IN_LEDGER || used >= slots >> 32)
             return false;
     } while (!wr_cas(&domain->slots, &slots, slots + 1, acq_rel));
-    peak = wr_load(&domain->peak, relaxed);
-    while (used + 1 > peak && !wr_cas(&domain->peak, &peak, used + 1, acq_rel))
-        ;
+    if (used + 1 > wr_load(&domain->peak, relaxed))
+        wr_store(&domain->peak, used + 1, relaxed);
     return true;
 }
 
@@ -62,21 +62,22 @@ static void cede(struct wr_domains *domains, uint32_t d)
 
 /* ---- the lock ---------------------------------------------------------------------------------- */
 
-/* A crew that was refused permits of the executor's has got some, or needs none any more. */
-static void ask_no_more(struct wr_crew *crew)
-{
-    if (crew->owed)
-        wr_list_remove(&crew->link);
-    crew->owed = 0;
-}
-
 /* What is refused permits of the executor's is to ask again. */
 static void publish_crew(struct wr_domains *domains, struct wr_crew *crew)
 {
     if (!(domains->ledger.promising & crew->domains))
-        ask_no_more(crew);
+        wr_debt_end(&crew->debt);
     if (wr_load(&crew->needed, relaxed))
         wr_store(&crew->needed, 0, seq_cst); /* pairs with a sleeper's look; see parking.md */
+}
+
+/* Where the ledger is told only of slots: in which domains a task waits for one. */
+static void publish_asking(struct wr_domains *domains)
+{
+    uint64_t asking = wr_load(&domains->counts, relaxed) ? 0 : domains->ledger.wanting;
+
+    if (asking != wr_load(&domains->asking, relaxed))
+        wr_store(&domains->asking, asking, seq_cst); /* pairs with wr_domains_ask_no_slot */
 }
 
 /* After every change: what workers may take. Domains are barred that have no slot for any of their tasks; or, if the ledger does
@@ -88,8 +89,9 @@ static void publish(struct weir_executor *ex)
     bool contested = wr_ledger_is_contested(l);
     uint64_t barred = ~l->promising;
 
+    publish_asking(domains);
     if (!wr_load(&domains->counts, relaxed))
-        barred &= wr_load(&domains->asking, relaxed);
+        barred &= l->wanting;
     for (uint64_t apart = l->apart; apart; apart &= apart - 1)
         publish_crew(domains, &domains->domain[__builtin_ctzll(apart)].own);
     publish_crew(domains, &ex->crew);
@@ -127,23 +129,22 @@ void wr_domains_unlock_unchanged(struct weir_executor *ex)
     wr_unlock(&domains->lock);
 }
 
-bool wr_domains_unlock(struct weir_executor *ex)
+void wr_domains_unlock(struct weir_executor *ex)
 {
     publish(ex);
     wr_domains_unlock_unchanged(ex);
-    return wr_executor_has_ready(ex);
 }
 
 /* ---- asking for a slot ------------------------------------------------------------------------- */
 
 void wr_domains_set_asks(struct wr_domains *domains, uint32_t d, bool asks)
 {
-    uint64_t asking = wr_load(&domains->asking, relaxed), bit = wr_domain_bit(d);
+    int64_t more = (int64_t)asks - domains->ledger.share[d].want;
 
-    if (asks == ((asking & bit) != 0))
+    if (wr_load(&domains->counts, relaxed) || !more)
         return;
-    wr_store(&domains->asking, asking ^ bit, seq_cst); /* pairs with wr_domains_ask_no_slot */
-    wr_ledger_want(&domains->ledger, d, asks ? 1 : -1);
+    wr_ledger_want(&domains->ledger, d, more);
+    publish_asking(domains);
 }
 
 static bool ring_is_empty(const struct wr_domains *domains, uint32_t d)
@@ -165,94 +166,68 @@ void wr_domains_ask_no_slot(struct weir_executor *ex, uint32_t d)
 
 /* ---- permits of the executor's, across sets of workers ----------------------------------------- */
 
-/* A crew is refused permits of the executor's: it is owed them from now on. */
-static void ask(struct wr_domains *domains, struct wr_crew *crew, uint32_t cost)
-{
-    if (!crew->owed)
-        wr_list_append(&domains->refused, &crew->link);
-    crew->owed = cost;
-}
-
-/* The next crew in the order of refusals, before `crew`, that can get what it is owed, after `last`; NULL: there is none.
- * Who is owed more than there are permits waits for a resize. */
-static const struct wr_crew *next_before(const struct wr_crew *crew, const struct wr_crew *last)
-{
-    const struct weir_executor *ex = crew->executor;
-    const struct wr_list *node = last ? last->link.next : ex->domains->refused.next;
-
-    for (; node != &ex->domains->refused && node != &crew->link; node = node->next) {
-        const struct wr_crew *other = WR_CONTAINER(node, struct wr_crew, link);
-        if (other->owed <= wr_load(&ex->root.inflight_max, relaxed))
-            return other;
-    }
-    return NULL;
-}
-
-/* Permits of the executor's that others asked for before this one did, and that it must leave to them: else a costly
- * task would wait for ever while small ones of other workers take each permit as it falls free. */
+/* What others were refused before this crew was. */
 static uint64_t owed_before(const struct wr_crew *crew)
 {
-    uint64_t owed = 0;
+    const struct weir_executor *ex = crew->executor;
 
-    for (const struct wr_crew *other = NULL; (other = next_before(crew, other));)
-        owed += other->owed;
-    return owed;
+    return wr_debts_before(&ex->domains->refused, &crew->debt,
+                           wr_load(&ex->root.inflight_max, relaxed));
+}
+
+/* The ring whose turn it is, if there is a slot for it; NULL: there is none. */
+static struct wr_line *ring_in_turn(const struct wr_crew *crew)
+{
+    struct wr_domains *domains = crew->executor->domains;
+    uint32_t d = wr_turn_domain(wr_load(&crew->turn, relaxed));
+
+    if (!(domains->ledger.promising & crew->domains & wr_domain_bit(d)))
+        return NULL;
+    return &domains->domain[d].ring;
 }
 
 uint32_t wr_domain_owed(struct weir_group *group)
 {
     struct wr_domains *domains = wr_domains_of(group);
-    struct wr_crew *crew = wr_group_domain(group)->crew;
+    const struct wr_crew *crew = wr_group_domain(group)->crew;
+    const struct wr_line *ring;
+    uint32_t needed;
     uint64_t owed;
 
     wr_lock(&domains->lock);
+    ring = ring_in_turn(crew);
+    needed = ring ? wr_load(&ring->needed, relaxed) : 0;
     owed = owed_before(crew);
-    owed += owed > 0; /* and at least one for its own */
-    for (uint64_t set = domains->ledger.promising & crew->domains; set; set &= set - 1) {
-        uint32_t needed = wr_load(&domains->domain[__builtin_ctzll(set)].ring.needed, relaxed);
-        owed = needed > owed ? needed : owed;
-    }
     wr_unlock(&domains->lock);
+    owed += owed > 0; /* and at least one for its own */
+    owed = needed > owed ? needed : owed;
     return owed < WR_INF ? (uint32_t)owed : WR_INF;
-}
-
-/* The domain of crew->turn; the rest of it is for how many tasks more. */
-static uint32_t turn_domain(uint64_t turn)
-{
-    return (uint8_t)turn;
 }
 
 /* What the first in line of a crew needs now, if it will wait for ever: it may be another than when it was refused. */
 static uint32_t first_needs(const struct wr_crew *crew)
 {
-    struct wr_domains *domains = crew->executor->domains;
-    uint32_t d = turn_domain(wr_load(&crew->turn, relaxed));
+    struct wr_line *ring = ring_in_turn(crew);
 
-    if (!(domains->ledger.promising & crew->domains & wr_domain_bit(d)))
-        return 0;
-    return wr_line_first_cost(&domains->domain[d].ring, true);
-}
-
-/* Whether the domain whose turn it is was refused permits. If it is the group's own, and the group is yet to be called for a
- * thread, it will go before all others there. */
-static bool is_held_up(const struct wr_crew *crew, const struct weir_group *group)
-{
-    uint32_t d = turn_domain(wr_load(&crew->turn, relaxed));
-
-    return wr_load(&crew->executor->domains->domain[d].ring.needed, relaxed) &&
-           !(wr_group_place(group) == WR_AWAITS_THREAD && group->domain == d);
+    return ring ? wr_line_first_cost(ring, true) : 0;
 }
 
 uint32_t wr_domain_most_owed(struct weir_group *group)
 {
     struct wr_domains *domains = wr_domains_of(group);
-    const struct wr_crew *crew = wr_group_domain(group)->crew, *other = NULL;
-    uint32_t most, needs;
+    const struct wr_crew *crew = wr_group_domain(group)->crew;
+    uint32_t all = wr_load(&group->executor->root.inflight_max, relaxed), most = 0, needs;
+    const struct wr_debt *other = NULL;
+    struct wr_line *ring;
 
     wr_lock(&domains->lock);
-    most = is_held_up(crew, group) ? first_needs(crew) : 0;
-    while ((other = next_before(crew, other))) {
-        needs = first_needs(other);
+    ring = ring_in_turn(crew);
+    /* A group that is yet to be called for a thread will go before all others in its ring. */
+    if (ring && wr_load(&ring->needed, relaxed) &&
+        !(wr_group_place(group) == WR_AWAITS_THREAD && wr_group_ring(group) == ring))
+        most = first_needs(crew);
+    while ((other = wr_debt_before(&domains->refused, &crew->debt, other, all))) {
+        needs = first_needs(WR_CONTAINER(other, struct wr_crew, debt));
         most = needs > most ? needs : most;
     }
     wr_unlock(&domains->lock);
@@ -278,11 +253,11 @@ static struct weir_group *take_first(struct wr_crew *crew, struct wr_line *ring,
         cost = wr_load(&ring->needed, relaxed); /* 0: somebody is about to put it back */
     }
     if (group) {
-        ask_no_more(crew);
+        wr_debt_end(&crew->debt);
         return group;
     }
     if (cost)
-        ask(crew->executor->domains, crew, cost);
+        wr_debt_note(&crew->executor->domains->refused, &crew->debt, cost);
     wr_store(&crew->needed, owed + cost < WR_INF ? (uint32_t)(owed + cost) : WR_INF, relaxed);
     return NULL;
 }
@@ -304,23 +279,27 @@ static struct weir_group *take_promised(struct wr_crew *crew, uint32_t d, uint32
     extras = group->extras;
     wr_ledger_take(&domains->ledger, d);
     domains->ledger.share[d].queued += extras->counted < WR_COUNTS_QUEUED; /* it knows of none */
-    if (!extras->counted) {
-        wr_store(&domains->asking, wr_load(&domains->asking, relaxed) & ~wr_domain_bit(d), relaxed);
+    if (!extras->counted)
         return group;
-    }
     WR_ASSERT(wr_load(&extras->want, relaxed) > 0);
     wr_store(&extras->want, wr_load(&extras->want, relaxed) - 1, relaxed);
     wr_domain_set_waits_with_thread(group, false); /* what was promised for it is taken */
     return group;
 }
 
-/* On a slot that the ledger is asked for, where it counts only slots. Without one the domain is barred until there is. */
-static struct weir_group *take_asking(struct wr_crew *crew, uint32_t d, uint32_t *reserved,
-                                      bool *stop)
+/* Where the ledger counts only slots: on one that is ceded, or that it is asked for. Without one the domain is barred until there
+ * is. */
+static struct weir_group *take_uncounted(struct wr_crew *crew, uint32_t d, uint32_t *reserved,
+                                         bool *stop)
 {
     struct wr_domains *domains = crew->executor->domains;
-    struct weir_group *group = NULL;
+    struct wr_domain *domain = &domains->domain[d];
+    struct weir_group *group = wr_line_pull(&domain->ring, take_ceded, domain);
 
+    if (group)
+        wr_domains_ask_no_slot(crew->executor, d); /* another slot may be kept for it */
+    if (group || ring_is_empty(domains, d) || wr_load(&domain->ring.deciding, relaxed))
+        return group;
     wr_domains_lock_near(crew->executor, d);
     if (!wr_load(&domains->counts, relaxed)) { /* else it is to be taken in the other way */
         wr_domains_set_asks(domains, d, true);
@@ -334,33 +313,7 @@ static struct weir_group *take_asking(struct wr_crew *crew, uint32_t d, uint32_t
     return group;
 }
 
-/* The same, on a ceded slot if there is one. */
-static struct weir_group *take_uncounted(struct wr_crew *crew, uint32_t d, uint32_t *reserved,
-                                         bool *stop)
-{
-    struct wr_domains *domains = crew->executor->domains;
-    struct wr_domain *domain = &domains->domain[d];
-    struct weir_group *group = wr_line_pull(&domain->ring, take_ceded, domain);
-
-    if (group)
-        wr_domains_ask_no_slot(crew->executor, d); /* another slot may be kept for it */
-    else if (!ring_is_empty(domains, d) && !wr_load(&domain->ring.deciding, relaxed))
-        group = take_asking(crew, d, reserved, stop);
-    return group;
-}
-
 /* ---- whose turn it is -------------------------------------------------------------------------- */
-
-/* Whose turn it is after `turn`, of a set that is not empty. */
-static uint64_t turn_among(const struct wr_domains *domains, uint64_t turn, uint64_t set)
-{
-    uint32_t d = turn_domain(turn);
-
-    if (turn >> 8 && set & wr_domain_bit(d))
-        return turn;
-    d = wr_domain_after(d, set);
-    return (uint64_t)domains->ledger.share[d].weight << 8 | d;
-}
 
 struct weir_group *wr_domains_take(struct wr_crew *crew, uint32_t *reserved)
 {
@@ -377,11 +330,11 @@ struct weir_group *wr_domains_take(struct wr_crew *crew, uint32_t *reserved)
     }
     while (untried && !group && !stop) {
         uint64_t before = wr_load(&crew->turn, relaxed),
-                 turn = turn_among(domains, before, untried);
-        uint32_t d = turn_domain(turn);
+                 turn = wr_ledger_turn(&domains->ledger, before, untried);
+        uint32_t d = wr_turn_domain(turn);
         group = (counts ? take_promised : take_uncounted)(crew, d, reserved, &stop);
         if (group || stop) /* if it has changed meanwhile, another worker has moved it on */
-            wr_cas(&crew->turn, &before, turn - (group ? 1 << 8 : 0), acq_rel);
+            wr_cas(&crew->turn, &before, turn - (group ? WR_ONE_TURN : 0), acq_rel);
         untried &= ~wr_domain_bit(d);
     }
     if (counts && group)

@@ -16,6 +16,7 @@
 #include "base/lock.h"
 #include "executor/line.h"
 #include "limits/circle.h"
+#include "limits/debts.h"
 #include "limits/ledger.h"
 #include "runtime/runtime.h"
 
@@ -28,22 +29,14 @@ struct wr_crew {
     struct weir_executor *executor;
     weir_runtime *runtime;   /* NULL once freed                                                   */
     uint64_t domains;        /* a set: whose tasks its workers carry                             */
-    _Atomic uint64_t turn;   /* whose turn it is among the domains, and for how many tasks more  */
+    _Atomic uint64_t turn;   /* among the domains, task by task; see wr_ledger_turn              */
     _Atomic uint32_t needed; /* permits of the executor's that must be free for the next task     */
-    struct wr_list link; /* among those that were refused permits; under the domains' lock        */
-    uint32_t owed;       /* how many they were; 0: it is not among them                         */
+    struct wr_debt debt;     /* of the executor's permits; under the domains' lock              */
 };
 
 /* A source of work for a runtime; and the runtime. See pull.c. */
 void wr_crew_init(struct wr_crew *crew, struct weir_executor *ex);
 int wr_crew_start(struct wr_crew *crew, uint32_t workers);
-
-/* What the ledger is told of. It can only become more: see wr_domains_count. */
-enum wr_counts {
-    WR_COUNTS_SLOTS,  /* a slot that a worker did not find: wr_domains.asking                    */
-    WR_COUNTS_READY,  /* each task that waits for a slot: extras->want. Nothing is ceded then    */
-    WR_COUNTS_QUEUED, /* and each in a queue: by these it decides of places and loans            */
-};
 
 /* domain->slots: the units of its own that the ledger has ceded to it, and how many of them its tasks have. Or
  * WR_IN_LEDGER: none is ceded, and the ledger is asked.
@@ -53,7 +46,7 @@ enum wr_counts {
 struct wr_domain {
     struct wr_line ring;
     _Atomic uint64_t slots;
-    _Atomic uint32_t peak; /* of what was used of ceded units                                     */
+    _Atomic uint32_t peak; /* of what was used of ceded units; written under the ring's lock      */
     struct wr_crew *crew;
     struct wr_crew own;   /* if it has workers of its own                                         */
     uint32_t with_thread; /* groups that wait with a thread reserved for them; under the lock     */
@@ -75,13 +68,13 @@ struct wr_domains {
     struct wr_ledger supposed; /* a copy, to try out what would be: wr_domain_may_get_slot       */
     uint64_t ceded;            /* a set: whose own units are; see wr_domain.slots                */
     uint64_t locked;           /* a set: whose units this hold of the lock has taken back        */
-    struct wr_list refused;  /* crews that lack the executor's permits, in the order of refusals */
-    _Atomic uint64_t ready;  /* a set: the domains with a group in their ring                  */
-    _Atomic uint64_t barred; /* a set: no slot for their tasks now. Written under the lock     */
-    /* A set: the ledger counts one task for those that wait there, since a worker found no slot. Written under the lock.
-     * None in an executor that counts more, nor (at rest) without a group in the ring. */
+    struct wr_list refused;    /* debts of crews                                                  */
+    _Atomic uint64_t ready;    /* a set: the domains with a group in their ring                  */
+    _Atomic uint64_t barred;   /* a set: no slot for their tasks now. Written under the lock     */
+    /* A set, the ledger's `wanting`: it counts one task for those that wait there, since a worker found no slot. Written
+     * under the lock. None in an executor that counts more, nor (at rest) without a group in the ring. */
     _Atomic uint64_t asking;
-    _Atomic uint8_t counts; /* enum wr_counts                                                    */
+    _Atomic uint8_t counts; /* enum wr_counts. It can only become more: see wr_domains_count     */
     _Atomic bool counting;  /* that changes: nothing is taken meanwhile                          */
     /* Another domain may have a claim to a slot that is in use, as while one is released: whoever ends gives it back, and the
      * ledger decides */
@@ -112,10 +105,10 @@ int wr_domains_start(struct weir_executor *ex);
 void wr_domains_stop(struct weir_executor *ex);
 
 /* Locks the ledger and takes back what is ceded and idle of a set of domains; and: publishes what has changed, cedes
- * what no other domain has a claim to, and unlocks. Answers whether a worker can take something. */
+ * what no other domain has a claim to, and unlocks. */
 #define WR_ALL_DOMAINS UINT64_MAX
 void wr_domains_lock(struct weir_executor *ex, uint64_t domains);
-bool wr_domains_unlock(struct weir_executor *ex);
+void wr_domains_unlock(struct weir_executor *ex);
 void wr_domains_unlock_unchanged(struct weir_executor *ex); /* but for places */
 
 /* The next group whose domain has a slot for it, with the slot taken, and with permits of the executor's as
@@ -125,9 +118,9 @@ struct weir_group *wr_domains_take(struct wr_crew *crew, uint32_t *reserved);
 /* Has the ledger told of so much from now on: more than slots is about to be limited. Without any lock. */
 void wr_domains_count(struct weir_executor *ex, enum wr_counts counts);
 
-/* Whether the group, or (NULL) any, has a thread reserved for it in vain: there are more such groups in its domain than slots
- * for them, and those who have the slots may wait for a thread. */
-bool wr_domains_reserve_in_vain(struct weir_executor *ex, const struct weir_group *group);
+/* A set: the domains in which a thread is reserved in vain. There are more groups with one than slots for them, and those who
+ * have the slots may wait for a thread. */
+uint64_t wr_domains_reserving_in_vain(struct weir_executor *ex);
 
 /* ---- for a group; under its lock, and only if there are domains --------------------------------- */
 
@@ -137,8 +130,8 @@ void wr_domain_join(struct weir_group *group);
 /* One more task stands in its queue: may it? */
 weir_reason wr_domain_admit(struct weir_group *group);
 
-/* One has left its queue without starting. */
-void wr_domain_withdraw(struct weir_group *group);
+/* One has left its queue without starting (-1), or is back there (1): its permits could not be had after all. */
+void wr_domain_queued(struct weir_group *group, int more);
 
 /* After its place in the ring has changed: tells the ledger how many tasks the group is ready for, if it counts those.
  * True: there is something for a worker. */
@@ -158,7 +151,6 @@ void wr_domain_untake(struct weir_group *group);
 void wr_domain_give(struct weir_group *group);
 bool wr_domain_is_quiet(struct weir_group *group);
 bool wr_domain_hand_over(struct weir_group *group);
-void wr_domain_hand_back(struct weir_group *group); /* if its permits could not be had after all */
 
 /* Its turn for a thread has come: whether it has a slot for it, not counting slots for others that have a thread reserved
  * for them; `insists`: or would be the only one that has a thread and no slot, and may wait for that: not if those who
@@ -172,12 +164,6 @@ weir_reason wr_domain_blocked_by(struct weir_group *group, int64_t *limit, int64
 
 /* Whether its domain has slots of its own, or may borrow some. */
 bool wr_domain_has_slots(struct weir_group *group);
-
-/* Sets of domains from which a slot may come some time. */
-struct wr_hopes {
-    uint64_t lenders; /* they would lend one if they had no task waiting                          */
-    uint64_t movers;  /* if they start a task, slots change hands, and one may be left over then  */
-};
 
 /* Whether it gets a slot if the waits that are stuck (wr_domain.node) never end, and everything else does. Else *hopes says
  * what that depends on. During a walk; see deadlock.h. */
@@ -201,8 +187,8 @@ static inline void wr_domains_lock_near(struct weir_executor *ex, uint32_t d)
 /* Whether the group waits, in no worker's hands, with a thread reserved for it. Under the lock. */
 void wr_domain_set_waits_with_thread(struct weir_group *group, bool waits);
 
-/* Where it is told only of slots the ledger counts one task, and only while a worker that came for it found no slot. Under the
- * lock. And: after a group has left the ring no slot is kept for a domain without one. Whoever asks for a slot looks at the ring
+/* Where it is told only of slots (else nothing is done) the ledger counts one task, and only while a worker that came for it found
+ * no slot. Under the lock. And: after a group has left the ring no slot is kept for a domain without one. Whoever asks for a slot looks at the ring
  * after that, so one of the two sees what the other has done. */
 void wr_domains_set_asks(struct wr_domains *domains, uint32_t d, bool asks);
 void wr_domains_ask_no_slot(struct weir_executor *ex, uint32_t d);

@@ -52,13 +52,13 @@ weir_reason wr_domain_admit(struct weir_group *group)
     return reason;
 }
 
-void wr_domain_withdraw(struct weir_group *group)
+void wr_domain_queued(struct weir_group *group, int more)
 {
     if (group->extras->counted < WR_COUNTS_QUEUED)
         return;
     lock_near(group);
-    wr_ledger_withdraw(&wr_domains_of(group)->ledger, group->domain);
-    wr_domains_unlock(group->executor);
+    wr_ledger_queued(&wr_domains_of(group)->ledger, group->domain, more);
+    wr_domains_unlock_unchanged(group->executor);
 }
 
 /* Without the lock `want` and WR_IN_HANDS may change under our eyes, but only by a worker that takes a task of the group, and
@@ -135,15 +135,6 @@ bool wr_domain_hand_over(struct weir_group *group)
     return may;
 }
 
-void wr_domain_hand_back(struct weir_group *group)
-{
-    if (group->extras->counted < WR_COUNTS_QUEUED)
-        return;
-    lock_near(group);
-    wr_ledger_hand_back(&wr_domains_of(group)->ledger, group->domain);
-    wr_domains_unlock_unchanged(group->executor);
-}
-
 /* ---- a thread that is reserved ----------------------------------------------------------------- */
 
 /* Whether a group of the domain may wait for a slot with a thread in hand. Somebody has to end who has a slot, other than
@@ -180,18 +171,18 @@ void wr_domain_unreserve_thread(struct weir_group *group)
     wr_unlock(&wr_domains_of(group)->lock);
 }
 
-bool wr_domains_reserve_in_vain(struct weir_executor *ex, const struct weir_group *group)
+uint64_t wr_domains_reserving_in_vain(struct weir_executor *ex)
 {
     struct wr_domains *domains = ex->domains;
-    bool in_vain = false;
+    uint64_t set = 0;
 
     wr_lock(&domains->lock);
     for (uint32_t d = 0; d < domains->ledger.count; d++)
-        if (!group || (group->domain == d && group->extras->waits_with_thread))
-            in_vain |= domains->domain[d].with_thread > domains->ledger.share[d].promised &&
-                       !slot_is_to_come(ex, d);
+        if (domains->domain[d].with_thread > domains->ledger.share[d].promised &&
+            !slot_is_to_come(ex, d))
+            set |= wr_domain_bit(d);
     wr_unlock(&domains->lock);
-    return in_vain;
+    return set;
 }
 
 /* ---- what keeps a task ------------------------------------------------------------------------- */
@@ -216,74 +207,13 @@ weir_reason wr_domain_blocked_by(struct weir_group *group, int64_t *limit, int64
 
 /* ---- whether a slot may come ------------------------------------------------------------------- */
 
-/* Stuck tasks of d that stand on units of the default domain's, having used up their own. */
-static uint64_t stuck_on_default(const struct wr_domains *domains, uint32_t d)
-{
-    uint64_t stuck = domains->domain[d].node.stuck, own = domains->ledger.share[d].slots.limit;
-
-    return d != WR_DEFAULT && stuck > own ? stuck - own : 0;
-}
-
-/* While every unit is with its owner: our own units first, then idle ones of the default domain's. */
-static bool slot_is_left(const struct wr_domains *domains, uint32_t d)
-{
-    const struct wr_ledger *l = &domains->ledger;
-    uint64_t borrowed = 0, most = l->share[WR_DEFAULT].slots.limit;
-
-    if (d != WR_DEFAULT && domains->domain[d].node.stuck < l->share[d].slots.limit)
-        return true;
-    if (d != WR_DEFAULT && !l->share[d].slots_reserved)
-        return false;
-    for (uint32_t i = 0; i < l->count; i++)
-        borrowed += stuck_on_default(domains, i);
-    return domains->domain[WR_DEFAULT].node.stuck + borrowed < most &&
-           (d == WR_DEFAULT || borrowed + l->floor < most);
-}
-
-/* Otherwise in a copy of the ledger, in which all but stuck tasks give their slots back, and only d wants one. */
-static bool slot_is_left_in_copy(struct wr_domains *domains, uint32_t d, uint64_t *lenders)
-{
-    struct wr_ledger *copy = &domains->supposed;
-
-    wr_ledger_copy(copy, &domains->ledger);
-    for (uint32_t i = 0; i < copy->count; i++)
-        wr_ledger_want(copy, i, -(int64_t)copy->share[i].want);
-    for (uint32_t i = 0; i < copy->count; i++) {
-        const struct wr_share *s = &copy->share[i];
-        while ((uint64_t)s->own + s->borrowed + s->strays > domains->domain[i].node.stuck)
-            wr_ledger_give(copy, i);
-    }
-    wr_ledger_want(copy, d, 1);
-    *lenders = wr_ledger_lenders(copy, d);
-    return copy->share[d].promised;
-}
-
-/* A set: the domains that have lent slots and not recalled them, since they may do so for a task, and lend them anew; and the
- * one that has yet to give back d's, since it may be lent some for a task of its own. Each sample is an event, so that waits are
- * looked at again. */
-static uint64_t slot_movers(const struct wr_ledger *l, uint32_t d)
-{
-    uint64_t movers = l->share[d].slots.forced ? wr_domain_bit(l->share[d].receiver) : 0;
-
-    for (uint32_t i = 0; i < l->count; i++)
-        if (l->share[i].slots.lent > l->share[i].slots.owed)
-            movers |= wr_domain_bit(i);
-    return l->lending.on ? movers & ~wr_domain_bit(d) : 0;
-}
-
-static bool has_slots(const struct wr_ledger *l, uint32_t d)
-{
-    return l->share[d].slots.amount ||
-           (l->share[d].slots_reserved && l->share[WR_DEFAULT].slots.amount > l->floor);
-}
-
 bool wr_domain_has_slots(struct weir_group *group)
 {
     struct wr_domains *domains = wr_domains_of(group);
     bool has;
 
     wr_lock(&domains->lock);
-    has = has_slots(&domains->ledger, group->domain);
+    has = wr_ledger_has_slots(&domains->ledger, group->domain);
     wr_unlock(&domains->lock);
     return has;
 }
@@ -291,20 +221,14 @@ bool wr_domain_has_slots(struct weir_group *group)
 bool wr_domain_may_get_slot(struct weir_group *group, struct wr_hopes *hopes)
 {
     struct wr_domains *domains = wr_domains_of(group);
-    const struct wr_share *s = &domains->ledger.share[group->domain];
+    uint64_t stuck[WR_DOMAINS_MAX];
     bool may;
 
+    for (uint32_t d = 0; d < domains->ledger.count; d++)
+        stuck[d] = domains->domain[d].node.stuck;
     wr_domains_lock(group->executor, WR_ALL_DOMAINS);
-    *hopes = (struct wr_hopes){ .movers = slot_movers(&domains->ledger, group->domain) };
-    /* What waits there is being refused; or waits until it is given some; or one is there: it may be recalled, but goes
-     * back when a task was on it. */
-    if (s->released || !has_slots(&domains->ledger, group->domain) || s->promised ||
-        wr_group_is_in_hands(group))
-        may = true;
-    else if (domains->ledger.moved[WR_SLOTS] || domains->ledger.lending.on)
-        may = slot_is_left_in_copy(domains, group->domain, &hopes->lenders);
-    else
-        may = slot_is_left(domains, group->domain);
+    may = wr_ledger_may_get_slot(&domains->ledger, &domains->supposed, group->domain, stuck, hopes);
+    may |= wr_group_is_in_hands(group); /* with a slot */
     wr_domains_unlock_unchanged(group->executor);
     return may;
 }

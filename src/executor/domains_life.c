@@ -25,52 +25,6 @@ static void sample(struct wr_alarm *alarm, weir_time now)
     wr_clock_set(&ex->clock, &domains->sampling, domains->sample_at);
 }
 
-static void fill_ledger(struct wr_ledger *l, const struct wr_policy *policy)
-{
-    const weir_policy *given = &policy->given;
-    const weir_lending *lending = &given->lending;
-
-    l->total = (uint32_t)given->slots;
-    wr_queue_from(&l->places_total, given->queue_places);
-    l->floor = (uint32_t)given->default_floor;
-    l->lending = (struct wr_lending){ .on = lending->period_ms > 0,
-                                      .low = (uint32_t)lending->low_percent,
-                                      .high = (uint32_t)lending->high_percent,
-                                      .hold = (uint32_t)lending->hold,
-                                      .headroom = (uint32_t)lending->headroom_percent,
-                                      .step = (uint32_t)lending->step };
-    for (uint32_t d = 0; d < l->count; d++) {
-        const weir_domain_policy *from = &policy->domain[d];
-        struct wr_share *s = &l->share[d];
-        *s = (struct wr_share){ .slots.lends_half = !from->lend_max,
-                                .places.lends_half = !from->queue_lend_max,
-                                .weight = (uint16_t)from->weight,
-                                .slots_reserved = from->slots_mode == WEIR_RESERVED,
-                                .places_reserved = from->queue_mode == WEIR_RESERVED };
-        wr_queue_from(&s->slots.amount, from->slots);
-        wr_queue_from(&s->slots.lend_max, from->lend_max);
-        wr_queue_from(&s->places.amount, from->queue);
-        wr_queue_from(&s->places.lend_max, from->queue_lend_max);
-        l->apart |= from->workers ? wr_domain_bit(d) : 0;
-    }
-    wr_ledger_init(l);
-}
-
-/* By how many tasks stand in queues the ledger decides of places and loans. How many wait for a slot it has to know if more than
- * slots is limited. */
-static enum wr_counts must_count(const struct wr_ledger *l, const struct wr_policy *policy)
-{
-    bool queued = l->places_total != WR_INF || l->lending.on,
-         ready = policy->given.stall_policy == WEIR_STALL_TO_THREADS ||
-                 wr_limit_from(policy->given.inflight_max) != WR_INF;
-
-    for (uint32_t d = 0; d < l->count; d++) {
-        queued |= l->share[d].places.amount != WR_INF;
-        ready |= policy->domain[d].run_on == WEIR_THREADS;
-    }
-    return queued ? WR_COUNTS_QUEUED : ready ? WR_COUNTS_READY : WR_COUNTS_SLOTS;
-}
-
 /* ---- counting ---------------------------------------------------------------------------------- */
 
 /* The ledger is told of so much of the group's tasks from now on, but for one that a worker has in its hands. Under its lock.
@@ -82,7 +36,7 @@ static void count_group(struct weir_group *group, enum wr_counts counts)
 
     wr_domains_lock_near(group->executor, group->domain);
     wr_lock(&ring->part->lock); /* a slot is taken, and its group out of the ring, at one moment */
-    if (counts == WR_COUNTS_QUEUED && *counted < WR_COUNTS_QUEUED)
+    if (counts == WR_COUNTS_QUEUED && *counted < counts)
         wr_domains_of(group)->ledger.share[group->domain].queued +=
             (int64_t)group->sums.queued - wr_group_is_in_hands(group);
     if (*counted < counts)
@@ -101,10 +55,10 @@ void wr_domains_count(struct weir_executor *ex, enum wr_counts counts)
         return;
     wr_domains_lock(ex, WR_ALL_DOMAINS);
     wr_store(&domains->counting, true, seq_cst);
-    if (wr_load(&domains->counts, relaxed) < counts)
-        wr_store(&domains->counts, (uint8_t)counts, seq_cst);
     for (uint32_t d = 0; d < domains->ledger.count; d++)
         wr_domains_set_asks(domains, d, false);
+    if (wr_load(&domains->counts, relaxed) < counts)
+        wr_store(&domains->counts, (uint8_t)counts, seq_cst);
     wr_domains_unlock(ex);
     while ((group = wr_table_walk(&ex->table, group))) {
         wr_group_lock(group);
@@ -125,24 +79,6 @@ void wr_domain_join(struct weir_group *group)
 
 /* ---- life -------------------------------------------------------------------------------------- */
 
-/* All in one piece: the ledger and the copy of it have their arrays behind the domains. */
-static struct wr_domains *alloc_domains(uint32_t count)
-{
-    size_t loans = wr_ledger_loans(count);
-    struct wr_domains *domains =
-        wr_os_alloc(sizeof(*domains) + count * sizeof(domains->domain[0]) +
-                    2 * count * sizeof(struct wr_share) + 2 * loans * sizeof(struct wr_loan));
-
-    if (!domains)
-        return NULL;
-    domains->ledger.count = count;
-    domains->ledger.share = (struct wr_share *)(domains->domain + count);
-    domains->supposed.share = domains->ledger.share + count;
-    domains->ledger.loan = (struct wr_loan *)(domains->supposed.share + count);
-    domains->supposed.loan = domains->ledger.loan + loans;
-    return domains;
-}
-
 static void init_domain(struct weir_executor *ex, uint32_t d)
 {
     struct wr_domain *domain = &ex->domains->domain[d];
@@ -158,12 +94,17 @@ static void init_domain(struct weir_executor *ex, uint32_t d)
 int wr_domains_new(struct weir_executor *ex)
 {
     uint32_t count = ex->policy.domain_count;
-    struct wr_domains *domains = ex->domains = alloc_domains(count);
+    size_t arrays = wr_ledger_size(count);
+    struct wr_domains *domains = wr_os_alloc(sizeof(*domains) + count * sizeof(domains->domain[0]) +
+                                             2 * arrays); /* in one piece */
 
+    ex->domains = domains;
     if (!domains)
         return WEIR_ENOMEM;
-    fill_ledger(&domains->ledger, &ex->policy);
-    wr_store(&domains->counts, (uint8_t)must_count(&domains->ledger, &ex->policy), relaxed);
+    wr_ledger_place(&domains->ledger, count, domains->domain + count);
+    wr_ledger_place(&domains->supposed, count, (char *)(domains->domain + count) + arrays);
+    wr_store(&domains->counts, (uint8_t)wr_policy_fill_ledger(&ex->policy, &domains->ledger),
+             relaxed);
     for (uint32_t d = 0; d < count; d++)
         init_domain(ex, d);
     wr_list_init(&domains->refused);

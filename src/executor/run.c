@@ -164,7 +164,7 @@ static bool hand_over(struct weir_group *group, struct wr_slice *slice, uint32_t
         return false;
     if (wr_hand_over(&group->sums, root, cost))
         return true;
-    wr_domain_hand_back(group);
+    wr_domain_queued(group, 1);
     return false;
 }
 

@@ -68,7 +68,7 @@ static void withdraw(struct weir_group *group, uint32_t cost)
 {
     wr_withdraw(&group->sums, &group->executor->root, cost);
     if (group->executor->domains)
-        wr_domain_withdraw(group);
+        wr_domain_queued(group, -1);
 }
 
 void wr_task_pend(struct weir_task *task, uint32_t phase)

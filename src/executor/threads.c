@@ -207,11 +207,12 @@ void wr_threads_let_go(struct weir_executor *ex)
     struct weir_group *group = NULL;
     bool wake = false;
 
-    if (!ex->domains || !wr_domains_reserve_in_vain(ex, NULL))
+    if (!ex->domains || !wr_domains_reserving_in_vain(ex))
         return;
     while ((group = wr_table_walk(&ex->table, group))) {
         wr_group_lock(group);
-        if (group->has_thread && wr_domains_reserve_in_vain(ex, group)) {
+        if (group->has_thread && !wr_group_is_in_hands(group) && /* else it has a slot */
+            wr_domains_reserving_in_vain(ex) & wr_domain_bit(group->domain)) {
             wr_thread_forget(group);
             wake |= wr_group_refresh(group); /* it is not held to one task any more */
         }

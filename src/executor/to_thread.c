@@ -11,25 +11,32 @@ struct sent_task {
     struct wr_slice slice;
 };
 
-/* On the thread. A task that was settled on its way here, by a cancel or its deadline, is not run. */
+/* Whether a task was settled on its way here, by a cancel or its deadline: then it is not run. Else it is carried from here. */
+static bool is_settled(struct weir_task *task, enum wr_carried carried)
+{
+    bool settled;
+
+    wr_group_lock(task->group);
+    settled = wr_task_outcome(task) != WEIR_UNSETTLED;
+    if (!settled) { /* else ended_at stands there */
+        task->runner = wr_parker_self(NULL);
+        wr_watch_carried(task, carried);
+    }
+    wr_unlock(&task->group->lock);
+    return settled;
+}
+
+/* On the thread. */
 static void run_sent(struct wr_job *job)
 {
     struct sent_task *sent = WR_CONTAINER(job, struct sent_task, job);
     struct weir_task *task = sent->task;
     struct weir_executor *ex = task->group->executor;
     struct wr_slice slice = sent->slice;
-    bool settled;
 
     wr_os_free(sent);
     slice.on_thread = true;
-    wr_group_lock(task->group);
-    settled = wr_task_outcome(task) != WEIR_UNSETTLED;
-    if (!settled) {
-        task->runner = wr_parker_self(NULL);
-        wr_watch_carried(task, WR_BY_THREAD);
-    }
-    wr_unlock(&task->group->lock);
-    wr_run_slice(ex, task, &slice, settled);
+    wr_run_slice(ex, task, &slice, is_settled(task, WR_BY_THREAD));
     if (slice.record)
         wr_cell_give(&ex->cells, 0, slice.record);
     wr_thread_rests(); /* before anybody may count on it */
@@ -60,12 +67,7 @@ bool wr_slice_sent_to_thread(struct weir_task *task, const struct wr_slice *slic
     if (send_to_thread(task, slice))
         return true;
     wr_thread_leave(task->group->executor);
-    wr_group_lock(task->group);
-    *settled = wr_task_outcome(task) != WEIR_UNSETTLED;
-    if (!*settled) /* else ended_at stands there */
-        task->runner = wr_parker_self(NULL);
-    wr_watch_carried(task, WR_BY_WORKER);
-    wr_unlock(&task->group->lock);
+    *settled = is_settled(task, WR_BY_WORKER);
     wr_body_begins(task);
     return false;
 }

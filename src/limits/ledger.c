@@ -23,6 +23,7 @@ void wr_ledger_count(struct wr_ledger *l, uint32_t d, int64_t want, int64_t prom
     s->want = (uint32_t)(s->want + want);
     s->promised = (uint32_t)(s->promised + promised);
     l->promised = (uint32_t)(l->promised + promised);
+    set_member(&l->wanting, d, s->want > 0);
     set_member(&l->hungry, d, wr_ledger_unmet(s) > 0);
     set_member(&l->promising, d, s->promised > 0);
 }
@@ -226,6 +227,16 @@ static bool grant_own(struct wr_ledger *l, uint32_t d)
     return true;
 }
 
+uint64_t wr_ledger_turn(const struct wr_ledger *l, uint64_t turn, uint64_t set)
+{
+    uint32_t d = wr_turn_domain(turn);
+
+    if (turn >= WR_ONE_TURN && set & wr_domain_bit(d))
+        return turn;
+    d = wr_domain_after(d, set);
+    return l->share[d].weight * WR_ONE_TURN + d;
+}
+
 /* Finds the domain whose turn it is to borrow; false: none wants to, or may. */
 static bool next_borrower(struct wr_ledger *l)
 {
@@ -233,10 +244,7 @@ static bool next_borrower(struct wr_ledger *l)
 
     if (!hungry || !may_borrow(l, (uint32_t)__builtin_ctzll(hungry))) /* if one may, all may */
         return false;
-    if (!(hungry & wr_domain_bit(l->turn)) || !l->turn_left) {
-        l->turn = wr_domain_after(l->turn, hungry);
-        l->turn_left = l->share[l->turn].weight;
-    }
+    l->turn = wr_ledger_turn(l, l->turn, hungry);
     return true;
 }
 
@@ -247,9 +255,9 @@ static bool grant_borrowed(struct wr_ledger *l)
     bool changed = false;
 
     while (free_slots(l, WR_DEFAULT) && next_borrower(l)) {
-        l->turn_left--;
-        charge(l, l->turn, 1);
-        promise(l, l->turn, 1);
+        l->turn -= WR_ONE_TURN;
+        charge(l, wr_turn_domain(l->turn), 1);
+        promise(l, wr_turn_domain(l->turn), 1);
         changed = true;
     }
     return changed;
@@ -362,7 +370,24 @@ void wr_ledger_init(struct wr_ledger *l)
         set_member(&l->slot_borrowers, d, s->slots_reserved && d != WR_DEFAULT);
         set_member(&l->place_borrowers, d, s->places_reserved && d != WR_DEFAULT);
     }
-    l->turn_left = rest->weight;
+    l->turn = rest->weight * WR_ONE_TURN + WR_DEFAULT;
+}
+
+static size_t loans_among(uint32_t count)
+{
+    return (size_t)WR_RESOURCES * count * count;
+}
+
+size_t wr_ledger_size(uint32_t count)
+{
+    return count * sizeof(struct wr_share) + loans_among(count) * sizeof(struct wr_loan);
+}
+
+void wr_ledger_place(struct wr_ledger *l, uint32_t count, void *arrays)
+{
+    l->count = count;
+    l->share = arrays;
+    l->loan = (struct wr_loan *)(l->share + count);
 }
 
 void wr_ledger_copy(struct wr_ledger *to, const struct wr_ledger *from)
@@ -372,7 +397,7 @@ void wr_ledger_copy(struct wr_ledger *to, const struct wr_ledger *from)
 
     *to = *from;
     to->share = memcpy(share, from->share, from->count * sizeof(share[0]));
-    to->loan = memcpy(loan, from->loan, wr_ledger_loans(from->count) * sizeof(loan[0]));
+    to->loan = memcpy(loan, from->loan, loans_among(from->count) * sizeof(loan[0]));
 }
 
 weir_reason wr_ledger_admit(struct wr_ledger *l, uint32_t d, bool ready)
@@ -416,9 +441,9 @@ void wr_ledger_want(struct wr_ledger *l, uint32_t d, int64_t more)
     settle_near(l, d);
 }
 
-void wr_ledger_withdraw(struct wr_ledger *l, uint32_t d)
+void wr_ledger_queued(struct wr_ledger *l, uint32_t d, int more)
 {
-    l->share[d].queued--;
+    l->share[d].queued += more;
     settle_places(l); /* its place may have to go back */
 }
 
@@ -450,15 +475,8 @@ bool wr_ledger_hand_over(struct wr_ledger *l, uint32_t d)
         return false;
     if (s->borrowed && others_want_to_borrow(l, d)) /* else it would be borrowed again at once */
         return false;
-    s->queued--;
-    settle_places(l); /* its place may have to go back */
+    wr_ledger_queued(l, d, -1);
     return true;
-}
-
-void wr_ledger_hand_back(struct wr_ledger *l, uint32_t d)
-{
-    l->share[d].queued++;
-    settle_places(l);
 }
 
 bool wr_ledger_may_cede(const struct wr_ledger *l, uint32_t d)

@@ -29,6 +29,13 @@ static inline uint32_t wr_domain_after(uint32_t d, uint64_t set)
     return (uint32_t)__builtin_ctzll(later ? later : set);
 }
 
+/* What a ledger is told of. */
+enum wr_counts {
+    WR_COUNTS_SLOTS,  /* a slot that a worker did not find: as one task that waits in its domain */
+    WR_COUNTS_READY,  /* each task that waits only for a slot. Nothing is ceded then             */
+    WR_COUNTS_QUEUED, /* and each in a queue: by these it decides of places and loans            */
+};
+
 enum wr_resource { WR_SLOTS, WR_PLACES, WR_RESOURCES };
 
 /* What a domain has of one resource. The same rules hold for slots and for places. After every step
@@ -88,27 +95,35 @@ struct wr_ledger {
     uint32_t floor; /* units of the default domain that are not for borrowing */
     struct wr_lending lending;
     struct wr_share *share;
-    struct wr_loan *loan; /* wr_ledger_loans(count) of them; see wr_loan_at */
+    struct wr_loan *loan; /* a matrix of lenders and borrowers for each resource; see wr_loan_at */
     uint32_t promised;    /* sum over domains */
     uint32_t borrowed;    /* sum over domains */
 
     /* Sets, so that what a task costs does not grow with the number of domains. Those `apart` have workers of their own:
      * idle ones of others cannot carry what they are promised. */
     uint64_t apart, slot_borrowers, place_borrowers; /* as configured */
+    uint64_t wanting;                                /* tasks wait in them only for a slot */
     uint64_t hungry;                                 /* they have tasks without a slot */
     uint64_t promising;                              /* they have slots without a worker */
 
-    uint32_t turn, turn_left; /* the domain that borrows next */
+    uint64_t turn;            /* whose it is to borrow; see wr_ledger_turn */
     bool moved[WR_RESOURCES]; /* loans or forced units exist: settling must look at them */
     bool room;    /* a domain has got places; the caller clears it when it has told submits */
     bool shifted; /* slots changed hands or were recalled; the caller clears it */
 };
 
-/* How many loans a ledger has room for: a matrix of lenders and borrowers for each resource. */
-static inline size_t wr_ledger_loans(uint32_t count)
+/* Turns among domains, by weight: whose it is, in one word with how many times more, each WR_ONE_TURN. And whose it is after
+ * that, of a set that is not empty. */
+#define WR_ONE_TURN ((uint64_t)1 << 8)
+static inline uint32_t wr_turn_domain(uint64_t turn)
 {
-    return (size_t)WR_RESOURCES * count * count;
+    return (uint8_t)turn;
 }
+uint64_t wr_ledger_turn(const struct wr_ledger *l, uint64_t turn, uint64_t set);
+
+/* Gives a ledger its count and its arrays: so many bytes for so many domains, which are zero. */
+size_t wr_ledger_size(uint32_t count);
+void wr_ledger_place(struct wr_ledger *l, uint32_t count, void *arrays);
 
 /* With count, total, floor, lending and each share's configured part filled in, and all else zero: the
  * default domain gets what is left. The sums must fit. */
@@ -128,21 +143,18 @@ void wr_ledger_untake(struct wr_ledger *l, uint32_t d);
 /* The domain's groups have become ready for so many tasks more, or less. */
 void wr_ledger_want(struct wr_ledger *l, uint32_t d, int64_t more);
 
-/* A task leaves the queue without having started. */
-void wr_ledger_withdraw(struct wr_ledger *l, uint32_t d);
+/* A task has left the queue without being taken (-1), or is back there (1). */
+void wr_ledger_queued(struct wr_ledger *l, uint32_t d, int more);
 
 /* A slot comes back. */
 void wr_ledger_give(struct wr_ledger *l, uint32_t d);
 
 /* A slot would come back and another task of the domain would get it: keep it. False: the claim of
- * another comes first. */
+ * another comes first. If the task cannot start after all, it is back in the queue. */
 bool wr_ledger_hand_over(struct wr_ledger *l, uint32_t d);
 
 /* Whether that could be the answer in any domain. */
 bool wr_ledger_is_contested(const struct wr_ledger *l);
-
-/* It was kept, but the task could not start after all, and waits on. */
-void wr_ledger_hand_back(struct wr_ledger *l, uint32_t d);
 
 /* Whether no other domain has a claim to d's own units, and d has tasks on no others: then those that are idle can be
  * ceded to it, i.e. count as used by it in advance, so that it need not ask. Ceding answers how many they are; those that
@@ -180,6 +192,21 @@ bool wr_ledger_can_grant(const struct wr_ledger *l, uint32_t d);
 
 /* A set: the domains of which a sample to come may bring d a loan, if nothing else changes and no task waits in them. */
 uint64_t wr_ledger_lenders(const struct wr_ledger *l, uint32_t d);
+
+/* Whether d has slots of its own, or may borrow some. */
+bool wr_ledger_has_slots(const struct wr_ledger *l, uint32_t d);
+
+/* Sets of domains from which a slot may come some time. */
+struct wr_hopes {
+    uint64_t lenders; /* they would lend one if they had no task waiting                          */
+    uint64_t movers;  /* if they start a task, slots change hands, and one may be left over then  */
+};
+
+/* Whether d, in which a task waits, gets a slot for it if stuck[i] tasks of each domain never end, and all others do. Else
+ * *hopes says what that depends on: each sample is an event, so that it is asked again. It is tried out in `copy`, whose
+ * arrays are as large. */
+bool wr_ledger_may_get_slot(const struct wr_ledger *l, struct wr_ledger *copy, uint32_t d,
+                            const uint64_t *stuck, struct wr_hopes *hopes);
 
 bool wr_ledger_is_valid(const struct wr_ledger *l);
 

@@ -84,13 +84,14 @@ static bool share_is_valid(const struct wr_ledger *l, uint32_t d, uint64_t charg
 
 static bool sets_are_right(const struct wr_ledger *l)
 {
-    uint64_t hungry = 0, promising = 0;
+    uint64_t wanting = 0, hungry = 0, promising = 0;
 
     for (uint32_t d = 0; d < l->count; d++) {
+        wanting |= l->share[d].want ? wr_domain_bit(d) : 0;
         hungry |= wr_ledger_unmet(&l->share[d]) ? wr_domain_bit(d) : 0;
         promising |= l->share[d].promised ? wr_domain_bit(d) : 0;
     }
-    return l->hungry == hungry && l->promising == promising;
+    return l->wanting == wanting && l->hungry == hungry && l->promising == promising;
 }
 
 bool wr_ledger_is_valid(const struct wr_ledger *l)

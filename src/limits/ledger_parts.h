@@ -3,6 +3,7 @@
  *     ledger.c          events, and settling after each of them
  *     ledger_loans.c    lending by utilisation, recall and return, of slots and places alike
  *     ledger_orders.c   what an operator orders: release, restore, resize
+ *     ledger_outlook.c  whether a slot may come some time
  *     ledger_check.c    the invariants
  * SPDX-License-Identifier: MIT */
 #ifndef WR_LIMITS_LEDGER_PARTS_H

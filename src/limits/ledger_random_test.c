@@ -608,7 +608,7 @@ static bool do_withdraw(struct run *r, uint32_t d, uint64_t seed)
     (void)seed;
     if (!r->unready[d])
         return false;
-    wr_ledger_withdraw(&r->b.l, d);
+    wr_ledger_queued(&r->b.l, d, -1);
     r->m.queued[d]--;
     r->unready[d]--;
     model_settle(&r->m);
@@ -641,7 +641,7 @@ static bool do_hand_over(struct run *r, uint32_t d, uint64_t seed)
     if (pick(2))
         return true;
     compare(r, seed);
-    wr_ledger_hand_back(&r->b.l, d);
+    wr_ledger_queued(&r->b.l, d, 1);
     r->m.queued[d]++;
     r->unready[d]++;
     model_settle(&r->m);
@@ -679,7 +679,7 @@ static bool do_release(struct run *r, uint32_t d, uint64_t seed)
     while (r->m.queued[d]) {
         bool ready = r->m.queued[d] > r->unready[d];
         compare(r, seed);
-        wr_ledger_withdraw(&r->b.l, d);
+        wr_ledger_queued(&r->b.l, d, -1);
         r->m.queued[d]--;
         r->unready[d] -= !ready;
         if (ready) {
@@ -704,10 +704,45 @@ static bool do_resize(struct run *r, uint32_t d, uint64_t seed)
     return true;
 }
 
+/* All but so many tasks of each domain end, one after the other, and none waits but one in d. */
+static bool model_serves(struct model m, uint32_t d, const uint64_t *stuck)
+{
+    for (uint32_t i = 0; i < m.count; i++)
+        m.want[i] = 0;
+    model_settle(&m);
+    for (uint32_t i = 0; i < m.count; i++)
+        while (sum_of(m.on[i], m.count, 1) > stuck[i]) {
+            leave(&m, i);
+            model_settle(&m);
+        }
+    m.want[d] = 1;
+    model_settle(&m);
+    return m.promised[d];
+}
+
+/* Some of the running ones will never end. Nothing changes by the question. */
+static bool do_ask(struct run *r, uint32_t d, uint64_t seed)
+{
+    struct books copy;
+    const struct model *m = &r->m;
+    struct wr_hopes hopes;
+    uint64_t stuck[D];
+    bool has_slots = m->pot[WR_SLOTS].amount[d] ||
+                     (r->b.share[d].slots_reserved && m->pot[WR_SLOTS].amount[0] > m->floor);
+
+    copy.l = (struct wr_ledger){ .share = copy.share, .loan = copy.loan };
+    for (uint32_t i = 0; i < m->count; i++)
+        stuck[i] = pick(r->running[i] + 1);
+    AGREE(wr_ledger_may_get_slot(&r->b.l, &copy.l, d, stuck, &hopes),
+          m->released[d] || !has_slots || m->promised[d] || model_serves(*m, d, stuck));
+    return true;
+}
+
 /* Each answers whether anything happened; those that stand here twice happen twice as often. */
 static bool (*const events[])(struct run *r, uint32_t d, uint64_t seed) = {
-    do_admit, do_admit,    do_admit,  do_take,      do_take,   do_take,    do_give,    do_give,
-    do_want,  do_withdraw, do_untake, do_hand_over, do_sample, do_restore, do_release, do_resize
+    do_admit,  do_admit,   do_admit,   do_take,     do_take,   do_take,
+    do_give,   do_give,    do_want,    do_withdraw, do_untake, do_hand_over,
+    do_sample, do_restore, do_release, do_resize,   do_ask
 };
 
 static bool do_step(struct run *r, uint64_t seed)
@@ -729,7 +764,7 @@ static void wind_up(struct run *r, uint64_t seed)
         while (r->running[d]--)
             wr_ledger_give(l, d);
         while (r->b.share[d].queued > 0) {
-            wr_ledger_withdraw(l, d);
+            wr_ledger_queued(l, d, -1);
             if (r->b.share[d].want)
                 wr_ledger_want(l, d, -1);
         }

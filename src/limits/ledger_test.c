@@ -20,7 +20,7 @@ static int admit(struct books *b, uint32_t d, int tasks)
 static void cancel(struct books *b, uint32_t d, uint32_t tasks)
 {
     for (uint32_t i = 0; i < tasks; i++) {
-        wr_ledger_withdraw(&b->l, d);
+        wr_ledger_queued(&b->l, d, -1);
         wr_ledger_want(&b->l, d, -1);
     }
 }
@@ -690,14 +690,90 @@ static void test_a_borrower_of_slots_may_lend_places(void **state)
     wr_ledger_sample(&b.l);
     assert_int_equal(b.share[1].slots.received, 0); /* somebody waits in B, for whatever */
     assert_int_equal(b.share[2].places.received, 2);
-    wr_ledger_withdraw(&b.l, 2);
-    wr_ledger_withdraw(&b.l, 2);
+    wr_ledger_queued(&b.l, 2, -1);
+    wr_ledger_queued(&b.l, 2, -1);
     wr_ledger_sample(&b.l);
     assert_int_equal(b.share[1].slots.received, 2);
     assert_int_equal(b.share[1].places.lent, 2);
     assert_int_equal(admit(&b, 2, 11), 1); /* six run, four wait, two of them on lent places */
     assert_int_equal(b.share[1].slots.due, 2);
     assert_true(wr_ledger_is_valid(&b.l));
+}
+
+/* ---- whether a slot may come --------------------------------------------------------------------- */
+
+/* Whether d gets a slot if so many tasks never end. */
+static bool may_get(const struct books *b, uint32_t d, const uint64_t *stuck,
+                    struct wr_hopes *hopes)
+{
+    struct books copy = { .l = { .share = copy.share, .loan = copy.loan } };
+
+    return wr_ledger_may_get_slot(&b->l, &copy.l, d, stuck, hopes);
+}
+
+static void test_a_slot_comes_unless_all_that_could_be_had_are_kept_for_ever(void **state)
+{
+    static const struct given given[] = { { 0 },
+                                          { .slots = 2 },
+                                          { .slots = 1, .slots_reserved = true } };
+    struct wr_hopes hopes;
+    struct books b;
+
+    (void)state;
+    books_init(&b, 5, 0, 3, given);
+    b.l.lending.on = false;
+    for (uint32_t d = 0; d < 3; d++) {
+        wr_ledger_want(&b.l, d, 5);
+        start_all(&b);
+    }
+    assert_true(may_get(&b, 1, (uint64_t[]){ 2, 1, 1 }, &hopes));
+    assert_false(may_get(&b, 1, (uint64_t[]){ 0, 2, 0 }, &hopes));
+    assert_true(may_get(&b, 2, (uint64_t[]){ 1, 2, 1 }, &hopes)); /* of the default domain's */
+    assert_false(may_get(&b, 2, (uint64_t[]){ 2, 0, 1 }, &hopes));
+    b.l.floor = 1;
+    assert_true(may_get(&b, 2, (uint64_t[]){ 0, 2, 1 }, &hopes));
+    b.l.floor = 2;
+    assert_false(may_get(&b, 2, (uint64_t[]){ 0, 2, 1 }, &hopes));
+    assert_int_equal(hopes.lenders | hopes.movers, 0);
+}
+
+static void test_a_slot_may_be_lent_by_who_can_spare_one_or_has_lent_one(void **state)
+{
+    static const struct given given[] = { { 0 },
+                                          { .slots = 4, .places = 9, .lend_max = 2 },
+                                          { .slots = 1, .places = 9 } };
+    struct wr_hopes hopes;
+    struct books b;
+
+    (void)state;
+    books_init(&b, 5, 20, 3, given);
+    admit(&b, 2, 2);
+    start_all(&b);
+    assert_false(may_get(&b, 2, (uint64_t[]){ 0, 0, 1 }, &hopes));
+    assert_int_equal(hopes.lenders, wr_domain_bit(1));
+    assert_int_equal(hopes.movers, 0);
+    wr_ledger_sample(&b.l);
+    assert_int_equal(b.share[1].slots.lent, 1);
+    assert_true(may_get(&b, 2, (uint64_t[]){ 0, 0, 1 }, &hopes)); /* it is promised */
+    start_all(&b);
+    assert_false(may_get(&b, 2, (uint64_t[]){ 0, 0, 2 }, &hopes));
+    assert_int_equal(hopes.movers, wr_domain_bit(1));
+    assert_int_equal(b.share[1].slots.lent, 1); /* the question changes nothing */
+}
+
+static void test_who_has_no_slots_or_is_released_is_not_kept_from_one_by_others(void **state)
+{
+    static const struct given given[] = { { 0 }, { .places = 9 }, { .slots = 2 } };
+    struct wr_hopes hopes;
+    struct books b;
+
+    (void)state;
+    books_init(&b, 2, 20, 3, given);
+    assert_false(wr_ledger_has_slots(&b.l, 1));
+    assert_true(may_get(&b, 1, (uint64_t[]){ 0, 0, 2 }, &hopes));
+    wr_ledger_release(&b.l, 2, 1);
+    assert_true(may_get(&b, 2, (uint64_t[]){ 0, 0, 2 }, &hopes));
+    assert_int_equal(hopes.movers, wr_domain_bit(1)); /* its receiver */
 }
 
 int main(void)
@@ -731,6 +807,9 @@ int main(void)
         cmocka_unit_test(test_what_one_gives_another_gets),
         cmocka_unit_test(test_a_default_cap_on_loans_follows_the_size),
         cmocka_unit_test(test_a_borrower_of_slots_may_lend_places),
+        cmocka_unit_test(test_a_slot_comes_unless_all_that_could_be_had_are_kept_for_ever),
+        cmocka_unit_test(test_a_slot_may_be_lent_by_who_can_spare_one_or_has_lent_one),
+        cmocka_unit_test(test_who_has_no_slots_or_is_released_is_not_kept_from_one_by_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,6 @@
 
 #include "base/options.h"
 #include "base/os.h"
-#include "limits/ledger.h"
 
 #include <stddef.h>
 #include <stdio.h>

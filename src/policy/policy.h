@@ -4,6 +4,7 @@
 #define WR_POLICY_POLICY_H
 
 #include "base/atomic.h"
+#include "limits/ledger.h"
 #include "limits/pace.h"
 
 #include <weir/executor.h>
@@ -84,6 +85,10 @@ void wr_policy_complete(weir_group_policy *group, const weir_policy *given);
 
 /* The number of a domain by name, or -1. */
 int wr_policy_domain(const struct wr_policy *policy, const char *name);
+
+/* Gives each domain its share of a ledger that has its count and arrays, and is zero otherwise. Answers what the ledger has to be
+ * told of. */
+enum wr_counts wr_policy_fill_ledger(const struct wr_policy *policy, struct wr_ledger *l);
 
 /* A task's deadlines: its own or, where it has none, its group's; never beyond the forced ones. 0: none. */
 weir_deadlines wr_policy_deadlines(const struct wr_policy *policy, const weir_deadlines *own,
