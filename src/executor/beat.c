@@ -93,13 +93,9 @@ static void stand_by(struct wr_beat *beat)
 static bool waits_for_pace(const struct weir_group *group)
 {
     const struct wr_sums *s = &group->sums;
-    const struct wr_gates *gates = group->extras->gates;
 
-    return wr_group_place(group) == WR_GATED && gates->refused == &gates->pace_gate &&
-           !gates->pace_gate.next &&
-           (gates->first == &gates->pace_gate || gates->first == &gates->cool_gate) &&
-           gates->pace_next != WEIR_FOREVER && !s->counted && s->queue_max == WR_INF &&
-           (uint64_t)s->running + s->carried < s->limit &&
+    return wr_group_place(group) == WR_GATED && wr_gates_wait_for_pace(wr_group_gates(group)) &&
+           !s->counted && s->queue_max == WR_INF && (uint64_t)s->running + s->carried < s->limit &&
            (uint64_t)s->inflight + s->carried < s->inflight_max;
 }
 
@@ -126,7 +122,7 @@ static struct wr_beat *beat_new(struct weir_group *group)
 /* Copies of the group's first tasks. False: they are no entries, or there is no memory. */
 static bool fill(struct weir_group *group)
 {
-    struct wr_gates *gates = group->extras->gates;
+    struct wr_group_gates *gates = group->extras->gates;
 
     if (!wr_group_first_in(group, &group->queue))
         return false;
@@ -146,9 +142,9 @@ bool wr_beat_give(struct weir_group *group, struct wr_slice *slice)
     if (slice->on_thread || !slice->record || !waits_for_pace(group) || !is_simple(group) ||
         !fill(group))
         return false;
-    wr_gates_disarm(group);
+    wr_group_gates_disarm(group);
     beat = group->extras->gates->beat;
-    beat->next = group->extras->gates->pace_next;
+    beat->next = wr_group_gates(group)->pace_next;
     beat->task = slice->record;
     slice->record = NULL;
     group->records++;
@@ -169,7 +165,7 @@ bool wr_beat_give(struct weir_group *group, struct wr_slice *slice)
 
 bool wr_beat_step(struct weir_group *group, struct wr_slice *slice, weir_time now)
 {
-    struct wr_beat *beat = wr_group_gates(group)->beat;
+    struct wr_beat *beat = group->extras->gates->beat;
     uint32_t step = wr_load(&beat->state, acquire);
 
     if (step >= beat->end) /* folded, the one before still runs, or it was the last */
@@ -242,7 +238,7 @@ static void begin(struct weir_group *group, const struct wr_beat *beat, uint32_t
 static void count(struct weir_group *group, const struct wr_beat *beat, uint32_t began,
                   uint32_t ended)
 {
-    struct wr_gates *gates = group->extras->gates;
+    struct wr_gates *gates = wr_group_gates(group);
 
     for (uint32_t i = 0; i < began; i++) {
         group->waited_ns += span(wr_entry_time(beat->entry[i]), beat->began[i]);
@@ -276,7 +272,7 @@ void wr_beat_fold(struct weir_group *group)
     } else {
         wr_task_recycle(group, beat->task);
     }
-    wr_gates_look(group, wr_os_now());
+    wr_group_gates_look(group, wr_os_now());
     wr_waits_suspect(group->executor); /* it has come to its turn, or has none */
     if (wr_group_refresh(group))
         wr_executor_wake(group->executor);

@@ -176,12 +176,14 @@ int weir_group_evict(weir_executor *ex, const char *text, int flags)
 static bool is_forgettable(struct weir_group *group, weir_time now)
 {
     int64_t idle_ms = group->executor->policy.given.idle_evict_ms;
+    const struct wr_gates *gates;
     bool idle;
 
     wr_group_lock(group);
+    gates = wr_group_gates(group);
     idle = group->idle && (int32_t)((uint32_t)(now / 1000000) - group->idle_since) >= idle_ms &&
-           !group->has_handle && !group->pins && !group->records &&
-           wr_gates_are_at_rest(group, now);
+           !group->has_handle && !group->pins && !group->records && !group->paused &&
+           (!gates || wr_gates_are_at_rest(gates, now));
     wr_unlock(&group->lock);
     return idle;
 }

@@ -36,7 +36,7 @@ struct weir_group *wr_group_new(struct weir_executor *ex, const struct wr_key *k
 
 void wr_group_discard(struct weir_group *group)
 {
-    wr_gates_free(group);
+    wr_group_free_gates(group);
     wr_group_empty_queue(group, &group->queue);
     if (group->extras) {
         for (int level = 0; level < WR_LEVELS; level++)
@@ -57,8 +57,11 @@ static int set_limits(struct weir_group *group, const struct wr_group_limits *li
     wr_store(&group->weight, limits->weight, relaxed);
     group->domain = limits->domain;
     group->carrier = (uint8_t)limits->run_on;
-    if (!rc && limits->pace.interval)
-        rc = wr_pace_begin(group, &limits->pace);
+    if (!rc && limits->pace.interval) {
+        if (!wr_group_make_gates(group))
+            return WEIR_ENOMEM;
+        wr_gates_set_pace(wr_group_gates(group), &limits->pace, wr_os_now());
+    }
     if (rc || !wr_has_deadlines(&limits->deadlines))
         return rc;
     if (!wr_group_extras(group))

@@ -130,7 +130,7 @@ static inline struct weir_group *wr_group_of(struct wr_map_node *node)
 struct wr_extras {
     struct wr_queue levels[WR_LEVELS]; /* of other priorities than WEIR_NORMAL                  */
     struct wr_refusals refused;
-    struct wr_gates *gates;
+    struct wr_group_gates *gates;
     struct weir_group *heir;  /* the next generation, pinned, if it was charged for our permits  */
     weir_deadlines deadlines; /* of tasks that have none of their own                 */
     uint32_t timed_out, stalls, overdue; /* overdue: bodies that run beyond their deadline      */
@@ -198,7 +198,7 @@ struct wr_extras *wr_group_extras(struct weir_group *group);
 
 static inline struct wr_gates *wr_group_gates(const struct weir_group *group)
 {
-    return group->extras ? group->extras->gates : NULL;
+    return group->extras && group->extras->gates ? &group->extras->gates->gates : NULL;
 }
 
 static inline struct weir_group *wr_group_heir(const struct weir_group *group)

@@ -87,7 +87,7 @@ void wr_hand_fold(struct weir_group *group)
     group->succeeded += count;
     wr_group_pop_entries(group, count);
     if (wr_group_gates(group))
-        wr_gates_went_on(group, task, count, last);
+        wr_group_gates_went_on(group, task, count, last);
     if ((wr_group_place(group) == WR_READY || wr_group_is_counted(group)) &&
         wr_group_refresh(group))
         wr_executor_wake(group->executor);

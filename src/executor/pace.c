@@ -1,104 +1,10 @@
-/* Pause, cool-down and pace. The last two are gates of the group's own; see gate.h.
+/* Pause, cool-down and pace. The last two are gates of the group's own; see limits/gates.h.
  * SPDX-License-Identifier: MIT */
 #include "base/os.h"
 #include "executor/gate.h"
 #include "executor/state.h"
 
 #include <weir/error.h>
-
-/* ---- cool-down ------------------------------------------------------------------------------------- */
-
-static uint32_t cool_ask(void *gates_arg, uint32_t count, weir_time now, weir_time *again)
-{
-    const struct wr_gates *gates = gates_arg;
-
-    *again = gates->cool_until;
-    return gates->cool_until > now ? 0 : count ? count : 1;
-}
-
-static void cool_describe(void *gates_arg, weir_gate_state *out, weir_time now)
-{
-    (void)gates_arg, (void)now;
-    out->reason = WEIR_REASON_COOLING_DOWN;
-}
-
-static bool cool_at_rest(void *gates_arg, weir_time now)
-{
-    return ((const struct wr_gates *)gates_arg)->cool_until <= now;
-}
-
-static const weir_gate_calls cool_calls = { .size = sizeof(cool_calls),
-                                            .name = "cool-down",
-                                            .ask = cool_ask,
-                                            .describe = cool_describe,
-                                            .at_rest = cool_at_rest };
-
-/* ---- pace ------------------------------------------------------------------------------------------ */
-
-static uint32_t pace_ask(void *gates_arg, uint32_t count, weir_time now, weir_time *again)
-{
-    struct wr_gates *gates = gates_arg;
-    uint32_t starts;
-
-    if (!gates->pace.interval)
-        return count ? count : 1;
-    *again = gates->pace_next - gates->pace.slack;
-    starts = wr_pace_allows(&gates->pace, gates->pace_next, count ? count : 1, now);
-    if (!count || !starts)
-        return starts;
-    for (uint32_t i = 0; i < starts; i++)
-        gates->pace_next = wr_pace_after(&gates->pace, gates->pace_next, now);
-    return starts;
-}
-
-static void pace_take_back(void *gates_arg, uint32_t count, weir_time now)
-{
-    struct wr_gates *gates = gates_arg;
-
-    (void)now;
-    if (gates->pace_next < WEIR_FOREVER) /* else it never was to start again */
-        gates->pace_next -= count * gates->pace.interval;
-}
-
-static void pace_describe(void *gates_arg, weir_gate_state *out, weir_time now)
-{
-    (void)gates_arg, (void)now;
-    out->reason = WEIR_REASON_PACED;
-}
-
-static bool pace_at_rest(void *gates_arg, weir_time now)
-{
-    const struct wr_gates *gates = gates_arg;
-
-    return !gates->pace.interval || gates->pace_next <= now;
-}
-
-static const weir_gate_calls pace_calls = { .size = sizeof(pace_calls),
-                                            .name = "pace",
-                                            .ask = pace_ask,
-                                            .take_back = pace_take_back,
-                                            .describe = pace_describe,
-                                            .at_rest = pace_at_rest };
-
-static void join_pace(struct wr_gates *gates)
-{
-    gates->pace_gate.calls = pace_calls;
-    gates->pace_gate.arg = gates;
-    wr_gate_join(gates, &gates->pace_gate, false);
-}
-
-int wr_pace_begin(struct weir_group *group, const struct wr_pace *pace)
-{
-    struct wr_gates *gates = wr_gates_of(group);
-
-    if (!gates)
-        return WEIR_ENOMEM;
-    gates->pace = *pace;
-    join_pace(gates);
-    return 0;
-}
-
-/* ---- the calls ------------------------------------------------------------------------------------- */
 
 static void set_paused(weir_group *handle, bool paused)
 {
@@ -125,18 +31,12 @@ void weir_group_resume(weir_group *handle)
 
 static int cool_down(struct weir_group *group, weir_time until)
 {
-    int rc = wr_gates_lock(group);
-    struct wr_gates *gates;
+    int rc = wr_group_lock_gates(group);
 
     if (rc)
         return rc;
-    gates = group->extras->gates;
-    gates->cool_until = until;
-    gates->cool_gate.calls = cool_calls;
-    gates->cool_gate.arg = gates;
-    wr_gates_turn_over(group, wr_os_now()); /* what was granted is to be asked for again */
-    wr_gate_join(gates, &gates->cool_gate, true);
-    wr_gates_unlock(group);
+    wr_gates_cool_down(wr_group_gates(group), until, wr_os_now());
+    wr_group_unlock_gates(group);
     return 0;
 }
 
@@ -153,7 +53,6 @@ int weir_task_cool_down(weir_task *task, weir_time until)
 int weir_group_pace(weir_group *handle, int64_t starts, int64_t period_ns, int64_t burst)
 {
     struct weir_group *group;
-    struct wr_gates *gates;
     struct wr_pace pace;
     int rc;
 
@@ -161,14 +60,10 @@ int weir_group_pace(weir_group *handle, int64_t starts, int64_t period_ns, int64
         !wr_pace_from(&pace, &(weir_pace){ starts, period_ns, burst }))
         return WEIR_EINVAL;
     group = wr_group_current(handle);
-    rc = wr_gates_lock(group);
+    rc = wr_group_lock_gates(group);
     if (rc)
         return rc;
-    wr_gates_turn_over(group, wr_os_now());
-    gates = group->extras->gates;
-    gates->pace_next = wr_pace_change(&gates->pace, &pace, gates->pace_next, wr_os_now());
-    gates->pace = pace;
-    join_pace(gates);
-    wr_gates_unlock(group);
+    wr_gates_set_pace(wr_group_gates(group), &pace, wr_os_now());
+    wr_group_unlock_gates(group);
     return 0;
 }

@@ -38,7 +38,7 @@ static weir_reason ask_nodes(struct weir_group *group, struct wr_slice *slice, s
     }
     if (group->carrier == WEIR_THREADS && !(ask->has_thread = wr_thread_take(group)))
         return WEIR_REASON_NO_THREAD;
-    if (wr_group_gates(group) && !wr_gates_grant(group, wr_os_now()))
+    if (wr_group_gates(group) && !wr_group_gates_grant(group, wr_os_now()))
         return WEIR_REASON_GATED;
     return wr_start(&group->sums, &group->executor->root, cost, ask->reserved);
 }
@@ -68,7 +68,7 @@ static void give_up(struct weir_group *group, struct ask *ask, weir_reason reaso
         ask->stop = true;
     }
     if (wr_group_gates(group))
-        wr_gates_turn_over(group, wr_os_now());
+        wr_group_gates_turn_over(group, wr_os_now());
     wr_thread_unused(group, ask->has_thread);
     /* A domain may be restored before all were refused; a gate that closed it since it came here may be open again; and one that
      * was paused since then is not at rest. */

@@ -70,7 +70,7 @@ struct weir_task *wr_slice_begin(struct weir_group *group, const uint64_t *first
     if (group->bodies > group->peak)
         group->peak = group->bodies;
     if (wr_group_gates(group))
-        wr_gates_started(group, task, now);
+        wr_group_gates_started(group, task, now);
     slice->closed = group->sums.closed != WR_OPEN;
     if (wr_task_side(task)) {
         wr_watch_arm(task, now, WEIR_REASON_RUN_DEADLINE);
@@ -179,7 +179,7 @@ static struct weir_task *pass_on(struct weir_group *group, struct wr_slice *slic
 
     if (first && wr_cost_at(first) == cost && stays(slice, group, chain) &&
         (lasts || wr_group_is_in_turn(group)) && wr_slice_has_record(group, first, slice) &&
-        (!gates || (!group->sums.closed && wr_gates_grant(group, slice->clock))) &&
+        (!gates || (!group->sums.closed && wr_group_gates_grant(group, slice->clock))) &&
         hand_over(group, slice, cost)) {
         if (!lasts)
             begin_slice(slice, group);
@@ -192,7 +192,7 @@ static struct weir_task *pass_on(struct weir_group *group, struct wr_slice *slic
     }
     wr_group_finish(group, cost);
     if (gates)
-        wr_gates_turn_over(group, slice->clock);
+        wr_group_gates_turn_over(group, slice->clock);
     /* This worker pulls next, and has another one woken if it has ready fibers to run first, or if there is more. */
     if ((!(gates && wr_beat_give(group, slice)) && wr_group_refresh(group)) ||
         wr_executor_has_ready(group->executor))
@@ -239,7 +239,7 @@ static struct weir_task *finish(struct weir_task *task, int error, void *value,
         group->bodies--;
         wr_count_outcome(group, wr_outcome_of(error));
         if (wr_group_gates(group))
-            wr_gates_ended(group, task, error, slice->clock);
+            wr_gates_ended(wr_group_gates(group), task, error, task->started_at, slice->clock);
         put_record(group, task, slice);
         next = pass_on(group, slice, 1, chain); /* what costs more has a side record */
         wr_room_made(group->executor);
@@ -286,7 +286,7 @@ static uint32_t may_follow(struct weir_group *group, const struct weir_task *tas
                            const struct wr_slice *slice)
 {
     const struct wr_extras *extras = group->extras;
-    uint32_t most = SLICE_TASKS - slice->tasks;
+    uint32_t most = SLICE_TASKS - slice->tasks, follow;
 
     if (!is_plain(task) || group->evicted || group->carrier != WEIR_WORKERS ||
         slice->group != group || !wr_may_follow(&group->sums) ||
@@ -296,9 +296,8 @@ static uint32_t may_follow(struct weir_group *group, const struct weir_task *tas
         return most;
     if (extras->levels[0].first || (group->executor->domains && !wr_domain_is_quiet(group)))
         return 0;
-    if (extras->gates && wr_gates_follow(group) < most)
-        return wr_gates_follow(group);
-    return most;
+    follow = extras->gates ? wr_gates_follow(wr_group_gates(group)) : most;
+    return follow < most ? follow : most;
 }
 
 void wr_slice_give_hand(struct weir_group *group, struct weir_task *task,

@@ -95,7 +95,9 @@ static void take_out(struct weir_group *group, struct weir_task *task, uint32_t 
     uint32_t cost = wr_task_cost(task);
 
     if (STARTED >> phase & 1 && wr_group_gates(group)) /* those that let it through hear of it */
-        wr_gates_ended(group, task, decided ? wr_load(&task->error, relaxed) : end->error, end->at);
+        wr_gates_ended(wr_group_gates(group), task,
+                       decided ? wr_load(&task->error, relaxed) : end->error, task->started_at,
+                       end->at);
     if (phase == WR_PHASE_PENDING || phase == WR_PHASE_ASIDE) {
         *task->before = task->next;
         if (task->next)
@@ -113,7 +115,7 @@ static void take_out(struct weir_group *group, struct weir_task *task, uint32_t 
             wr_group_finish(group, cost);
         }
         if (wr_group_gates(group))
-            wr_gates_turn_over(group, wr_os_now());
+            wr_group_gates_turn_over(group, wr_os_now());
         break;
     case WR_PHASE_PENDING:
         group->pending--;

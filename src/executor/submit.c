@@ -17,6 +17,7 @@ enum {
 /* What keeps any task out, whatever the limits are. */
 static inline weir_reason shut_out(struct weir_group *group, uint32_t cost)
 {
+    const struct wr_gates *gates = wr_group_gates(group);
     struct weir_executor *ex = group->executor;
 
     if (wr_load(&ex->closed, seq_cst)) /* since we looked */
@@ -26,7 +27,7 @@ static inline weir_reason shut_out(struct weir_group *group, uint32_t cost)
         return WEIR_REASON_EVICTED;
     if (!wr_can_ever(&group->sums, &ex->root, cost))
         return WEIR_REASON_GROUP_QUEUE_FULL; /* a limit was lowered since we looked */
-    return wr_group_gates(group) ? wr_gates_accept(group, cost, wr_os_now()) : WEIR_REASON_NONE;
+    return gates ? wr_gates_accept(gates, cost, wr_os_now()) : WEIR_REASON_NONE;
 }
 
 /* The last word on a task that its group and the executor have admitted, and that stands in its queue: the domain's. */

@@ -12,7 +12,7 @@
 static void why_gated(weir_why *why, struct weir_group *group)
 {
     weir_gate_state state;
-    const char *name = wr_gates_describe(group, &state);
+    const char *name = wr_gates_describe(wr_group_gates(group), &state, wr_os_now());
 
     why->reason = state.reason;
     why->limit = state.limit;
@@ -32,7 +32,7 @@ static void why_waiting(weir_why *why, struct weir_group *group, struct weir_tas
     struct wr_root *root = &group->executor->root;
     struct wr_sums *s = &group->sums;
 
-    why->earliest = wr_gates_open_at(group);
+    why->earliest = wr_group_gates_open_at(group);
     why->reason = group->paused ? WEIR_REASON_PAUSED
                                 : wr_blocked_by(s, root, wr_cost_at(wr_group_first(group)));
     if (why->reason == WEIR_REASON_NONE && group->executor->domains)
