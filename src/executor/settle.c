@@ -278,7 +278,7 @@ static bool pend(struct weir_group *group, struct weir_task *task)
     wr_pend(&group->sums, &group->executor->root, wr_task_cost(task));
     wr_task_pend(task, WR_PHASE_PENDING);
     if (wr_group_gates(group)) /* its turn is over */
-        wr_gates_turn_over(group, wr_os_now());
+        wr_group_gates_turn_over(group, wr_os_now());
     return wr_group_refresh(group);
 }
 
