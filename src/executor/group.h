@@ -28,8 +28,14 @@ struct wr_shard;
 
 enum { WR_LEVELS = 4, WR_LEVEL_NORMAL = 1 };
 
-/* Whoever made the group is about to ask the policy about it. */
-enum { WR_UNRESOLVED = 1 };
+/* What a generation is good for. */
+enum wr_use {
+    WR_USABLE,
+    WR_UNRESOLVED, /* whoever made the group is about to ask the policy about it            */
+    WR_NO_DOMAIN,  /* the policy named no known one                                         */
+    WR_NO_MEMORY,
+    WR_CANCELLED, /* was usable, is evicted, and its running bodies are asked to end         */
+};
 
 /* In the order of use: submitting writes the first cache line only, and reads the second.
  *
@@ -67,10 +73,8 @@ struct weir_group {
     _Atomic uint16_t weight;  /* written under the lock, also read under the ring's              */
     /* Slices that are left of its turn; see slice.h. While it stands in its ring > 0. */
     uint16_t turn_left;
-    /* Why it is of no use: the policy named no known domain (WEIR_ENODOMAIN), WEIR_ENOMEM; or WR_UNRESOLVED. */
-    _Atomic int16_t unusable;
-    _Atomic bool cancel_all; /* its running bodies are asked to end                             */
-    uint8_t part;            /* of its ring, if that is in parts                                */
+    _Atomic uint8_t use; /* enum wr_use; also read without the lock                         */
+    uint8_t part;        /* of its ring, if that is in parts                                */
     /* The cost of its first task, as its ring knows it, and WR_TIMED, WR_HAS_BEAT */
     _Atomic uint32_t first_needs;
     uint32_t records;

@@ -228,7 +228,8 @@ bool wr_task_is_asked_to_end(const struct weir_task *task)
     const struct weir_group *group = task->group;
 
     /* If it is settled just now its error stands there already; then either answer will do. */
-    return wr_task_outcome(task) != WEIR_UNSETTLED || wr_load(&group->cancel_all, seq_cst) ||
+    return wr_task_outcome(task) != WEIR_UNSETTLED ||
+           wr_load(&group->use, seq_cst) == WR_CANCELLED ||
            wr_load(&group->executor->cancel_all, seq_cst) ||
            wr_load(&task->error, relaxed) != (int32_t)wr_cancels(group);
 }
