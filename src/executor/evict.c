@@ -19,12 +19,12 @@ static void detach(struct weir_group *group)
     group->evicted = true;
     group->pins++;
     if (wr_group_place(group) == WR_READY) /* or a worker has it, and finds it evicted */
-        wr_line_remove(wr_group_ring(group), group);
+        wr_line_remove(wr_group_ring(group), &group->stand);
     wr_thread_forget(group);
     if (ex->domains)
         wr_domain_sync(group); /* it wants nothing any more */
     wr_unlock(&group->lock);
-    wr_list_append(&shard->retired, &group->link); /* it will never stand in the ring again */
+    wr_list_append(&shard->retired, &group->retired); /* it will never stand in the ring again */
 }
 
 /* Refuses what waits in a detached group, and gives the pin back. WEIR_REASON_EVICTED: it counts as evicted. */

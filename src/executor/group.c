@@ -24,8 +24,7 @@ struct weir_group *wr_group_new(struct weir_executor *ex, const struct wr_key *k
         return NULL;
     }
     wr_store(&group->use, WR_UNRESOLVED, relaxed);
-    wr_store(&group->weight, 1, relaxed);
-    wr_list_init(&group->link);
+    wr_stand_init(&group->stand, key->hash);
     group->executor = ex;
     group->hash = key->hash;
     group->idle = true;
@@ -59,7 +58,7 @@ static enum wr_use set_limits(struct weir_group *group, const struct wr_group_li
     struct weir_executor *ex = group->executor;
 
     wr_set_limits(&group->sums, &ex->root, limits->limit, limits->inflight_max, limits->queue_max);
-    wr_store(&group->weight, limits->weight, relaxed);
+    wr_store(&group->stand.weight, limits->weight, relaxed);
     group->domain = limits->domain;
     group->carrier = (uint8_t)limits->run_on;
     if (limits->lost)
@@ -127,7 +126,7 @@ static void close_books(struct weir_group *group)
     struct wr_shard *shard = wr_table_lock(&ex->table, group->hash);
     struct wr_totals totals = { 0 };
 
-    wr_list_remove(&group->link);
+    wr_list_remove(&group->retired);
     wr_totals_add_group(&totals, group);
     wr_totals_add(&shard->gone, &totals);
     wr_archive_add(&ex->archive, &key, &totals);
