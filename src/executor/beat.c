@@ -26,7 +26,8 @@ static void wake_by(struct wr_beats *beats, weir_time when)
     wr_clock_set(&beats->executor->clock, &beats->alarm, when);
 }
 
-struct weir_group *wr_beats_due(struct wr_beats *beats, weir_time now)
+/* The next group whose time has come; NULL: there is none. */
+static struct weir_group *next_due(struct wr_beats *beats, weir_time now)
 {
     struct wr_timer *timer;
 
@@ -39,6 +40,29 @@ struct weir_group *wr_beats_due(struct wr_beats *beats, weir_time now)
     return NULL;
 }
 
+/* The group's lock is not held: its turn has begun (wr_beat_give), so its ring does not count for it. */
+static void bring(struct wr_beats *beats)
+{
+    weir_time now = wr_os_now();
+    struct weir_group *group;
+
+    while ((group = next_due(beats, now))) {
+        wr_store(&group->stand.needs, 1 | WR_HAS_BEAT, relaxed);
+        wr_line_add(&beats->executor->ring, &group->stand, false);
+    }
+}
+
+void wr_beats_bring(struct wr_beats *beats)
+{
+    struct wr_lock *lock = &beats->executor->ring.part->lock;
+
+    if (wr_load(&beats->first, relaxed) > wr_os_now())
+        return; /* the clock's thread will if the time comes just now */
+    wr_lock(lock);
+    bring(beats);
+    wr_unlock(lock);
+}
+
 /* All workers may sleep. Without the lock. */
 static void look(struct wr_alarm *alarm, weir_time now)
 {
@@ -47,7 +71,7 @@ static void look(struct wr_alarm *alarm, weir_time now)
 
     (void)now;
     wr_lock(&ex->ring.part->lock);
-    wr_line_bring(&ex->ring);
+    bring(beats);
     beats->alarm_at = WEIR_FOREVER;
     wake_by(beats, wr_wheel_next(&beats->wheel));
     wr_unlock(&ex->ring.part->lock);
@@ -58,19 +82,19 @@ static void look(struct wr_alarm *alarm, weir_time now)
 /* Made if need be. False: there is no memory. Without the lock. */
 static bool has_beats(struct weir_executor *ex)
 {
-    struct wr_beats *beats = wr_load(&ex->ring.beats, acquire);
+    struct wr_beats *beats = wr_load(&ex->beats, acquire);
 
     if (beats)
         return true;
     wr_lock(&ex->ring.part->lock);
-    beats = wr_load(&ex->ring.beats, relaxed);
+    beats = wr_load(&ex->beats, relaxed);
     if (!beats && (beats = wr_os_alloc(sizeof(*beats)))) {
         wr_wheel_init(&beats->wheel, wr_os_now());
         wr_store(&beats->first, WEIR_FOREVER, relaxed);
         wr_alarm_init(&beats->alarm, look);
         beats->alarm_at = WEIR_FOREVER;
         beats->executor = ex;
-        wr_store(&ex->ring.beats, beats, release); /* pairs with who looks without the lock */
+        wr_store(&ex->beats, beats, release); /* pairs with who looks without the lock */
     }
     wr_unlock(&ex->ring.part->lock);
     return beats != NULL;
@@ -79,11 +103,11 @@ static bool has_beats(struct weir_executor *ex)
 /* Until its next start. */
 static void stand_by(struct wr_beat *beat)
 {
-    struct wr_beats *beats = wr_load(&beat->group->executor->ring.beats, relaxed);
+    struct wr_beats *beats = wr_load(&beat->group->executor->beats, relaxed);
     weir_time when = beat->next - wr_group_gates(beat->group)->pace.slack;
 
     wr_timer_arm(&beats->wheel, &beat->timer, when);
-    wr_store(&beat->group->place, WR_KEEPS_TIME, relaxed);
+    wr_store(&beat->group->stand.place, WR_KEEPS_TIME, relaxed);
     wake_by(beats, when);
 }
 
@@ -104,8 +128,9 @@ static bool is_simple(const struct weir_group *group)
     const weir_listener *listener = &group->executor->policy.given.listener;
 
     return !group->executor->domains && group->carrier == WEIR_WORKERS && !group->has_thread &&
-           !group->evicted && wr_load(&group->weight, relaxed) == 1 && !group->pending_first &&
-           !group->extras->levels[0].first && !listener->started && !listener->completed;
+           !group->evicted && wr_load(&group->stand.weight, relaxed) == 1 &&
+           !group->pending_first && !group->extras->levels[0].first && !listener->started &&
+           !listener->completed;
 }
 
 static struct wr_beat *beat_new(struct weir_group *group)
@@ -151,10 +176,10 @@ bool wr_beat_give(struct weir_group *group, struct wr_slice *slice)
     __atomic_store_n(&beat->task->group, group, __ATOMIC_RELEASE); /* as in run.c, make_record */
     wr_store(&beat->task->watchers, NULL, relaxed);
     wr_store(&beat->task->word, WR_PHASE_RUNNING | WR_REF, release);
-    group->turn_left = 1;
+    group->stand.turn_left = 1;
     group->pending_first = (struct weir_task *)((uintptr_t)beat | MARK);
     wr_store(&beat->state, 0, relaxed);
-    group->part = 0;
+    group->stand.part = 0; /* from now on: the wheel is under that lock */
     wr_lock(&ring->part->lock);
     stand_by(beat);
     wr_unlock(&ring->part->lock);
@@ -163,7 +188,7 @@ bool wr_beat_give(struct weir_group *group, struct wr_slice *slice)
 
 /* ---- stepping ----------------------------------------------------------------------------------- */
 
-bool wr_beat_step(struct weir_group *group, struct wr_slice *slice, weir_time now)
+static bool step(struct weir_group *group, struct wr_slice *slice, weir_time now)
 {
     struct wr_beat *beat = group->extras->gates->beat;
     uint32_t step = wr_load(&beat->state, acquire);
@@ -188,7 +213,16 @@ bool wr_beat_step(struct weir_group *group, struct wr_slice *slice, weir_time no
                                 .beat = beat,
                                 .step = (uint16_t)(step + 1) };
     beat->next = wr_pace_after(&wr_group_gates(group)->pace, beat->next, now);
+    wr_line_drop(&group->executor->ring, &group->stand);
     stand_by(beat);
+    return true;
+}
+
+bool wr_beat_grant(struct wr_stand *stand, void *slice)
+{
+    if (wr_load(&stand->needs, relaxed) & WR_HAS_BEAT &&
+        !step(wr_group_at(stand), slice, wr_os_now()))
+        wr_store(&stand->needs, 1, relaxed);
     return true;
 }
 
@@ -215,11 +249,11 @@ static void leave_wheel(struct weir_group *group, struct wr_beat *beat)
     struct wr_line *ring = wr_group_ring(group);
 
     wr_lock(&ring->part->lock);
-    if (wr_load(&group->place, relaxed) == WR_KEEPS_TIME) {
-        wr_timer_cancel(&wr_load(&ring->beats, relaxed)->wheel, &beat->timer);
-        wr_store(&group->place, WR_AT_REST, relaxed);
-    } else if (wr_load(&group->place, relaxed) == WR_READY) {
-        wr_store(&group->first_needs, 1, relaxed);
+    if (wr_load(&group->stand.place, relaxed) == WR_KEEPS_TIME) {
+        wr_timer_cancel(&wr_load(&group->executor->beats, relaxed)->wheel, &beat->timer);
+        wr_store(&group->stand.place, WR_AT_REST, relaxed);
+    } else if (wr_load(&group->stand.place, relaxed) == WR_READY) {
+        wr_store(&group->stand.needs, 1, relaxed);
     }
     wr_unlock(&ring->part->lock);
 }

@@ -16,10 +16,13 @@
 #define WR_EXECUTOR_BEAT_H
 
 #include "executor/queue.h"
+#include "limits/line.h"
 #include "runtime/runtime.h"
 
 struct wr_slice;
-struct wr_line;
+
+/* In stand.needs, under the ring's lock: it starts by a beat. */
+#define WR_HAS_BEAT WR_OWNERS
 
 enum { WR_BEAT_MAX = 16, WR_BEAT_RUNS = 1 << 8, WR_BEAT_FOLDED = 1 << 9 };
 
@@ -56,15 +59,15 @@ bool wr_beat_give(struct weir_group *group, struct wr_slice *slice);
 /* Ends the beat that is out. Under the group's lock. */
 void wr_beat_fold(struct weir_group *group);
 
-/* The next task begins, as the only one of `slice`. False: it cannot by the beat. Under the ring's lock, with which the
- * group was just taken; its beat was out, and may have been folded. */
-bool wr_beat_step(struct weir_group *group, struct wr_slice *slice, weir_time now);
+/* Groups whose time has come enter the ring, as the last. Without any lock. */
+void wr_beats_bring(struct wr_beats *beats);
+
+/* If the group has a beat, its next task begins, as the only one of the slice (struct wr_slice); or it cannot by the beat, which may
+ * have been folded, and it is taken like any other. Always true: as wr_line_pull calls it, under the ring's lock. */
+bool wr_beat_grant(struct wr_stand *stand, void *slice);
 
 /* The task that began as the `step`th is over, without an error. False: somebody has folded the beat, or it was the last:
  * the task ends like any other, which folds it; then the caller frees the beat. Without any lock. */
 bool wr_beat_over(struct wr_beat *beat, uint32_t step, weir_time now);
-
-/* The next group whose time has come, for the ring's end; NULL: there is none. Under the ring's lock. */
-struct weir_group *wr_beats_due(struct wr_beats *beats, weir_time now);
 
 #endif

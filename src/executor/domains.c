@@ -8,13 +8,13 @@
 
 /* Takes a ceded slot of a domain (struct wr_domain); false: there is none. As wr_line_pull calls it: under the ring's lock, which
  * `peak` goes by as well. */
-static bool take_ceded(struct weir_group *group, void *domain_arg)
+static bool take_ceded(struct wr_stand *stand, void *domain_arg)
 {
     struct wr_domain *domain = domain_arg;
     uint64_t slots = wr_load(&domain->slots, relaxed);
     uint32_t used;
 
-    (void)group;
+    (void)stand;
     do {
         used = (uint32_t)slots;
         if (slots == WR_IN_LEDGER || used >= slots >> 32)
@@ -248,7 +248,7 @@ static struct weir_group *take_first(struct wr_crew *crew, struct wr_line *ring,
 
     if (!more ||
         wr_load(&root->held, seq_cst) + more + owed <= wr_load(&root->inflight_max, relaxed)) {
-        group = wr_line_pull_with_permits(ring, root, reserved, NULL);
+        group = wr_group_at(wr_line_pull(ring, root, reserved, NULL, NULL));
         owed = 0;
         cost = wr_load(&ring->needed, relaxed); /* 0: somebody is about to put it back */
     }
@@ -294,7 +294,8 @@ static struct weir_group *take_uncounted(struct wr_crew *crew, uint32_t d, uint3
 {
     struct wr_domains *domains = crew->executor->domains;
     struct wr_domain *domain = &domains->domain[d];
-    struct weir_group *group = wr_line_pull(&domain->ring, take_ceded, domain);
+    struct weir_group *group = wr_group_at(
+        wr_line_pull(&domain->ring, &crew->executor->root, reserved, take_ceded, domain));
 
     if (group)
         wr_domains_ask_no_slot(crew->executor, d); /* another slot may be kept for it */

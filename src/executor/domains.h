@@ -14,10 +14,10 @@
 
 #include "base/list.h"
 #include "base/lock.h"
-#include "executor/line.h"
 #include "limits/circle.h"
 #include "limits/debts.h"
 #include "limits/ledger.h"
+#include "limits/line.h"
 #include "runtime/runtime.h"
 
 struct weir_executor;
@@ -112,7 +112,7 @@ void wr_domains_unlock(struct weir_executor *ex);
 void wr_domains_unlock_unchanged(struct weir_executor *ex); /* but for places */
 
 /* The next group whose domain has a slot for it, with the slot taken, and with permits of the executor's as
- * wr_line_pull_with_permits has them; or NULL. */
+ * wr_line_pull has them; or NULL. */
 struct weir_group *wr_domains_take(struct wr_crew *crew, uint32_t *reserved);
 
 /* Has the ledger told of so much from now on: more than slots is about to be limited. Without any lock. */

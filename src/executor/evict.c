@@ -18,25 +18,26 @@ static void detach(struct weir_group *group)
     wr_group_lock(group);
     group->evicted = true;
     group->pins++;
-    if (wr_group_place(group) == WR_READY)
-        wr_line_remove(wr_group_ring(group), group); /* or a worker has it, and finds it evicted */
+    if (wr_group_place(group) == WR_READY) /* or a worker has it, and finds it evicted */
+        wr_line_remove(wr_group_ring(group), &group->stand);
     wr_thread_forget(group);
     if (ex->domains)
         wr_domain_sync(group); /* it wants nothing any more */
     wr_unlock(&group->lock);
-    wr_list_append(&shard->retired, &group->link); /* it will never stand in the ring again */
+    wr_list_append(&shard->retired, &group->retired); /* it will never stand in the ring again */
 }
 
 /* Refuses what waits in a detached group, and gives the pin back. WEIR_REASON_EVICTED: it counts as evicted. */
 static void retire(struct weir_group *group, weir_reason reason, int flags)
 {
     struct weir_executor *ex = group->executor;
+    uint8_t usable = WR_USABLE;
     struct wr_telling telling;
 
     if (reason == WEIR_REASON_EVICTED)
         wr_add(&ex->evicted, 1, relaxed);
     if (flags & WEIR_CANCEL_RUNNING) {
-        wr_store(&group->cancel_all, true, seq_cst);
+        wr_cas(&group->use, &usable, WR_CANCELLED, seq_cst); /* or nothing ever ran there */
         wr_executor_sweep(ex);
         wr_telling_open(&telling);
         wr_group_end_pending(group, reason);

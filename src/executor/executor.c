@@ -19,7 +19,7 @@ void wr_executor_unref(struct weir_executor *ex)
     wr_table_fini(&ex->table);
     wr_os_free(ex->domains);
     wr_policy_fini(&ex->policy);
-    wr_os_free(wr_load(&ex->ring.beats, relaxed));
+    wr_os_free(wr_load(&ex->beats, relaxed));
     wr_os_free(ex);
 }
 

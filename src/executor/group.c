@@ -23,9 +23,8 @@ struct weir_group *wr_group_new(struct weir_executor *ex, const struct wr_key *k
         wr_os_free(group);
         return NULL;
     }
-    wr_store(&group->unusable, WR_UNRESOLVED, relaxed);
-    wr_store(&group->weight, 1, relaxed);
-    wr_list_init(&group->link);
+    wr_store(&group->use, WR_UNRESOLVED, relaxed);
+    wr_stand_init(&group->stand, key->hash);
     group->executor = ex;
     group->hash = key->hash;
     group->idle = true;
@@ -47,28 +46,35 @@ void wr_group_discard(struct weir_group *group)
     wr_os_free(group);
 }
 
-/* Under the lock. Answers why the group is of no use, or 0: what few groups have needs memory. */
-static int set_limits(struct weir_group *group, const struct wr_group_limits *limits)
+/* Why a group is of no use; 0: it is. */
+static int use_error(enum wr_use use)
+{
+    return use == WR_NO_DOMAIN ? WEIR_ENODOMAIN : use == WR_NO_MEMORY ? WEIR_ENOMEM : 0;
+}
+
+/* Under the lock. Answers what the group is good for: what few groups have needs memory. */
+static enum wr_use set_limits(struct weir_group *group, const struct wr_group_limits *limits)
 {
     struct weir_executor *ex = group->executor;
-    int rc = limits->lost ? WEIR_ENODOMAIN : 0;
 
     wr_set_limits(&group->sums, &ex->root, limits->limit, limits->inflight_max, limits->queue_max);
-    wr_store(&group->weight, limits->weight, relaxed);
+    wr_store(&group->stand.weight, limits->weight, relaxed);
     group->domain = limits->domain;
     group->carrier = (uint8_t)limits->run_on;
-    if (!rc && limits->pace.interval) {
+    if (limits->lost)
+        return WR_NO_DOMAIN;
+    if (limits->pace.interval) {
         if (!wr_group_make_gates(group))
-            return WEIR_ENOMEM;
+            return WR_NO_MEMORY;
         wr_gates_set_pace(wr_group_gates(group), &limits->pace, wr_os_now());
     }
-    if (rc || !wr_has_deadlines(&limits->deadlines))
-        return rc;
+    if (!wr_has_deadlines(&limits->deadlines))
+        return WR_USABLE;
     if (!wr_group_extras(group))
-        return WEIR_ENOMEM;
+        return WR_NO_MEMORY;
     group->extras->deadlines = limits->deadlines;
     wr_store(&ex->policy.watched, true, relaxed); /* read under the group's lock */
-    return 0;
+    return WR_USABLE;
 }
 
 /* Only who made the group asks; all others wait in check_usable, so that nobody is asked twice. */
@@ -77,7 +83,7 @@ int wr_group_resolve(struct weir_group *group)
     struct weir_executor *ex = group->executor;
     struct wr_group_limits limits;
     struct wr_frame frame = { 0 };
-    int rc;
+    enum wr_use use;
 
     wr_frame_enter(&frame);
     limits = wr_policy_resolve(&ex->policy, group->key);
@@ -85,16 +91,16 @@ int wr_group_resolve(struct weir_group *group)
     if (limits.run_on == WEIR_THREADS)
         wr_domains_count(ex, WR_COUNTS_READY);
     wr_group_lock(group);
-    rc = set_limits(group, &limits);
-    wr_store(&group->unusable, (int16_t)rc, seq_cst); /* see struct wr_waitq */
+    use = set_limits(group, &limits);
+    wr_store(&group->use, (uint8_t)use, seq_cst); /* see struct wr_waitq */
     wr_unlock(&group->lock);
     wr_waitq_wake_all(&ex->resolved);
-    return rc;
+    return use_error(use);
 }
 
 static bool is_resolved(void *group)
 {
-    return wr_load(&((struct weir_group *)group)->unusable, seq_cst) != WR_UNRESOLVED;
+    return wr_load(&((struct weir_group *)group)->use, seq_cst) != WR_UNRESOLVED;
 }
 
 /* Waits until the group is resolved. One that is of no use is not kept, nor is the caller's pin: the resolver may
@@ -106,7 +112,7 @@ static int check_usable(struct weir_group *group)
     int rc;
 
     wr_waitq_wait(&ex->resolved, is_resolved, group, WEIR_FOREVER, false);
-    rc = wr_load(&group->unusable, relaxed);
+    rc = use_error((enum wr_use)wr_load(&group->use, relaxed));
     if (rc) {
         shard = wr_table_lock(&ex->table, group->hash);
         wr_group_evict(group->evicted ? NULL : group, shard, WEIR_REASON_NONE, 0);
@@ -123,7 +129,7 @@ static void close_books(struct weir_group *group)
     struct wr_shard *shard = wr_table_lock(&ex->table, group->hash);
     struct wr_totals totals = { 0 };
 
-    wr_list_remove(&group->link);
+    wr_list_remove(&group->retired);
     wr_totals_add_group(&totals, group);
     wr_totals_add(&shard->gone, &totals);
     wr_archive_add(&ex->archive, &key, &totals);
@@ -189,7 +195,7 @@ struct weir_group *wr_group_lock_by_key(struct weir_executor *ex, const char *ke
 {
     struct weir_group *group = wr_table_lock_group(&ex->table, key);
 
-    if (!group || !wr_load(&group->unusable, relaxed))
+    if (!group || wr_load(&group->use, relaxed) == WR_USABLE)
         return group;
     wr_unlock(&group->lock);
     return NULL;

@@ -14,11 +14,11 @@
 #include "executor/beat.h"
 #include "executor/gate.h"
 #include "executor/hand.h"
-#include "executor/line.h"
 #include "executor/queue.h"
 #include "executor/task.h"
 #include "limits/admit.h"
 #include "limits/circle.h"
+#include "limits/line.h"
 #include "limits/refusals.h"
 #include "policy/policy.h"
 
@@ -28,13 +28,34 @@ struct wr_shard;
 
 enum { WR_LEVELS = 4, WR_LEVEL_NORMAL = 1 };
 
-/* Whoever made the group is about to ask the policy about it. */
-enum { WR_UNRESOLVED = 1 };
+/* What a generation is good for. */
+enum wr_use {
+    WR_USABLE,
+    WR_UNRESOLVED, /* whoever made the group is about to ask the policy about it            */
+    WR_NO_DOMAIN,  /* the policy named no known one                                         */
+    WR_NO_MEMORY,
+    WR_CANCELLED, /* was usable, is evicted, and its running bodies are asked to end         */
+};
+
+/* stand.place: the one word that says where a group's next task stands, and so what keeps it. From WR_READY on it is in a line (or in
+ * hands, WR_IN_HANDS: see line.h), and written under the lock of that line; but for IN_HANDS, and while a beat is out, also
+ * under the group's, so either will do to look.
+ *
+ * The line for a worker, and for the slots and permits that a start needs besides, is called a ring; the executor has one, in
+ * parts, or each of its domains has. Threads have the other kind. */
+enum wr_place {
+    WR_AT_REST, /* nothing waits; or a limit of its own, or a cost beyond the executor's limit */
+    WR_PAUSED,  /* whether or not anything waits                                           */
+    WR_GATED,   /* likewise: a gate has refused it, and will call                          */
+    WR_READY,   /* in its ring                                                             */
+    WR_AWAITS_THREAD, /* in line for a thread                                                    */
+    WR_KEEPS_TIME,    /* in the ring's wheel until the next start of its beat; see beat.h        */
+};
 
 /* In the order of use: submitting writes the first cache line only, and reads the second.
  *
  * Under the lock (wr_group_is_valid walks them):
- *     place says where its next task stands; `link` is in that line, unless the group is in hands (line.h)
+ *     stand.place says where its next task stands; while it is in its ring, stand.turn_left > 0 (slice.h)
  *     queued > 0 and nothing of its own in the way  <=>  place is WR_READY     (at rest)
  *     paused  <=>  place is WR_PAUSED; else a gate refuses it  <=>  WR_GATED    (once it is in no line)
  *     sums.closed is what place comes to: WR_SHUT, or WR_LACKS_THREAD in that line
@@ -55,30 +76,21 @@ struct weir_group {
     uint8_t asks_gates : 1; /* one of its gates is asked when a task is submitted              */
     uint8_t has_handle : 1; /* given to a user: stays until the executor goes                  */
     uint8_t domain;
-    /* enum wr_place: where its next task stands. Written under its line's lock: those above are read together by
-     * compilers, so it is not one of them. */
-    _Atomic uint8_t place;
+    _Atomic uint8_t use; /* enum wr_use; also read without the lock                          */
     struct wr_sums sums;
     struct wr_queue queue; /* tasks of WEIR_NORMAL priority                                    */
 
     struct weir_executor *executor;
     struct wr_extras *extras; /* NULL until needed                                              */
-    struct wr_list link;      /* in the line of its place; once evicted, in its shard's retired */
-    _Atomic uint16_t weight;  /* written under the lock, also read under the ring's              */
-    /* Slices that are left of its turn; see slice.h. While it stands in its ring > 0. */
-    uint16_t turn_left;
-    /* Why it is of no use: the policy named no known domain (WEIR_ENODOMAIN), WEIR_ENOMEM; or WR_UNRESOLVED. */
-    _Atomic int16_t unusable;
-    _Atomic bool cancel_all; /* its running bodies are asked to end                             */
-    uint8_t part;            /* of its ring, if that is in parts                                */
-    /* The cost of its first task, as its ring knows it, and WR_TIMED, WR_HAS_BEAT */
-    _Atomic uint32_t first_needs;
+    union {
+        struct wr_stand stand; /* in its ring, or in line for a thread                           */
+        struct {
+            struct wr_list retired; /* once it is evicted: in its shard                         */
+            uint32_t idle_since;    /* while it is idle: when its last task left, in ms         */
+        };
+    };
     uint32_t records;
     uint32_t bodies; /* tasks that execute                                                  */
-    union {
-        uint32_t idle_since; /* while it is idle: when its last task left, in ms               */
-        uint32_t ticket;     /* while it stands in a line: see line.h; under that line's lock   */
-    };
 
     uint32_t telling; /* settled tasks whose listeners and callbacks are being told             */
     uint32_t pins;
@@ -104,26 +116,23 @@ struct weir_group {
     char key[]; /* of wr_key_room bytes                                                         */
 };
 
-#define WR_TIMED ((uint32_t)1 << 31) /* the first task will not wait for ever */
-#define WR_HAS_BEAT \
-    ((uint32_t)1 << 30) /* it starts by a beat, see beat.h; costs are shown up to this */
-
-/* What the first task costs. */
-static inline uint32_t wr_cost_of(uint32_t first_needs)
-{
-    return first_needs & (WR_HAS_BEAT - 1);
-}
-
 static_assert(sizeof(void *) != 8 || sizeof(struct weir_group) == 224,
               "with a short key and what malloc keeps, a group takes 240 bytes");
 static_assert(sizeof(void *) != 8 || offsetof(struct weir_group, queue.first) == 64,
               "submitting writes one cache line");
+static_assert(offsetof(struct weir_group, idle_since) == offsetof(struct weir_group, stand.ticket),
+              "what its line lends it is not used in line");
 WR_KEY_LIES_BEHIND(struct weir_group, in_table, key);
 
 /* NULL for NULL. */
 static inline struct weir_group *wr_group_of(struct wr_map_node *node)
 {
     return node ? WR_CONTAINER(node, struct weir_group, in_table) : NULL;
+}
+
+static inline struct weir_group *wr_group_at(const struct wr_stand *stand)
+{
+    return stand ? WR_CONTAINER(stand, struct weir_group, stand) : NULL;
 }
 
 /* What only some groups need. */
@@ -147,25 +156,19 @@ struct wr_extras {
 /* Where its next task stands, in that line or just taken from it. */
 static inline enum wr_place wr_group_place(const struct weir_group *group)
 {
-    return (enum wr_place)(wr_load(&group->place, relaxed) & ~WR_IN_HANDS);
+    return (enum wr_place)(wr_load(&group->stand.place, relaxed) & ~WR_IN_HANDS);
 }
 
 /* Whether it stands in a line, or was just taken from one. */
 static inline bool wr_group_is_in_line(const struct weir_group *group)
 {
-    return wr_load(&group->place, relaxed) >= WR_READY;
+    return wr_load(&group->stand.place, relaxed) >= WR_READY;
 }
 
 /* Whether a worker has just taken it from its ring. */
 static inline bool wr_group_is_in_hands(const struct weir_group *group)
 {
-    return wr_load(&group->place, relaxed) == (WR_READY | WR_IN_HANDS);
-}
-
-/* Whether its turn has begun, and was only interrupted: then it goes on before others. */
-static inline bool wr_group_is_in_turn(const struct weir_group *group)
-{
-    return group->turn_left > 0 && group->turn_left < wr_load(&group->weight, relaxed);
+    return wr_load(&group->stand.place, relaxed) == (WR_READY | WR_IN_HANDS);
 }
 
 /* Whether a beat is out, and was not folded. Under the lock. */

@@ -91,7 +91,7 @@ int weir_group_set_weight(weir_group *handle, int64_t weight)
     if (!group)
         return WEIR_ECLOSED;
     wr_group_lock(group);
-    wr_store(&group->weight, (uint16_t)weight, relaxed);
+    wr_store(&group->stand.weight, (uint16_t)weight, relaxed);
     end_change(group);
     return 0;
 }

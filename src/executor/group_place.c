@@ -47,13 +47,13 @@ bool wr_group_is_ready(struct weir_group *group)
 bool wr_group_note_first(struct weir_group *group)
 {
     const uint64_t *first = wr_group_first(group);
-    uint32_t cost = wr_cost_at(first), needs = cost < WR_HAS_BEAT ? cost : WR_HAS_BEAT - 1;
+    uint32_t cost = wr_cost_at(first), needs = cost < WR_COST_MAX ? cost : WR_COST_MAX;
 
     if (wr_is_timed_at(first))
         needs |= WR_TIMED;
-    if (needs == wr_load(&group->first_needs, relaxed))
+    if (needs == wr_load(&group->stand.needs, relaxed))
         return false;
-    wr_store(&group->first_needs, needs, relaxed);
+    wr_store(&group->stand.needs, needs, relaxed);
     return true;
 }
 
@@ -70,7 +70,7 @@ void wr_group_note_closed(struct weir_group *group)
     if (group->sums.closed != closed)
         wr_set_closed(&group->sums, &group->executor->root, closed);
     if (!wr_group_is_in_line(group) && wr_group_place(group) != kept)
-        wr_store(&group->place, (uint8_t)kept, relaxed);
+        wr_store(&group->stand.place, (uint8_t)kept, relaxed);
 }
 
 /* Its first task may have changed while it stood in the ring. */
@@ -79,16 +79,16 @@ static inline bool refresh_in_ring(struct weir_group *group)
     struct wr_line *ring = wr_group_ring(group);
 
     if (!wr_group_is_ready(group)) { /* it would keep others waiting for a turn it cannot take */
-        if (!wr_line_remove(ring, group))
+        if (!wr_line_remove(ring, &group->stand))
             return false; /* a worker has it, and will see */
         wr_group_note_closed(group);
         if (group->executor->domains && !wr_group_is_counted(group))
             return wr_domain_sync(group);
-        return wr_line_has_groups(ring); /* it may have been owed permits */
+        return wr_line_has_stands(ring); /* it may have been owed permits */
     }
     if (!wr_group_note_first(group))
         return false;
-    wr_line_ask_again(ring, group);
+    wr_line_ask_again(ring, &group->stand);
     /* Also those that are about to sleep until there are more permits. */
     if (group->executor->domains)
         wr_domain_ask_again(group);
@@ -105,10 +105,7 @@ static inline bool refresh_out_of_ring(struct weir_group *group)
         return false;
     wr_group_note_first(group);
     /* A turn that was only interrupted, by the group's own limit or for want of a thread, goes on. */
-    first = wr_group_is_in_turn(group) || group->has_thread;
-    if (!group->turn_left)
-        group->turn_left = wr_load(&group->weight, relaxed);
-    wr_line_enter(wr_group_ring(group), group, first);
+    first = wr_line_enter(wr_group_ring(group), &group->stand, group->has_thread);
     if (first && group->executor->domains) /* it may need less than who was first */
         wr_domain_ask_again(group);
     return true;
@@ -130,7 +127,7 @@ static __attribute__((noinline)) bool refresh_in_domain(struct weir_group *group
 bool wr_group_refresh(struct weir_group *group)
 {
     if (group->sums.queued == 0)
-        group->turn_left = 0;
+        group->stand.turn_left = 0;
     if (WR_UNLIKELY(group->has_thread || wr_group_place(group) == WR_AWAITS_THREAD))
         wr_thread_refresh(group);
     if (WR_UNLIKELY(wr_group_is_counted(group)))

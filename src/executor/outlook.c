@@ -81,7 +81,8 @@ static bool thread_comes_free(struct weir_executor *ex)
 static bool has_a_turn_to_come(struct wr_outlook *outlook, struct weir_group *group)
 {
     (void)outlook;
-    return wr_group_is_in_turn(group) && group->sums.queued && wr_group_gates_open_at(group);
+    return wr_stand_is_in_turn(&group->stand) && group->sums.queued &&
+           wr_group_gates_open_at(group);
 }
 
 /* Permits for another task that goes first: while anything else that holds some can end, or a group can go first instead, the

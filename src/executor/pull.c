@@ -47,7 +47,7 @@ static weir_reason ask_nodes(struct weir_group *group, struct wr_slice *slice, s
 static void put_down(struct weir_group *group, weir_reason reason)
 {
     if (wr_group_place(group) == WR_READY)
-        wr_store(&group->place, WR_AT_REST, relaxed);
+        wr_store(&group->stand.place, WR_AT_REST, relaxed);
     if (reason &&
         group->executor->domains) /* before it is put back: who finds it may take a slot */
         wr_domain_untake(group);
@@ -63,7 +63,7 @@ static void give_up(struct weir_group *group, struct ask *ask, weir_reason reaso
     if (returns) {
         bool no_memory = ask->stop;
         wr_group_note_first(group);
-        wr_line_return(ring, group,
+        wr_line_return(ring, &group->stand,
                        no_memory ? 0 : wr_cost_at(ask->first)); /* it is owed the next permit */
         ask->stop = true;
     }
@@ -75,7 +75,7 @@ static void give_up(struct weir_group *group, struct ask *ask, weir_reason reaso
     if (ask->refuses || ask->turn_over || group->paused || wr_group_gates(group))
         wr_group_refresh(group);
     if (!returns)
-        wr_line_decided(ring, group);
+        wr_line_decided(ring, &group->stand);
     wr_group_unlock_and_reap(group);
     if (reason == WEIR_REASON_NO_THREAD)
         wr_room_made(ex); /* it claims no permits any more */
@@ -93,7 +93,8 @@ static struct weir_task *start_slice(struct weir_group *group, struct wr_slice *
     slice->group = group;
     slice->tasks = 1;
     slice->began = slice->clock = wr_os_now();
-    group->turn_left -= group->turn_left > 0; /* it had become empty, and is not any more */
+    group->stand.turn_left -=
+        group->stand.turn_left > 0; /* it had become empty, and is not any more */
     task = wr_slice_begin(group, first, slice);
     if (slice->to_thread) {
         wr_thread_used(group);
@@ -115,7 +116,7 @@ static struct weir_task *take_slice(struct weir_group *group, struct wr_slice *s
     wr_group_lock(group);
     slice->cancels = wr_cancels(group);
     ask.refuses = group->evicted || (ex->domains && wr_domain_is_released(group));
-    ask.turn_over = !group->turn_left && wr_load(&group->weight, relaxed) > 1;
+    ask.turn_over = !group->stand.turn_left && wr_load(&group->stand.weight, relaxed) > 1;
     ask.first = ask.refuses || ask.turn_over ? NULL : wr_group_first(group);
     reason = ask_nodes(group, slice, &ask);
     put_down(group, reason);
@@ -127,7 +128,7 @@ static struct weir_task *take_slice(struct weir_group *group, struct wr_slice *s
     task = start_slice(group, slice, ask.first);
     wr_group_refresh(group);
     /* Last: a group that waits for its next turn is never nowhere. */
-    wr_line_decided(wr_group_ring(group), group);
+    wr_line_decided(wr_group_ring(group), &group->stand);
     WR_ASSERT_SLOW(wr_group_is_valid(group));
     wr_slice_give_hand(group, task, slice);
     wr_unlock(&group->lock);
@@ -141,10 +142,16 @@ static struct weir_group *take_group(struct wr_crew *crew, uint32_t *reserved,
                                      struct wr_slice *slice)
 {
     struct weir_executor *ex = crew->executor;
+    struct wr_beats *beats;
 
     slice->beat = NULL;
-    return ex->domains ? wr_domains_take(crew, reserved)
-                       : wr_line_pull_with_permits(&ex->ring, &ex->root, reserved, slice);
+    if (ex->domains)
+        return wr_domains_take(crew, reserved);
+    beats = wr_load(&ex->beats, acquire); /* pairs with the first group that is given one */
+    if (beats)
+        wr_beats_bring(beats);
+    return wr_group_at(
+        wr_line_pull(&ex->ring, &ex->root, reserved, beats ? wr_beat_grant : NULL, slice));
 }
 
 /* What comes first. Answers a task to be told of, or NULL. */
@@ -227,7 +234,8 @@ bool wr_task_is_asked_to_end(const struct weir_task *task)
     const struct weir_group *group = task->group;
 
     /* If it is settled just now its error stands there already; then either answer will do. */
-    return wr_task_outcome(task) != WEIR_UNSETTLED || wr_load(&group->cancel_all, seq_cst) ||
+    return wr_task_outcome(task) != WEIR_UNSETTLED ||
+           wr_load(&group->use, seq_cst) == WR_CANCELLED ||
            wr_load(&group->executor->cancel_all, seq_cst) ||
            wr_load(&task->error, relaxed) != (int32_t)wr_cancels(group);
 }

@@ -126,7 +126,7 @@ static bool slice_lasts(const struct wr_slice *slice, const struct weir_group *g
         return false;
     if (slice->clock - slice->began < WR_SLICE_NS)
         return true;
-    return !wr_line_has_groups(wr_group_ring(group)) && /* nobody else waits for a turn */
+    return !wr_line_has_stands(wr_group_ring(group)) && /* nobody else waits for a turn */
            (!group->executor->domains || !wr_executor_has_ready(group->executor)) &&
            (!slice->on_thread || !wr_thread_others_wait(group));
 }
@@ -140,15 +140,15 @@ static void end_turn(struct weir_group *group)
         line = wr_group_ring(group);
     else if (wr_group_place(group) == WR_AWAITS_THREAD)
         line = &group->executor->threads.line;
-    if (line && wr_line_to_end(line, group))
-        group->turn_left = wr_load(&group->weight, relaxed);
+    if (line)
+        wr_line_to_end(line, &group->stand);
 }
 
 static void begin_slice(struct wr_slice *slice, struct weir_group *group)
 {
     slice->began = slice->clock;
     slice->tasks = 0;
-    if (--group->turn_left == 0)
+    if (--group->stand.turn_left == 0)
         end_turn(group);
 }
 
@@ -178,7 +178,7 @@ static struct weir_task *pass_on(struct weir_group *group, struct wr_slice *slic
     bool lasts = slice_lasts(slice, group);
 
     if (first && wr_cost_at(first) == cost && stays(slice, group, chain) &&
-        (lasts || wr_group_is_in_turn(group)) && wr_slice_has_record(group, first, slice) &&
+        (lasts || wr_stand_is_in_turn(&group->stand)) && wr_slice_has_record(group, first, slice) &&
         (!gates || (!group->sums.closed && wr_group_gates_grant(group, slice->clock))) &&
         hand_over(group, slice, cost)) {
         if (!lasts)

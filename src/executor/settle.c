@@ -230,7 +230,7 @@ static weir_reason asked_by(const struct weir_task *task)
     if (wr_load(&ex->cancel_all, acquire) || wr_load(&ex->freeing, acquire) ||
         (asked && wr_load(&ex->closed, acquire)))
         return WEIR_REASON_SHUT_DOWN;
-    if (wr_load(&group->cancel_all, acquire))
+    if (wr_load(&group->use, acquire) == WR_CANCELLED)
         return WEIR_REASON_EVICTED;
     return asked ? WEIR_REASON_DOMAIN_RELEASED : WEIR_REASON_GAVE_UP;
 }

@@ -7,7 +7,6 @@
 #include "executor/deadlock.h"
 #include "executor/domains.h"
 #include "executor/group.h"
-#include "executor/line.h"
 #include "executor/table.h"
 #include "executor/task.h"
 #include "executor/threads.h"
@@ -32,6 +31,7 @@ struct weir_executor {
 
     WR_APART(ring)
     struct wr_line ring;
+    _Atomic(struct wr_beats *) beats; /* NULL: there never were any */
     WR_APART(root)
     struct wr_root root;
     WR_APART(cells)
@@ -107,7 +107,7 @@ static inline bool wr_executor_has_ready(struct weir_executor *ex)
 {
     if (ex->domains)
         return wr_load(&ex->domains->ready, relaxed) & ~wr_load(&ex->domains->barred, relaxed);
-    return wr_line_has_groups(&ex->ring);
+    return wr_line_has_stands(&ex->ring);
 }
 
 /* Call after work was made available. */

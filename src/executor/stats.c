@@ -87,7 +87,7 @@ static void add_generations(struct wr_totals *totals, struct weir_executor *ex, 
     if (present)
         add_group(totals, present, false);
     wr_list_each(node, &shard->retired) {
-        struct weir_group *group = WR_CONTAINER(node, struct weir_group, link);
+        struct weir_group *group = WR_CONTAINER(node, struct weir_group, retired);
         if (group->hash == key.hash && wr_key_is(&key, group->key))
             add_group(totals, group, !ex->archive.max);
     }

@@ -83,11 +83,11 @@ struct weir_group *wr_shard_next(const struct wr_shard *shard, const struct weir
 {
     bool retired = group && group->evicted;
     struct weir_group *present = retired ? NULL : next_present(shard, group);
-    struct wr_list *next = retired ? group->link.next : shard->retired.next;
+    struct wr_list *next = retired ? group->retired.next : shard->retired.next;
 
     if (present || next == &shard->retired)
         return present;
-    return WR_CONTAINER(next, struct weir_group, link);
+    return WR_CONTAINER(next, struct weir_group, retired);
 }
 
 struct weir_group *wr_table_walk(struct wr_table *table, struct weir_group *group)

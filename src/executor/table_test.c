@@ -19,7 +19,7 @@ static int setup(void **state)
         assert_non_null(group[i]);
         snprintf(group[i]->key, 16, "k%d", i);
         group[i]->hash = wr_table_key(&table, group[i]->key).hash;
-        wr_list_init(&group[i]->link);
+        wr_list_init(&group[i]->retired);
         wr_map_put(&wr_table_shard(&table, group[i]->hash)->present, &group[i]->in_table);
     }
     return 0;
@@ -47,7 +47,7 @@ static void retire(struct weir_group *one)
 
     wr_map_remove(&shard->present, &one->in_table);
     one->evicted = true;
-    wr_list_append(&shard->retired, &one->link);
+    wr_list_append(&shard->retired, &one->retired);
 }
 
 /* How often a walk meets each group, counted in group->peak. */

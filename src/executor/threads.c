@@ -21,7 +21,7 @@ static struct wr_threads *lock_line(struct weir_executor *ex)
 static bool unlock_line(struct weir_executor *ex)
 {
     struct wr_threads *threads = &ex->threads;
-    bool to_call = !wr_list_empty(&threads->line.part->groups) && threads->in_use < threads->max;
+    bool to_call = !wr_list_empty(&threads->line.part->stands) && threads->in_use < threads->max;
 
     if (to_call != threads->to_call) /* pairs with a sleeper's look; see parking.md */
         wr_add(&ex->chores, to_call ? 1 : (uint32_t)-1, seq_cst);
@@ -76,11 +76,11 @@ bool wr_thread_take(struct weir_group *group)
     if (group->has_thread)
         return true;
     threads = lock_line(group->executor);
-    got = wr_list_empty(&threads->line.part->groups) && threads->in_use < threads->max;
+    got = wr_list_empty(&threads->line.part->stands) && threads->in_use < threads->max;
     if (got)
         threads->in_use++;
     else
-        wr_line_add(&threads->line, group, wr_group_is_in_turn(group));
+        wr_line_add(&threads->line, &group->stand, false);
     unlock_line(group->executor); /* a thread for those before us: somebody calls already */
     if (!got)
         wr_group_note_closed(group);
@@ -113,7 +113,7 @@ void wr_thread_forget(struct weir_group *group)
             wr_domain_unreserve_thread(group);
         pass_on(ex);
     } else if (wr_group_place(group) == WR_AWAITS_THREAD) {
-        in_line = wr_line_drop(&lock_line(ex)->line, group);
+        in_line = wr_line_drop(&lock_line(ex)->line, &group->stand);
         unlock_line(ex); /* not in line: somebody is about to call it, and will see then */
     }
     if (in_line)
@@ -147,16 +147,13 @@ bool wr_thread_others_wait(const struct weir_group *group)
 static struct weir_group *first_in_line(struct weir_executor *ex)
 {
     struct wr_threads *threads = lock_line(ex);
-    struct weir_group *group = NULL;
+    struct wr_stand *stand = threads->in_use < threads->max ? wr_line_take(&threads->line) : NULL;
 
-    if (threads->in_use < threads->max && (group = wr_line_first(&threads->line))) {
-        wr_line_take(&threads->line, group);
-        threads->in_use++;
-    }
+    threads->in_use += stand != NULL;
     unlock_line(ex);
-    if (!group)
+    if (!stand)
         wr_line_give_way(&threads->line);
-    return group;
+    return wr_group_at(stand);
 }
 
 /* Whether it shall have the thread. It needs it still; and its domain has a slot to go with it: threads are not to
@@ -179,7 +176,7 @@ static void call(struct weir_executor *ex, struct weir_group *group)
 
     wr_group_lock(group);
     WR_ASSERT(wr_group_place(group) == WR_AWAITS_THREAD);
-    wr_store(&group->place, WR_AT_REST, relaxed);
+    wr_store(&group->stand.place, WR_AT_REST, relaxed);
     group->has_thread = true;
     wr_group_note_closed(group);
     if (!is_to_have_it(group)) {
@@ -187,7 +184,8 @@ static void call(struct weir_executor *ex, struct weir_group *group)
         give_back(ex); /* we call the next one */
     }
     wake = wr_group_refresh(group);
-    wr_line_decided(&ex->threads.line, group); /* it counts in its ring now, if it is ready */
+    wr_line_decided(&ex->threads.line,
+                    &group->stand); /* it counts in its ring now, if it is ready */
     wr_group_unlock_and_reap(group);
     if (wake)
         wr_executor_wake(ex);

@@ -9,7 +9,7 @@
 #ifndef WR_EXECUTOR_THREADS_H
 #define WR_EXECUTOR_THREADS_H
 
-#include "executor/line.h"
+#include "limits/line.h"
 
 struct weir_executor;
 struct weir_group;

@@ -128,10 +128,10 @@ static struct weir_group *first_in(const struct wr_line *ring)
     struct weir_group *first = NULL;
 
     for (int i = 0; i < ring->parts; i++)
-        if (!wr_list_empty(&ring->part[i].groups)) {
+        if (!wr_list_empty(&ring->part[i].stands)) {
             struct weir_group *group =
-                WR_CONTAINER(ring->part[i].groups.next, struct weir_group, link);
-            if (!first || (int32_t)(group->ticket - first->ticket) < 0)
+                WR_CONTAINER(ring->part[i].stands.next, struct weir_group, stand.link);
+            if (!first || (int32_t)(group->stand.ticket - first->stand.ticket) < 0)
                 first = group;
         }
     return first;
@@ -793,7 +793,7 @@ static __attribute__((noreturn)) void complain(const char *what)
                              "place %d telling %u",
                              g->key, g->sums.limit, g->sums.inflight_max, g->sums.queue_max,
                              g->sums.running, g->sums.inflight, g->sums.queued, g->sums.carried,
-                             g->sums.closed, wr_load(&g->place, relaxed), g->telling);
+                             g->sums.closed, wr_load(&g->stand.place, relaxed), g->telling);
     for (int i = 0; i < w.items && at < sizeof(text); i++) {
         struct item *item = &w.item[i];
         if (item->task && !weir_task_done(item->task))
