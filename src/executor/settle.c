@@ -167,7 +167,9 @@ bool wr_task_end_locked(struct weir_task *task, const struct wr_end *end)
     const struct wr_side *side = wr_task_side(task);
     struct wr_parker *runner = NULL;
 
-    if ((!decides && !end->body_over) || end->not_in >> phase & 1)
+    /* One that is refused is ended by its submit. */
+    if (!end->body_over &&
+        (!decides || phase == WR_PHASE_REFUSED || (end->if_begun && !(STARTED >> phase & 1))))
         return false;
     if (!over && wr_phase_has_body(phase))
         runner = task->runner;

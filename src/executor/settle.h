@@ -34,10 +34,10 @@ struct wr_end {
     void *value; /* the task's if this decides the end; else it is dropped                     */
     weir_time started_at; /* 0: when its body started; if it never did, `at`                   */
     weir_time at;
-    bool body_over;  /* said where the body was called, or the task refused: no body runs on    */
-    bool handled;    /* by rejection_fn                                                         */
-    bool uncounted;  /* the submit fails: there was no task                                     */
-    uint32_t not_in; /* a set of phases, 1 << phase each: there, nothing is decided               */
+    bool body_over; /* said where the body was called, or the task refused: no body runs on     */
+    bool handled;   /* by rejection_fn                                                          */
+    bool uncounted; /* the submit fails: there was no task                                      */
+    bool if_begun;  /* else nothing is decided                                                  */
 };
 
 /* After a body has returned. */

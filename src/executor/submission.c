@@ -112,6 +112,6 @@ void wr_submission_hand_on_done(struct wr_submission *sub)
 {
     if (!sub->on_done)
         return;
-    wr_watcher_join(sub->on_done, sub->task);
+    wr_watcher_add(sub->on_done, sub->task);
     sub->on_done = NULL;
 }

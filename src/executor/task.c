@@ -123,11 +123,9 @@ bool weir_task_cancel(weir_task *task)
 {
     struct wr_end end = wr_end_without_body(WEIR_CANCELLED, WEIR_REASON_CANCELLED);
 
-    end.not_in = 1 << WR_PHASE_REFUSED; /* the submit ends it */
     return task && wr_task_end(task, &end);
 }
 
-/* Only once its body has begun. */
 static int settle(struct weir_task *task, int error, weir_reason reason, void *value)
 {
     struct wr_end end = { .outcome = wr_outcome_of(error),
@@ -135,8 +133,7 @@ static int settle(struct weir_task *task, int error, weir_reason reason, void *v
                           .reason = error == WEIR_ECANCELED ? reason : WEIR_REASON_NONE,
                           .value = value,
                           .at = wr_os_now(),
-                          .not_in =
-                              1 << WR_PHASE_QUEUED | 1 << WR_PHASE_NEW | 1 << WR_PHASE_REFUSED };
+                          .if_begun = true };
 
     if (wr_task_end(task, &end))
         return 0;

@@ -48,15 +48,22 @@ struct wr_watcher *wr_watcher_new(void (*done)(weir_task *, const weir_result *,
     return watcher;
 }
 
+void wr_watcher_add(struct wr_watcher *watcher, struct weir_task *task)
+{
+    watcher->next = wr_load(&task->watchers, relaxed);
+    wr_store(&task->watchers, watcher, relaxed);
+}
+
 bool wr_watcher_join(struct wr_watcher *watcher, struct weir_task *task)
 {
-    struct wr_watcher *first = wr_load(&task->watchers, relaxed);
+    bool joins;
 
-    if (first == WR_TOLD)
-        return false;
-    watcher->next = first;
-    wr_store(&task->watchers, watcher, relaxed);
-    return true;
+    wr_group_lock(task->group);
+    joins = wr_load(&task->watchers, relaxed) != WR_TOLD;
+    if (joins)
+        wr_watcher_add(watcher, task);
+    wr_unlock(&task->group->lock);
+    return joins;
 }
 
 /* ---- one at a time --------------------------------------------------------------------------- */
@@ -201,12 +208,8 @@ void wr_whole_over(struct weir_task *task)
 void wr_watcher_attach(struct wr_watcher *watcher, struct weir_task *task)
 {
     struct wr_telling telling;
-    bool joined;
 
-    wr_group_lock(task->group);
-    joined = wr_watcher_join(watcher, task);
-    wr_unlock(&task->group->lock);
-    if (joined)
+    if (wr_watcher_join(watcher, task))
         return;
     watcher->task = weir_task_ref(task);
     wr_telling_open(&telling);

@@ -46,7 +46,9 @@ struct wr_watcher *wr_watcher_new(void (*done)(weir_task *, const weir_result *,
                                   void *arg);
 void wr_watcher_attach(struct wr_watcher *watcher, struct weir_task *task);
 
-/* It joins the watchers, unless (false) the task has been told of. Under the lock. */
+/* It joins the watchers, unless (false) the task has been told of. Without the lock. And: those of a task that has not settled, under
+ * it. */
 bool wr_watcher_join(struct wr_watcher *watcher, struct weir_task *task);
+void wr_watcher_add(struct wr_watcher *watcher, struct weir_task *task);
 
 #endif

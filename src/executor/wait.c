@@ -10,18 +10,6 @@
 
 #include <weir/error.h>
 
-/* Joins the watchers; false: it has settled. */
-static bool join(struct weir_task *task, struct wr_watcher *watcher, struct wr_parker *waiter)
-{
-    bool joined;
-
-    *watcher = (struct wr_watcher){ .waiter = waiter };
-    wr_group_lock(task->group);
-    joined = wr_watcher_join(watcher, task);
-    wr_unlock(&task->group->lock);
-    return joined;
-}
-
 /* Leaves the watchers: afterwards no thread knows this one. Once they have been told, none does; until then they
  * may be told at any time, under the lock. */
 static void leave(struct weir_task *task, struct wr_watcher *watcher)
@@ -57,8 +45,11 @@ static int wait_until_told(weir_task *const *task, struct wr_watcher *watcher, s
     size_t joined = 0;
     int rc = 0;
 
-    while (joined < count && join(task[joined], &watcher[joined], self))
-        joined++;
+    for (; joined < count; joined++) {
+        watcher[joined] = (struct wr_watcher){ .waiter = self };
+        if (!wr_watcher_join(&watcher[joined], task[joined]))
+            break;
+    }
     while (joined == count && !any_done(task, count) && !rc) {
         if (nested && wr_load(&nested->wait.refused, acquire)) /* pairs with refuse */
             rc = WEIR_EDEADLK;
