@@ -152,10 +152,11 @@ void wr_domain_give(struct weir_group *group);
 bool wr_domain_is_quiet(struct weir_group *group);
 bool wr_domain_hand_over(struct weir_group *group);
 
-/* Its turn for a thread has come: whether it has a slot for it, not counting slots for others that have a thread reserved
- * for them; `insists`: or would be the only one that has a thread and no slot, and may wait for that: not if those who
- * have the slots may wait for the thread. And: it has no such thread any more. */
-bool wr_domain_reserve_thread(struct weir_group *group, bool insists);
+/* Its turn for a thread has come: whether it shall have it. It has a slot to go with it, not counting slots for others that have
+ * a thread reserved for them: threads are not to stand idle for a domain that is full. One that was passed over for that is not
+ * passed over again, as long as it is the only one that has a thread and no slot: else it might never find both free at the
+ * same moment. But not if those who have the slots may wait for the thread. And: it has no such thread any more. */
+bool wr_domain_reserve_thread(struct weir_group *group);
 void wr_domain_unreserve_thread(struct weir_group *group);
 
 /* What keeps the group's first task, which its group and executor would let start: NONE, or the domain, with
