@@ -27,7 +27,9 @@ struct weir_group;
 struct wr_crew {
     struct wr_source source; /* first: the runtime knows only this                                */
     struct weir_executor *executor;
-    weir_runtime *runtime;   /* NULL once freed                                                   */
+    struct wr_crew *next;  /* all of an executor's, from its own one on; NULL: the last         */
+    weir_runtime *runtime; /* NULL before it is started, and once it is deleted                 */
+    uint32_t workers;
     uint64_t domains;        /* a set: whose tasks its workers carry                             */
     _Atomic uint64_t turn;   /* among the domains, task by task; see wr_ledger_turn              */
     _Atomic uint32_t needed; /* permits of the executor's that must be free for the next task     */
@@ -35,8 +37,8 @@ struct wr_crew {
 };
 
 /* A source of work for a runtime; and the runtime. See pull.c. */
-void wr_crew_init(struct wr_crew *crew, struct weir_executor *ex);
-int wr_crew_start(struct wr_crew *crew, uint32_t workers);
+void wr_crew_init(struct wr_crew *crew, struct weir_executor *ex, uint32_t workers);
+int wr_crew_start(struct wr_crew *crew);
 
 /* domain->slots: the units of its own that the ledger has ceded to it, and how many of them its tasks have. Or
  * WR_IN_LEDGER: none is ceded, and the ledger is asked.
@@ -97,12 +99,8 @@ static inline bool wr_domains_are_calm(const struct wr_domains *domains)
     return !wr_load(&domains->contested, relaxed);
 }
 
-int wr_domains_new(struct weir_executor *ex); /* one piece of memory, at ex->domains */
-
-/* Its workers, and its sampling. On failure the caller stops what there is. All threads of the executor's are stopped
- * before any runtime is deleted: a body in one may wake another. */
-int wr_domains_start(struct weir_executor *ex);
-void wr_domains_stop(struct weir_executor *ex);
+int wr_domains_new(struct weir_executor *ex);   /* one piece of memory, at ex->domains */
+int wr_domains_start(struct weir_executor *ex); /* their sampling, if there are any    */
 
 /* Locks the ledger and takes back what is ceded and idle of a set of domains; and: publishes what has changed, cedes
  * what no other domain has a claim to, and unlocks. */
