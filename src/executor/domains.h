@@ -7,7 +7,7 @@
  *
  *     domains.c         the lock, the units that are ceded, and what a worker takes, in whose turn
  *     domains_group.c   what becomes of a group's tasks, what keeps them, and whether they will ever get a slot
- *     domains_life.c    making domains as the policy says, telling the ledger more, and their end
+ *     domains_life.c    making domains, sampling, and telling the ledger more
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_DOMAINS_H
 #define WR_EXECUTOR_DOMAINS_H

@@ -1,4 +1,4 @@
-/* Domains: making them as the policy says, counting what waits in them, and their end; see domains.h.
+/* Domains: making them, sampling, and counting what waits in them; see domains.h.
  * SPDX-License-Identifier: MIT */
 #include "base/os.h"
 #include "executor/settle.h"
