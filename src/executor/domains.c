@@ -92,9 +92,8 @@ static void publish(struct weir_executor *ex)
     publish_asking(domains);
     if (!wr_load(&domains->counts, relaxed))
         barred &= l->wanting;
-    for (uint64_t apart = l->apart; apart; apart &= apart - 1)
-        publish_crew(domains, &domains->domain[__builtin_ctzll(apart)].own);
-    publish_crew(domains, &ex->crew);
+    for (struct wr_crew *crew = &ex->crew; crew; crew = crew->next)
+        publish_crew(domains, crew);
     if (contested != wr_load(&domains->contested, relaxed))
         wr_store(&domains->contested, contested, relaxed);
     if (barred != wr_load(&domains->barred, relaxed))

@@ -7,7 +7,7 @@
  *
  *     domains.c         the lock, the units that are ceded, and what a worker takes, in whose turn
  *     domains_group.c   what becomes of a group's tasks, what keeps them, and whether they will ever get a slot
- *     domains_life.c    making domains as the policy says, telling the ledger more, and their end
+ *     domains_life.c    making domains, sampling, and telling the ledger more
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_DOMAINS_H
 #define WR_EXECUTOR_DOMAINS_H
@@ -27,7 +27,9 @@ struct weir_group;
 struct wr_crew {
     struct wr_source source; /* first: the runtime knows only this                                */
     struct weir_executor *executor;
-    weir_runtime *runtime;   /* NULL once freed                                                   */
+    struct wr_crew *next;  /* all of an executor's, from its own one on; NULL: the last         */
+    weir_runtime *runtime; /* NULL before it is started, and once it is deleted                 */
+    uint32_t workers;
     uint64_t domains;        /* a set: whose tasks its workers carry                             */
     _Atomic uint64_t turn;   /* among the domains, task by task; see wr_ledger_turn              */
     _Atomic uint32_t needed; /* permits of the executor's that must be free for the next task     */
@@ -35,8 +37,8 @@ struct wr_crew {
 };
 
 /* A source of work for a runtime; and the runtime. See pull.c. */
-void wr_crew_init(struct wr_crew *crew, struct weir_executor *ex);
-int wr_crew_start(struct wr_crew *crew, uint32_t workers);
+void wr_crew_init(struct wr_crew *crew, struct weir_executor *ex, uint32_t workers);
+int wr_crew_start(struct wr_crew *crew);
 
 /* domain->slots: the units of its own that the ledger has ceded to it, and how many of them its tasks have. Or
  * WR_IN_LEDGER: none is ceded, and the ledger is asked.
@@ -97,12 +99,8 @@ static inline bool wr_domains_are_calm(const struct wr_domains *domains)
     return !wr_load(&domains->contested, relaxed);
 }
 
-int wr_domains_new(struct weir_executor *ex); /* one piece of memory, at ex->domains */
-
-/* Its workers, and its sampling. On failure the caller stops what there is. All threads of the executor's are stopped
- * before any runtime is deleted: a body in one may wake another. */
-int wr_domains_start(struct weir_executor *ex);
-void wr_domains_stop(struct weir_executor *ex);
+int wr_domains_new(struct weir_executor *ex);   /* one piece of memory, at ex->domains */
+int wr_domains_start(struct weir_executor *ex); /* their sampling, if there are any    */
 
 /* Locks the ledger and takes back what is ceded and idle of a set of domains; and: publishes what has changed, cedes
  * what no other domain has a claim to, and unlocks. */
@@ -152,10 +150,11 @@ void wr_domain_give(struct weir_group *group);
 bool wr_domain_is_quiet(struct weir_group *group);
 bool wr_domain_hand_over(struct weir_group *group);
 
-/* Its turn for a thread has come: whether it has a slot for it, not counting slots for others that have a thread reserved
- * for them; `insists`: or would be the only one that has a thread and no slot, and may wait for that: not if those who
- * have the slots may wait for the thread. And: it has no such thread any more. */
-bool wr_domain_reserve_thread(struct weir_group *group, bool insists);
+/* Its turn for a thread has come: whether it shall have it. It has a slot to go with it, not counting slots for others that have
+ * a thread reserved for them: threads are not to stand idle for a domain that is full. One that was passed over for that is not
+ * passed over again, as long as it is the only one that has a thread and no slot: else it might never find both free at the
+ * same moment. But not if those who have the slots may wait for the thread. And: it has no such thread any more. */
+bool wr_domain_reserve_thread(struct weir_group *group);
 void wr_domain_unreserve_thread(struct weir_group *group);
 
 /* What keeps the group's first task, which its group and executor would let start: NONE, or the domain, with

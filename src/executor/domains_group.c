@@ -4,11 +4,6 @@
 #include "executor/settle.h"
 #include "executor/state.h"
 
-static void lock_near(struct weir_group *group)
-{
-    wr_domains_lock_near(group->executor, group->domain);
-}
-
 /* ---- what waits, as far as the ledger is told -------------------------------------------------- */
 
 /* How many tasks the group is ready for, not counting one that a worker has in its hands. */
@@ -42,7 +37,7 @@ weir_reason wr_domain_admit(struct weir_group *group)
 
     if (group->extras->counted < WR_COUNTS_QUEUED)
         return wr_domain_is_released(group) ? WEIR_REASON_DOMAIN_RELEASED : WEIR_REASON_NONE;
-    lock_near(group);
+    wr_domains_lock_near(group->executor, group->domain);
     want = wr_load(&group->extras->want, relaxed);
     ready = ready_tasks(group) > want;
     reason = wr_ledger_admit(&wr_domains_of(group)->ledger, group->domain, ready);
@@ -56,7 +51,7 @@ void wr_domain_queued(struct weir_group *group, int more)
 {
     if (group->extras->counted < WR_COUNTS_QUEUED)
         return;
-    lock_near(group);
+    wr_domains_lock_near(group->executor, group->domain);
     wr_ledger_queued(&wr_domains_of(group)->ledger, group->domain, more);
     wr_domains_unlock_unchanged(group->executor);
 }
@@ -68,7 +63,7 @@ bool wr_domain_sync(struct weir_group *group)
     if (!group->extras->counted) {
         wr_domains_ask_no_slot(group->executor, group->domain);
     } else if (ready_tasks(group) != wr_load(&group->extras->want, relaxed)) {
-        lock_near(group);
+        wr_domains_lock_near(group->executor, group->domain);
         set_want(group);
         wr_domains_unlock(group->executor);
     }
@@ -106,7 +101,7 @@ void wr_domain_untake(struct weir_group *group)
         wr_domain_give(group);
         return;
     }
-    lock_near(group);
+    wr_domains_lock_near(group->executor, group->domain);
     if (group->extras->counted == WR_COUNTS_QUEUED)
         wr_ledger_untake(l, group->domain);
     else
@@ -129,7 +124,7 @@ bool wr_domain_hand_over(struct weir_group *group)
 
     if (group->extras->counted < WR_COUNTS_QUEUED)
         return wr_domains_are_calm(domains);
-    lock_near(group);
+    wr_domains_lock_near(group->executor, group->domain);
     may = wr_ledger_hand_over(&domains->ledger, group->domain);
     wr_domains_unlock_unchanged(group->executor);
     return may;
@@ -149,17 +144,19 @@ static bool slot_is_to_come(struct weir_executor *ex, uint32_t d)
     return !wr_load(&ex->nested.count, seq_cst) || s->own > waits + s->slots.due;
 }
 
-bool wr_domain_reserve_thread(struct weir_group *group, bool insists)
+bool wr_domain_reserve_thread(struct weir_group *group)
 {
     const struct wr_share *s = &wr_domains_of(group)->ledger.share[group->domain];
-    bool keep;
+    bool insists, keep;
 
-    lock_near(group);
+    wr_domains_lock_near(group->executor, group->domain);
     set_want(group);
-    insists = insists && slot_is_to_come(group->executor, group->domain);
+    insists = group->extras->was_passed_over && slot_is_to_come(group->executor, group->domain);
     keep = wr_group_domain(group)->with_thread < s->promised + insists;
     if (keep)
         wr_domain_set_waits_with_thread(group, true);
+    else
+        group->extras->was_passed_over = true;
     wr_domains_unlock(group->executor);
     return keep;
 }
@@ -193,7 +190,7 @@ weir_reason wr_domain_blocked_by(struct weir_group *group, int64_t *limit, int64
     const struct wr_share *s = &domains->ledger.share[group->domain];
     bool blocked;
 
-    lock_near(group);
+    wr_domains_lock_near(group->executor, group->domain);
     blocked = s->promised == 0 &&
               (group->extras->counted || !wr_ledger_can_grant(&domains->ledger, group->domain));
     if (blocked) {

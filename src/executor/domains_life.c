@@ -1,4 +1,4 @@
-/* Domains: making them as the policy says, counting what waits in them, and their end; see domains.h.
+/* Domains: making them, sampling, and counting what waits in them; see domains.h.
  * SPDX-License-Identifier: MIT */
 #include "base/os.h"
 #include "executor/settle.h"
@@ -85,9 +85,13 @@ static void init_domain(struct weir_executor *ex, uint32_t d)
 
     wr_line_init(&domain->ring, WR_READY, 1, &ex->domains->ready, wr_domain_bit(d));
     wr_store(&domain->slots, WR_IN_LEDGER, relaxed);
-    domain->crew = ex->policy.domain[d].workers ? &domain->own : &ex->crew;
-    if (domain->crew == &domain->own)
-        wr_crew_init(&domain->own, ex);
+    domain->crew = &ex->crew;
+    if (ex->policy.domain[d].workers) {
+        domain->crew = &domain->own;
+        wr_crew_init(&domain->own, ex, ex->policy.domain[d].workers);
+        domain->own.next = ex->crew.next;
+        ex->crew.next = &domain->own;
+    }
     domain->crew->domains |= wr_domain_bit(d);
 }
 
@@ -117,28 +121,13 @@ int wr_domains_new(struct weir_executor *ex)
 int wr_domains_start(struct weir_executor *ex)
 {
     struct wr_domains *domains = ex->domains;
-    int rc = 0;
+    int rc;
 
-    for (uint32_t d = 0; domains && d < domains->ledger.count && !rc; d++)
-        if (domains->domain[d].crew == &domains->domain[d].own)
-            rc = wr_crew_start(&domains->domain[d].own, ex->policy.domain[d].workers);
-    if (rc || !domains || !domains->ledger.lending.on)
-        return rc;
+    if (!domains || !domains->ledger.lending.on)
+        return 0;
     rc = wr_clock_start(&ex->clock);
     domains->sample_at = wr_os_now() + ex->policy.given.lending.period_ms * 1000000;
     if (!rc)
         wr_clock_set(&ex->clock, &domains->sampling, domains->sample_at);
     return rc;
-}
-
-void wr_domains_stop(struct weir_executor *ex)
-{
-    struct wr_domains *domains = ex->domains;
-
-    for (uint32_t d = 0; domains && d < domains->ledger.count; d++)
-        wr_runtime_stop(domains->domain[d].own.runtime);
-    for (uint32_t d = 0; domains && d < domains->ledger.count; d++) {
-        wr_runtime_delete(domains->domain[d].own.runtime);
-        domains->domain[d].own.runtime = NULL;
-    }
 }

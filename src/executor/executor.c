@@ -26,17 +26,22 @@ void wr_executor_unref(struct weir_executor *ex)
 static void stop(struct weir_executor *ex)
 {
     wr_clock_stop(&ex->clock);
-    wr_runtime_stop(ex->crew.runtime);
-    wr_domains_stop(ex);
-    wr_runtime_delete(ex->crew.runtime);
-    ex->crew.runtime = NULL;
+    for (struct wr_crew *crew = &ex->crew; crew; crew = crew->next)
+        wr_runtime_stop(crew->runtime);
+    /* After all have stopped: a body in one may wake another. */
+    for (struct wr_crew *crew = &ex->crew; crew; crew = crew->next) {
+        wr_runtime_delete(crew->runtime);
+        crew->runtime = NULL;
+    }
 }
 
 /* The threads. */
 static int start(struct weir_executor *ex)
 {
-    int rc = wr_crew_start(&ex->crew, ex->policy.given.workers);
+    int rc = 0;
 
+    for (struct wr_crew *crew = &ex->crew; crew && !rc; crew = crew->next)
+        rc = wr_crew_start(crew);
     if (!rc)
         rc = wr_domains_start(ex);
     if (!rc && ex->policy.timed)
@@ -50,26 +55,16 @@ static int start(struct weir_executor *ex)
 
 void wr_executor_wake_domains(struct weir_executor *ex)
 {
-    struct wr_domains *domains = ex->domains;
-
-    if (wr_domains_ready_for(domains, &ex->crew))
-        wr_runtime_wake(ex->crew.runtime);
-    for (uint64_t apart = domains->ledger.apart; apart; apart &= apart - 1) {
-        struct wr_crew *own = &domains->domain[__builtin_ctzll(apart)].own;
-        if (own->runtime && wr_domains_ready_for(domains, own))
-            wr_runtime_wake(own->runtime);
-    }
+    for (struct wr_crew *crew = &ex->crew; crew; crew = crew->next)
+        if (crew->runtime && wr_domains_ready_for(ex->domains, crew))
+            wr_runtime_wake(crew->runtime);
 }
 
-/* All sets of workers: the executor's, and those that domains have of their own. */
 static void for_each_runtime(struct weir_executor *ex, void (*call)(weir_runtime *runtime))
 {
-    struct wr_domains *domains = ex->domains;
-
-    call(ex->crew.runtime);
-    for (uint32_t d = 0; domains && d < domains->ledger.count; d++)
-        if (domains->domain[d].own.runtime)
-            call(domains->domain[d].own.runtime);
+    for (struct wr_crew *crew = &ex->crew; crew; crew = crew->next)
+        if (crew->runtime)
+            call(crew->runtime);
 }
 
 void wr_executor_wake_all(struct weir_executor *ex)
@@ -98,7 +93,7 @@ static void init(struct weir_executor *ex)
     wr_waitq_init(&ex->resolved);
     wr_list_init(&ex->untold.jobs);
     wr_archive_init(&ex->archive, policy->keep_totals ? (size_t)policy->totals_max : 0);
-    wr_crew_init(&ex->crew, ex);
+    wr_crew_init(&ex->crew, ex, policy->workers);
     wr_threads_init(ex);
     wr_queue_from(&queue_max, policy->queue_max);
     wr_store(&ex->root.queue_max, queue_max, relaxed);

@@ -289,7 +289,7 @@ static void run(struct wr_source *source, void *item)
     }
 }
 
-void wr_crew_init(struct wr_crew *crew, struct weir_executor *ex)
+void wr_crew_init(struct wr_crew *crew, struct weir_executor *ex, uint32_t workers)
 {
     crew->source = (struct wr_source){ .pull = pull,
                                        .pending = pending,
@@ -298,6 +298,7 @@ void wr_crew_init(struct wr_crew *crew, struct weir_executor *ex)
                                        .identify = wr_stall_identify,
                                        .cancelled = cancelled };
     crew->executor = ex;
+    crew->workers = workers;
 }
 
 /* Overdue bodies that run on without their permits may each keep a worker: there are to be replacements for all,
@@ -309,13 +310,13 @@ static uint32_t replacements_for(const weir_policy *policy, uint32_t workers)
     return wr_replacements(policy->overdue == WEIR_HOLD ? 0 : policy->overdue_max, workers);
 }
 
-int wr_crew_start(struct wr_crew *crew, uint32_t workers)
+int wr_crew_start(struct wr_crew *crew)
 {
     const weir_policy *policy = &crew->executor->policy.given;
 
     return wr_runtime_new(&crew->runtime,
-                          WEIR_RUNTIME(.workers = workers, .threads_max = policy->threads_max,
-                                       .replacements_max = replacements_for(policy, workers),
+                          WEIR_RUNTIME(.workers = crew->workers, .threads_max = policy->threads_max,
+                                       .replacements_max = replacements_for(policy, crew->workers),
                                        .stall_after_ms = policy->stall_after_ms,
                                        .stack_size = policy->stack_size,
                                        .report_overflow = !policy->no_overflow_report,

@@ -114,12 +114,10 @@ int weir_group_totals_get(weir_group_totals *out, weir_executor *ex, const char 
 static uint64_t threads_of(struct weir_executor *ex)
 {
     weir_runtime_stats stats = { .size = sizeof(stats) };
-    uint64_t threads;
+    uint64_t threads = 0;
 
-    weir_runtime_stats_get(&stats, ex->crew.runtime);
-    threads = stats.threads;
-    for (uint32_t d = 0; ex->domains && d < ex->domains->ledger.count; d++)
-        if (weir_runtime_stats_get(&stats, ex->domains->domain[d].own.runtime) == 0)
+    for (const struct wr_crew *crew = &ex->crew; crew; crew = crew->next)
+        if (weir_runtime_stats_get(&stats, crew->runtime) == 0)
             threads += stats.threads;
     return threads;
 }

@@ -156,20 +156,6 @@ static struct weir_group *first_in_line(struct weir_executor *ex)
     return wr_group_at(stand);
 }
 
-/* Whether it shall have the thread. It needs it still; and its domain has a slot to go with it: threads are not to
- * stand idle for a domain that is full. One that was passed over for that is not passed over again, as long as
- * it is the only one of its domain: else it might never find slot and thread free at the same moment. */
-static bool is_to_have_it(struct weir_group *group)
-{
-    if (!needs_thread(group))
-        return false;
-    if (!group->executor->domains ||
-        wr_domain_reserve_thread(group, group->extras->was_passed_over))
-        return true;
-    group->extras->was_passed_over = true;
-    return false;
-}
-
 static void call(struct weir_executor *ex, struct weir_group *group)
 {
     bool wake;
@@ -179,7 +165,7 @@ static void call(struct weir_executor *ex, struct weir_group *group)
     wr_store(&group->stand.place, WR_AT_REST, relaxed);
     group->has_thread = true;
     wr_group_note_closed(group);
-    if (!is_to_have_it(group)) {
+    if (!needs_thread(group) || (ex->domains && !wr_domain_reserve_thread(group))) {
         group->has_thread = false;
         give_back(ex); /* we call the next one */
     }

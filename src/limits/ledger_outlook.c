@@ -20,14 +20,16 @@ static uint64_t movers(const struct wr_ledger *l, uint32_t d)
     return l->lending.on ? set & ~wr_domain_bit(d) : 0;
 }
 
-/* Nothing waits in d, and all but so many of its tasks end. On whose units the rest stand then is for settling to say, which
- * comes when all have left. */
+/* Nothing waits in d, and all but so many of its tasks end: first those on units that are recalled, then those on borrowed ones, as
+ * one by one they would. Settling comes when all domains are done. */
 static void leave_only(struct wr_ledger *l, uint32_t d, uint64_t stuck)
 {
     struct wr_share *s = &l->share[d];
     uint64_t used = (uint64_t)s->own + s->borrowed + s->strays;
     uint32_t less = used > stuck ? (uint32_t)(used - stuck) : 0,
-             borrowed = wr_least(less, s->borrowed), strays = wr_least(less - borrowed, s->strays);
+             recalled = wr_least(less, wr_least(s->slots.due, s->own)),
+             borrowed = wr_least(less - recalled, s->borrowed),
+             strays = wr_least(less - recalled - borrowed, s->strays);
 
     wr_ledger_count(l, d, -(int64_t)s->want, -(int64_t)s->promised);
     wr_ledger_stray(l, d, -(int64_t)strays);

@@ -761,6 +761,31 @@ static void test_a_slot_may_be_lent_by_who_can_spare_one_or_has_lent_one(void **
     assert_int_equal(b.share[1].slots.lent, 1); /* the question changes nothing */
 }
 
+/* One that is stuck stands on what is left when others have ended: what is recalled goes first, then what is borrowed. */
+static void test_who_is_stuck_keeps_a_borrowed_slot_rather_than_one_that_is_recalled(void **state)
+{
+    static const struct given given[] = { { 0 },
+                                          { .slots_reserved = true },
+                                          { .slots = 1, .lend_max = 1 } };
+    struct wr_hopes hopes;
+    struct books b;
+
+    (void)state;
+    books_init(&b, 2, 0, 3, given);
+    b.l.lending.headroom = 0;
+    wr_ledger_want(&b.l, 1, 2);
+    start_all(&b);
+    wr_ledger_sample(&b.l);
+    start_all(&b);
+    wr_ledger_want(&b.l, 2, 1);
+    assert_int_equal(b.share[1].borrowed, 1);
+    assert_int_equal(b.share[1].slots.due, 1);
+    assert_true(may_get(&b, 2, (uint64_t[]){ 0, 1, 0 }, &hopes));
+    assert_false(may_get(&b, 2, (uint64_t[]){ 0, 2, 0 }, &hopes));
+    assert_false(may_get(&b, 0, (uint64_t[]){ 0, 1, 0 }, &hopes));
+    assert_true(may_get(&b, 0, (uint64_t[]){ 0, 0, 0 }, &hopes));
+}
+
 static void test_who_has_no_slots_or_is_released_is_not_kept_from_one_by_others(void **state)
 {
     static const struct given given[] = { { 0 }, { .places = 9 }, { .slots = 2 } };
@@ -809,6 +834,7 @@ int main(void)
         cmocka_unit_test(test_a_borrower_of_slots_may_lend_places),
         cmocka_unit_test(test_a_slot_comes_unless_all_that_could_be_had_are_kept_for_ever),
         cmocka_unit_test(test_a_slot_may_be_lent_by_who_can_spare_one_or_has_lent_one),
+        cmocka_unit_test(test_who_is_stuck_keeps_a_borrowed_slot_rather_than_one_that_is_recalled),
         cmocka_unit_test(test_who_has_no_slots_or_is_released_is_not_kept_from_one_by_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
