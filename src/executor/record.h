@@ -3,6 +3,7 @@
 #ifndef WR_EXECUTOR_RECORD_H
 #define WR_EXECUTOR_RECORD_H
 
+#include "executor/queue.h"
 #include "executor/task.h"
 
 static inline uint32_t wr_task_word(const struct weir_task *task)
@@ -71,6 +72,14 @@ static inline void **wr_task_value(struct weir_task *task)
     struct wr_side *side = wr_task_side(task);
 
     return side ? &side->value : &task->u.value;
+}
+
+/* What its entry says of it. */
+static inline void wr_task_read_entry(struct weir_task *task, const uint64_t *entry)
+{
+    task->fn = wr_entry_fn(entry);
+    task->u.arg = wr_entry_arg(entry);
+    task->queued_at = wr_entry_time(entry);
 }
 
 /* A record with one reference per holder, counted in group->records; NULL without memory. Under the group's lock. */
