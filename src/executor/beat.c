@@ -1,17 +1,13 @@
-/* Beats: giving, stepping and folding them; see beat.h.
+/* Beats: the wheel, and what they add to giving, stepping and folding a hand; see beat.h.
  *
  * Lock order: group, then ring, then clock.
  * SPDX-License-Identifier: MIT */
 #include "executor/beat.h"
 
-#include "base/assert.h"
 #include "base/os.h"
 #include "executor/slice.h"
 
-#include <string.h>
-
-/* While a beat is out there is no pending task, and its address stands in their place, marked. */
-enum { MARK = 2 };
+#include <stddef.h>
 
 /* ---- the wheel; under the ring's lock, but for what says otherwise -------------------------------- */
 
@@ -35,7 +31,7 @@ static struct weir_group *next_due(struct wr_beats *beats, weir_time now)
         return NULL;
     timer = wr_wheel_expire(&beats->wheel, now);
     if (timer)
-        return WR_CONTAINER(timer, struct wr_beat, timer)->group;
+        return WR_CONTAINER(timer, struct wr_beat, timer)->hand.group;
     wr_store(&beats->first, wr_wheel_next(&beats->wheel), relaxed);
     return NULL;
 }
@@ -103,11 +99,12 @@ static bool has_beats(struct weir_executor *ex)
 /* Until its next start. */
 static void stand_by(struct wr_beat *beat)
 {
-    struct wr_beats *beats = wr_load(&beat->group->executor->beats, relaxed);
-    weir_time when = beat->next - wr_group_gates(beat->group)->pace.slack;
+    struct weir_group *group = beat->hand.group;
+    struct wr_beats *beats = wr_load(&group->executor->beats, relaxed);
+    weir_time when = beat->next - wr_group_gates(group)->pace.slack;
 
     wr_timer_arm(&beats->wheel, &beat->timer, when);
-    wr_store(&beat->group->stand.place, WR_KEEPS_TIME, relaxed);
+    wr_store(&group->stand.place, WR_KEEPS_TIME, relaxed);
     wake_by(beats, when);
 }
 
@@ -129,34 +126,17 @@ static bool is_simple(const struct weir_group *group)
 
     return !group->executor->domains && group->carrier == WEIR_WORKERS && !group->has_thread &&
            !group->evicted && wr_load(&group->stand.weight, relaxed) == 1 &&
-           !group->pending_first && !group->extras->levels[0].first && !listener->started &&
-           !listener->completed;
+           !group->extras->levels[0].first && !listener->started && !listener->completed;
 }
 
-static struct wr_beat *beat_new(struct weir_group *group)
+/* Made if need be; NULL without memory. */
+static struct wr_beat *beat_of(struct weir_group *group)
 {
-    struct wr_beat *beat = has_beats(group->executor) ? wr_os_alloc(sizeof(*beat)) : NULL;
+    struct wr_beat **beat = &group->extras->gates->beat;
 
-    if (!beat)
-        return NULL;
-    wr_timer_init(&beat->timer);
-    beat->group = group;
-    return beat;
-}
-
-/* Copies of the group's first tasks. False: they are no entries, or there is no memory. */
-static bool fill(struct weir_group *group)
-{
-    struct wr_group_gates *gates = group->extras->gates;
-
-    if (!wr_group_first_in(group, &group->queue))
-        return false;
-    if (!gates->beat)
-        gates->beat = beat_new(group);
-    if (!gates->beat)
-        return false;
-    gates->beat->end = wr_queue_copy_entries(&group->queue, gates->beat->entry, WR_BEAT_MAX);
-    return gates->beat->end > 0;
+    if (!*beat && has_beats(group->executor))
+        *beat = wr_os_alloc(offsetof(struct wr_beat, hand.entry[WR_BEAT_MAX]));
+    return *beat;
 }
 
 bool wr_beat_give(struct weir_group *group, struct wr_slice *slice)
@@ -165,20 +145,15 @@ bool wr_beat_give(struct weir_group *group, struct wr_slice *slice)
     struct wr_beat *beat;
 
     if (slice->on_thread || !slice->record || !waits_for_pace(group) || !is_simple(group) ||
-        !fill(group))
+        !wr_group_first_in(group, &group->queue) || !(beat = beat_of(group)) ||
+        !wr_hand_give(&beat->hand, group, slice->record, WR_BEAT_MAX, WR_HAND_IDLE))
         return false;
+    wr_slice_use_record(group, slice);
     wr_group_gates_disarm(group);
-    beat = group->extras->gates->beat;
+    wr_timer_init(&beat->timer);
     beat->next = wr_group_gates(group)->pace_next;
-    beat->task = slice->record;
-    slice->record = NULL;
-    group->records++;
-    __atomic_store_n(&beat->task->group, group, __ATOMIC_RELEASE); /* as in run.c, make_record */
-    wr_store(&beat->task->watchers, NULL, relaxed);
-    wr_store(&beat->task->word, WR_PHASE_RUNNING | WR_REF, release);
+    beat->ran_ns[0] = 0;
     group->stand.turn_left = 1;
-    group->pending_first = (struct weir_task *)((uintptr_t)beat | MARK);
-    wr_store(&beat->state, 0, relaxed);
     group->stand.part = 0; /* from now on: the wheel is under that lock */
     wr_lock(&ring->part->lock);
     stand_by(beat);
@@ -191,27 +166,26 @@ bool wr_beat_give(struct weir_group *group, struct wr_slice *slice)
 static bool step(struct weir_group *group, struct wr_slice *slice, weir_time now)
 {
     struct wr_beat *beat = group->extras->gates->beat;
-    uint32_t step = wr_load(&beat->state, acquire);
+    struct wr_hand *hand = &beat->hand;
+    uint32_t cancels = wr_cancels(group);
+    const uint64_t *entry = wr_hand_step(hand, WR_HAND_IDLE, now);
 
-    if (step >= beat->end) /* folded, the one before still runs, or it was the last */
+    if (!entry) /* folded, the one before still runs, or it was the last */
         return false;
-    beat->began[step] = now;
-    beat->runner = wr_parker_self(NULL);
-    beat->cancels = wr_cancels(group);
-    if (!wr_cas(&beat->state, &step, (step + 1) | WR_BEAT_RUNS, acq_rel)) /* pairs with a fold */
-        return false;
-    wr_store(&beat->task->error, (int32_t)beat->cancels, relaxed);
+    /* A fold that has counted this step waits for the ring's lock before it looks at the record. */
+    wr_store(&hand->task->error, (int32_t)cancels, relaxed);
+    hand->task->runner = wr_parker_self(NULL);
     *slice = (struct wr_slice){ .group = group,
                                 .began = now,
                                 .clock = now,
-                                .fn = wr_entry_fn(beat->entry[step]),
-                                .arg = wr_entry_arg(beat->entry[step]),
+                                .fn = wr_entry_fn(entry),
+                                .arg = wr_entry_arg(entry),
                                 .record = slice->record,
                                 .tasks = 1,
                                 .closed = true,
-                                .cancels = beat->cancels,
+                                .cancels = cancels,
                                 .beat = beat,
-                                .step = (uint16_t)(step + 1) };
+                                .step = (uint16_t)((entry - hand->entry[0]) / WR_ENTRY_WORDS + 1) };
     beat->next = wr_pace_after(&wr_group_gates(group)->pace, beat->next, now);
     wr_line_drop(&group->executor->ring, &group->stand);
     stand_by(beat);
@@ -228,20 +202,17 @@ bool wr_beat_grant(struct wr_stand *stand, void *slice)
 
 bool wr_beat_over(struct wr_beat *beat, uint32_t step, weir_time now)
 {
-    uint32_t runs = step | WR_BEAT_RUNS;
+    uint32_t runs = step;
 
-    if (step == beat->end)
+    if (step == beat->hand.end)
         return false;
-    beat->ended[step - 1] = now;
-    return wr_cas(&beat->state, &runs, step, acq_rel); /* pairs with a fold, and the next step */
+    beat->ran_ns[step % 2] =
+        beat->ran_ns[(step - 1) % 2] + wr_span(beat->hand.began[step - 1], now);
+    /* Pairs with a fold, and the next step. */
+    return wr_cas(&beat->hand.word, &runs, step | WR_HAND_IDLE, acq_rel);
 }
 
 /* ---- folding; under the group's lock ------------------------------------------------------------ */
-
-static int64_t span(weir_time from, weir_time to)
-{
-    return to > from ? to - from : 0; /* the times may be different CPUs' */
-}
 
 /* One whose time has come keeps its place in the ring; if a worker has just taken it, that will look. */
 static void leave_wheel(struct weir_group *group, struct wr_beat *beat)
@@ -258,57 +229,22 @@ static void leave_wheel(struct weir_group *group, struct wr_beat *beat)
     wr_unlock(&ring->part->lock);
 }
 
-/* The last task that began runs on, with its permits. */
-static void begin(struct weir_group *group, const struct wr_beat *beat, uint32_t step)
+void wr_beat_fold(struct wr_beat *beat, uint32_t began, bool runs)
 {
-    wr_entry_to_record(beat->entry[step - 1], beat->task, beat->began[step - 1]);
-    wr_store(&beat->task->error, (int32_t)beat->cancels, relaxed);
-    beat->task->runner = beat->runner;
-    group->bodies++;
-    group->sums.running++;
-    group->sums.inflight++;
-}
+    struct weir_group *group = beat->hand.group;
 
-static void count(struct weir_group *group, const struct wr_beat *beat, uint32_t began,
-                  uint32_t ended)
-{
-    struct wr_gates *gates = wr_group_gates(group);
-
-    for (uint32_t i = 0; i < began; i++) {
-        group->waited_ns += span(wr_entry_time(beat->entry[i]), beat->began[i]);
-        gates->pace_next = wr_pace_after(&gates->pace, gates->pace_next, beat->began[i]);
-        if (i < ended)
-            group->ran_ns += span(beat->began[i], beat->ended[i]);
-    }
-    group->submitted += began;
-    group->started += began;
-    group->succeeded += ended;
+    leave_wheel(group, beat); /* from here on the last step is seen as a whole */
+    wr_group_gates(group)->pace_next = beat->next;
+    group->ran_ns += beat->ran_ns[(began - runs) % 2];
     if (began && group->bodies >= group->peak)
         group->peak = group->bodies + 1;
-    wr_group_pop_entries(group, began);
-}
-
-void wr_beat_fold(struct weir_group *group)
-{
-    struct wr_beat *beat = (struct wr_beat *)((uintptr_t)group->pending_first & ~(uintptr_t)MARK);
-    uint32_t state = wr_swap(&beat->state, WR_BEAT_FOLDED, acq_rel);
-    uint32_t began = state & (WR_BEAT_RUNS - 1);
-    bool runs = state & WR_BEAT_RUNS;
-
-    WR_ASSERT(began <= beat->end);
-    group->pending_first = NULL;
-    leave_wheel(group, beat);
-    count(group, beat, began, runs ? began - 1 : began);
     if (runs) {
-        begin(group, beat, began);
-        group->extras->gates->beat =
-            NULL; /* its worker's: it may be about to say that it is over */
+        group->bodies++;
+        group->sums.running++;
+        group->sums.inflight++;
+        group->extras->gates->beat = NULL; /* its worker's */
     } else {
-        wr_task_recycle(group, beat->task);
+        wr_task_recycle(group, beat->hand.task);
     }
-    wr_group_gates_look(group, wr_os_now());
     wr_waits_suspect(group->executor); /* it has come to its turn, or has none */
-    if (wr_group_refresh(group))
-        wr_executor_wake(group->executor);
-    WR_ASSERT_SLOW(wr_group_is_valid(group));
 }

@@ -1,21 +1,19 @@
-/* A beat: the right of a paced group's next tasks to start one by one, each at its time, without the group's lock.
+/* A beat: the hand (hand.h) by which the next tasks of a paced group start one by one, each at its time.
  *
- * A group whose pace allows no start for now, and whose first tasks are entries (queue.h), is given a beat: copies of
- * these entries, and a place in a wheel of the ring's, by the time of the next start. Whoever takes from the ring brings
- * groups whose time has come to its end; the clock's thread does if all workers sleep. The worker whose turn it is steps the
- * beat under the ring's lock: the task begins, the group goes back into the wheel until the next one's time, and when the body
- * has returned, one more change of the beat's word says so. So a paced start passes two locks: the group's when it is
+ * A group whose pace allows no start for now, and whose first tasks are entries (queue.h), is given a beat: a hand, and a
+ * place in a wheel of the ring's, by the time of the next start. Whoever takes from the ring brings groups whose time has
+ * come to its end; the clock's thread does if all workers sleep. The worker whose turn it is steps the beat under the
+ * ring's lock: the task begins, the group goes back into the wheel until the next one's time, and when the body has
+ * returned, one more change of the hand's word says so. So a paced start passes two locks: the group's when it is
  * submitted, and the ring's.
  *
- * As with a hand (hand.h), nothing is taken ahead, and whoever locks the group (wr_group_lock) folds the beat first: it is
- * over, and what happened by it is brought into the group's sums, as if each step had been made under the lock. A beat holds
- * nothing while no task runs by it. Only groups that are simple have one: no domains, no counted limits, no threads,
- * nothing but the pace in the way.
+ * A beat holds nothing while no task runs by it. Only groups that are simple have one: no domains, no counted limits, no
+ * threads, nothing but the pace in the way.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_BEAT_H
 #define WR_EXECUTOR_BEAT_H
 
-#include "executor/queue.h"
+#include "executor/hand.h"
 #include "limits/line.h"
 #include "runtime/runtime.h"
 
@@ -24,23 +22,16 @@ struct wr_slice;
 /* In stand.needs, under the ring's lock: it starts by a beat. */
 #define WR_HAS_BEAT WR_OWNERS
 
-enum { WR_BEAT_MAX = 16, WR_BEAT_RUNS = 1 << 8, WR_BEAT_FOLDED = 1 << 9 };
+enum { WR_BEAT_MAX = 16 };
 
 /* Written under the group's lock while it is not out; then by steps, under the ring's lock. A beat that is folded while a
- * task runs by it belongs to the worker that runs it; the group gets another.
- *     state == tasks that began by it, with RUNS while the last of them runs; or FOLDED: it is not out
+ * task runs by it belongs to the worker that runs it, which may be about to say that it is over; the group gets another.
  *     it is out  =>  it stands in the wheel, or its group in the ring; or a worker has just taken the group, and will look */
 struct wr_beat {
-    struct wr_timer timer; /* under the ring's lock                                        */
-    weir_time next;        /* as gates.pace_next; likewise                                 */
-    struct weir_group *group;
-    _Atomic uint32_t state;
-    uint32_t end;           /* how many may begin                                           */
-    struct weir_task *task; /* the record that they run on                                  */
-    struct wr_parker *runner;
-    uint32_t cancels; /* of the last that began                                             */
-    weir_time began[WR_BEAT_MAX], ended[WR_BEAT_MAX];
-    uint64_t entry[WR_BEAT_MAX][WR_ENTRY_WORDS];
+    struct wr_timer timer; /* under the ring's lock        */
+    weir_time next;        /* as gates.pace_next; likewise */
+    int64_t ran_ns[2]; /* of the first n tasks, in the place n % 2: who ends one writes the other */
+    struct wr_hand hand; /* allocated as far as its first WR_BEAT_MAX entries */
 };
 
 /* Of a ring: beats by the time of their next start. Under its lock, but for `first`. */
@@ -56,8 +47,8 @@ struct wr_beats {
  * hand is out. */
 bool wr_beat_give(struct weir_group *group, struct wr_slice *slice);
 
-/* Ends the beat that is out. Under the group's lock. */
-void wr_beat_fold(struct weir_group *group);
+/* What a fold does besides: out of the wheel, and the last task has its permits if it runs on. Under the group's lock. */
+void wr_beat_fold(struct wr_beat *beat, uint32_t began, bool runs);
 
 /* Groups whose time has come enter the ring, as the last. Without any lock. */
 void wr_beats_bring(struct wr_beats *beats);

@@ -96,8 +96,8 @@ struct weir_group {
     uint32_t pins;
     uint64_t submitted, started, succeeded;
     int64_t waited_ns, ran_ns;
-    /* Tasks that are PENDING or ASIDE, newest first. If one of its lowest bits is set there are
-     * none, and it is the hand, or the beat, that is out. */
+    /* Tasks that are PENDING or ASIDE, newest first. If WR_HAND_OUT is set there are none, and it is
+     * the hand that is out; with WR_HAND_OF_BEAT that of its beat. */
     struct weir_task *pending_first;
     uint32_t pending; /* tasks that are settled later                                         */
     uint32_t peak;
@@ -174,20 +174,14 @@ static inline bool wr_group_is_in_hands(const struct weir_group *group)
 /* Whether a beat is out, and was not folded. Under the lock. */
 static inline bool wr_group_has_beat(const struct weir_group *group)
 {
-    return ((uintptr_t)group->pending_first & 3) == 2;
+    return (uintptr_t)group->pending_first & WR_HAND_OF_BEAT;
 }
 
 /* Every lock of a group but one goes by this: a hand that is out is folded first; see hand.h for the one. */
 static inline void wr_group_locked(struct weir_group *group)
 {
-    uintptr_t out = (uintptr_t)group->pending_first & 3;
-
-    if (WR_LIKELY(!out))
-        return;
-    if (out == 1)
+    if (WR_UNLIKELY((uintptr_t)group->pending_first & WR_HAND_OUT))
         wr_hand_fold(group);
-    else
-        wr_beat_fold(group);
 }
 
 static inline void wr_group_lock(struct weir_group *group)

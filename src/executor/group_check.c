@@ -42,8 +42,8 @@ static bool pending_are_counted(const struct weir_group *group)
 {
     uint32_t pending = 0, aside = 0;
 
-    if ((uintptr_t)group->pending_first & 3)
-        return !group->pending; /* a hand is out, or a beat; see hand.h */
+    if ((uintptr_t)group->pending_first & WR_HAND_OUT)
+        return !group->pending;
     if (group->pending + group->telling > WALKED_MAX)
         return true;
     for (struct weir_task *task = group->pending_first; task; task = task->next) {

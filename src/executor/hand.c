@@ -3,6 +3,7 @@
 #include "executor/hand.h"
 
 #include "base/assert.h"
+#include "base/os.h"
 #include "executor/state.h"
 
 void wr_hand_finish(struct wr_hand *hand)
@@ -13,12 +14,11 @@ void wr_hand_finish(struct wr_hand *hand)
     wr_unlock(&hand->group->lock);
 }
 
-/* While a hand is out there is no pending task, and its address stands in their place, marked. */
-enum { MARK = 1 };
-
 bool wr_hand_give(struct wr_hand *hand, struct weir_group *group, struct weir_task *task,
-                  uint32_t most)
+                  uint32_t most, uint32_t runs_or_idle)
 {
+    uintptr_t mark = runs_or_idle == WR_HAND_IDLE ? WR_HAND_OUT | WR_HAND_OF_BEAT : WR_HAND_OUT;
+
     hand->end = 0;
     if (!most || group->pending_first)
         return false;
@@ -28,67 +28,54 @@ bool wr_hand_give(struct wr_hand *hand, struct weir_group *group, struct weir_ta
         return false;
     hand->group = group;
     hand->task = task;
-    wr_store(&hand->next, 0, relaxed);
-    group->pending_first = (struct weir_task *)((uintptr_t)hand | MARK);
+    wr_store(&hand->word, runs_or_idle, relaxed);
+    group->pending_first = (struct weir_task *)((uintptr_t)hand | mark);
     return true;
 }
 
-void wr_entry_to_record(const uint64_t *entry, struct weir_task *task, weir_time started_at)
+/* So many of its tasks have begun, and so many ended. */
+static void count(struct weir_group *group, const struct wr_hand *hand, uint32_t began,
+                  uint32_t ended)
 {
-    task->fn = wr_entry_fn(entry);
-    task->u.arg = wr_entry_arg(entry);
-    task->queued_at = wr_entry_time(entry);
-    task->started_at = started_at > task->queued_at ? started_at : task->queued_at;
-}
-
-static int64_t waited(const uint64_t *entry, weir_time started_at)
-{
-    weir_time queued_at = wr_entry_time(entry);
-
-    return started_at > queued_at ? started_at - queued_at : 0; /* it may be another CPU's clock */
-}
-
-void wr_group_pop_entries(struct weir_group *group, uint32_t count)
-{
-    wr_queue_pop(&group->queue, count * WR_ENTRY_WORDS, count);
-    group->sums.queued -= count;
-    group->sums.queued_cost -= count;
-}
-
-/* Brings its times and its last task into group and record. Answers when that began. */
-static weir_time read_hand(struct weir_group *group, const struct wr_hand *hand, uint32_t count)
-{
-    weir_time last = hand->at[count - 1];
-
-    for (uint32_t i = 0; i < count; i++)
-        group->waited_ns += waited(hand->entry[i], hand->at[i]);
-    if (last > hand->task->started_at) /* each ended when the next began */
-        group->ran_ns += last - hand->task->started_at;
-    wr_entry_to_record(hand->entry[count - 1], hand->task, last);
-    return last;
+    for (uint32_t i = 0; i < began; i++)
+        group->waited_ns += wr_span(wr_entry_time(hand->entry[i]), hand->began[i]);
+    group->submitted += began;
+    group->started += began;
+    group->succeeded += ended;
+    wr_queue_pop(&group->queue, began * WR_ENTRY_WORDS, began);
+    group->sums.queued -= began;
+    group->sums.queued_cost -= began;
 }
 
 void wr_hand_fold(struct weir_group *group)
 {
-    struct wr_hand *hand = (struct wr_hand *)((uintptr_t)group->pending_first & ~(uintptr_t)MARK);
-    uint32_t count = wr_swap(&hand->next, WR_HAND_FOLDING, acq_rel);
+    uintptr_t out = (uintptr_t)group->pending_first;
+    struct wr_hand *hand = (struct wr_hand *)(out & ~(uintptr_t)(WR_HAND_OUT | WR_HAND_OF_BEAT));
+    struct wr_beat *beat = out & WR_HAND_OF_BEAT ? WR_CONTAINER(hand, struct wr_beat, hand) : NULL;
+    uint32_t word = wr_swap(&hand->word, WR_HAND_FOLDING, acq_rel);
+    uint32_t began = word & (WR_HAND_IDLE - 1);
+    bool runs = !(word & WR_HAND_IDLE);
     struct weir_task *task = hand->task;
-    weir_time last = 0;
+    weir_time last = began ? hand->began[began - 1] : 0;
 
-    WR_ASSERT(count <= hand->end);
+    WR_ASSERT(began <= hand->end);
     group->pending_first = NULL;
-    if (count)
-        last = read_hand(group, hand, count);
-    wr_store(&hand->next, WR_HAND_FOLDED, release); /* pairs with wr_hand_finish */
-    if (!count)
+    if (began)
+        count(group, hand, began, beat && runs ? began - 1 : began);
+    if (beat)
+        wr_beat_fold(beat, began, runs);
+    else if (began) /* each ended when the next began */
+        group->ran_ns += wr_span(task->started_at, last);
+    if (began && runs) {
+        wr_task_read_entry(task, hand->entry[began - 1]);
+        task->started_at = last > task->queued_at ? last : task->queued_at;
+    }
+    wr_store(&hand->word, WR_HAND_FOLDED, release); /* pairs with wr_hand_finish */
+    if (!began && !beat)
         return;
-    group->submitted += count;
-    group->started += count;
-    group->succeeded += count;
-    wr_group_pop_entries(group, count);
     if (wr_group_gates(group))
-        wr_group_gates_went_on(group, task, count, last);
-    if ((wr_group_place(group) == WR_READY || wr_group_is_counted(group)) &&
+        wr_group_gates_went_on(group, task, began, beat ? wr_os_now() : last);
+    if ((beat || wr_group_place(group) == WR_READY || wr_group_is_counted(group)) &&
         wr_group_refresh(group))
         wr_executor_wake(group->executor);
     WR_ASSERT_SLOW(wr_group_is_valid(group));

@@ -1,11 +1,13 @@
-/* A hand: the right to start the next tasks of a group one after the other, without its lock.
+/* A hand: the right to start the next tasks of a group one after the other, without its lock. There are two kinds:
  *
- * A worker whose turn lasts, and whose group's first tasks are entries (queue.h), is given a hand under the group's lock.
- * From then on it ends one task and starts the next with a single step of the hand's counter, all on one record, one
- * permit and one slot. The tasks stay where they are in the queue: nothing is taken ahead, nothing is hidden. Whoever else
- * locks the group (wr_group_lock) folds the hand first: the right is over, and all that happened by it is brought into
- * the group's sums, as if each step had been made under the lock. So order, pauses, limits, eviction and figures are
- * exact, and a long body strands nothing behind it.
+ *     a worker's own   the turn of its group lasts, and it goes on from task to task at once
+ *     a beat's         tasks of a paced group start one by one, each at its time, by whichever worker comes; see beat.h
+ *
+ * A group whose first tasks are entries (queue.h) gives a hand under its lock. From then on a single step of the hand's
+ * word starts the next task, all on one record, one permit and one slot. The tasks stay where they are in the queue:
+ * nothing is taken ahead, nothing is hidden. Whoever else locks the group (wr_group_lock) folds the hand first: the right
+ * is over, and all that happened by it is brought into the group's sums, as if each step had been made under the lock. So
+ * order, pauses, limits, eviction and figures are exact, and a long body strands nothing behind it.
  *
  * Only a submit that depends on none of these does not fold (submit.c): it looks at the end of the queue alone. To it more
  * tasks seem to wait than do, so it may find a group that has become empty not worth a look. That is right: such a group
@@ -22,59 +24,81 @@
 struct weir_group;
 struct weir_task;
 
-enum { WR_HAND_MAX = 32, WR_HAND_FOLDING = 1 << 16, WR_HAND_FOLDED = 1 << 17 };
+/* A hand's word: how many tasks have begun by it, and whether the last of them runs; or that no more begin. */
+enum {
+    WR_HAND_RUNS = 0,
+    WR_HAND_IDLE = 1 << 15,    /* of a beat only: a worker is never between two tasks of its hand */
+    WR_HAND_FOLDING = 1 << 16, /* what happened is being read                                     */
+    WR_HAND_FOLDED = 1 << 17
+};
 
-/* A worker's: it has one at most. `next` is stepped by that worker and swapped for FOLDING by whoever folds, and then set to
- * FOLDED: until then the rest is read, and not the worker's to write. What stands before `next` was written before the step
- * that counted it. The entries are copies: as soon as a task has begun, a fold may have given its place in the queue to
- * another. */
+/* In group->pending_first, with the address of the hand that is out: there is no pending task then. */
+enum { WR_HAND_OUT = 1, WR_HAND_OF_BEAT = 2 };
+
+enum { WR_HAND_MAX = 32 };
+
+/* The word is stepped by the worker whose hand it is, or, a beat's, under the ring's lock, and swapped for FOLDING by whoever
+ * folds. What stands before the word's count was written before the step that counted it. Until FOLDED the rest is read, and
+ * not to be written; a step that was counted goes on with its own. The entries are copies: as soon as a task has begun, a
+ * fold may have given its place in the queue to another.
+ *     out  <=>  its address stands in group->pending_first, marked; there is one at most
+ *     while it is out, of `began` tasks:
+ *         queue.entries, sums.queued are too high, submitted and started too low by `began`
+ *         succeeded is too low by those that ended: `began`, since by the first step of a worker's hand the task ended that
+ *         was running when it was given; of a beat all that began but the one that runs
+ *         bodies, and permits, are those of when it was given: one on a worker's record, none on a beat's */
 struct wr_hand {
-    _Atomic uint32_t next; /* tasks that began with it; or FOLDING, FOLDED: no more begin */
-    uint32_t end;          /* how many may                                                */
+    _Atomic uint32_t word;
+    uint32_t end; /* how many may begin                                             */
     struct weir_group *group;
-    struct weir_task *task;    /* the record that they run on                                  */
-    weir_time at[WR_HAND_MAX]; /* when each began, and the one before ended                 */
+    struct weir_task *task;       /* the record that they run on                                  */
+    weir_time began[WR_HAND_MAX]; /* each; by a worker's hand, the one before ended then         */
     uint64_t entry[WR_HAND_MAX][WR_ENTRY_WORDS];
 };
 
+/* The times may be different CPUs'. */
+static inline int64_t wr_span(weir_time from, weir_time to)
+{
+    return to > from ? to - from : 0;
+}
+
 static inline void wr_hand_init(struct wr_hand *hand)
 {
-    wr_store(&hand->next, WR_HAND_FOLDED, relaxed);
+    wr_store(&hand->word, WR_HAND_FOLDED, relaxed);
     hand->end = 0;
 }
 
 /* Or being folded: what another thread reads of it is not ours to write yet. */
 static inline bool wr_hand_is_out(const struct wr_hand *hand)
 {
-    return wr_load(&hand->next, acquire) != WR_HAND_FOLDED;
+    return wr_load(&hand->word, acquire) != WR_HAND_FOLDED;
 }
 
 /* Makes sure that it is not out. By its worker; without any lock. */
 void wr_hand_finish(struct wr_hand *hand);
 
-/* Gives the worker that runs `task`, which nothing else knows of, a hand of at most `most` tasks. False: that is
- * none, or there is no entry to begin with. Under the lock; neither this hand nor another of the group's is out. */
+/* A hand of at most `most` tasks on that record, which nothing else knows of: of the worker that runs it (RUNS), or of a beat
+ * (IDLE). False: that is none, or there is no entry to begin with. Under the lock; neither this hand nor another of the
+ * group's is out. */
 bool wr_hand_give(struct wr_hand *hand, struct weir_group *group, struct weir_task *task,
-                  uint32_t most);
+                  uint32_t most, uint32_t runs_or_idle);
 
-/* The next task's entry: the one before has ended, without an error, and it begins. NULL: it does not; the hand is over. */
-static inline const uint64_t *wr_hand_step(struct wr_hand *hand, weir_time now)
+/* The next task's entry: it begins, and the one before has ended, without an error; before that the hand RUNS, or is IDLE.
+ * NULL: it does not; the hand is over, or its task still runs. */
+static inline const uint64_t *wr_hand_step(struct wr_hand *hand, uint32_t runs_or_idle,
+                                           weir_time now)
 {
-    uint32_t next = wr_load(&hand->next, relaxed);
+    uint32_t word = wr_load(&hand->word, relaxed), next = word - runs_or_idle;
 
     if (next >= hand->end)
         return NULL;
-    hand->at[next] = now;
-    if (!wr_cas(&hand->next, &next, next + 1, acq_rel)) /* pairs with the swap of a fold */
+    hand->began[next] = now;
+    if (!wr_cas(&hand->word, &word, next + 1, acq_rel)) /* pairs with the swap of a fold */
         return NULL;
     return hand->entry[next];
 }
 
 /* Ends the hand that is out. Under the lock. */
 void wr_hand_fold(struct weir_group *group);
-
-/* For folds: what the record says of the task that runs on it; and: so many entries have left the queue to run. */
-void wr_entry_to_record(const uint64_t *entry, struct weir_task *task, weir_time started_at);
-void wr_group_pop_entries(struct weir_group *group, uint32_t count);
 
 #endif

@@ -202,7 +202,7 @@ static void *pull(struct wr_source *source)
         return task;
     while (!task && !stop && (group = take_group(crew, &reserved, slice))) {
         took = true;
-        task = slice->beat ? slice->beat->task : take_slice(group, slice, &reserved, &stop);
+        task = slice->beat ? slice->beat->hand.task : take_slice(group, slice, &reserved, &stop);
     }
     took |= reserved != 0; /* others found no permit, because we had one that we did not need */
     wr_unreserve(&ex->root, &reserved);

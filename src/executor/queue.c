@@ -21,9 +21,7 @@ struct weir_task *wr_group_make_record(struct weir_group *group, uint64_t *entry
     if (!task)
         return NULL;
     group->submitted++; /* as an entry it was counted by standing there */
-    task->fn = wr_entry_fn(entry);
-    task->u.arg = wr_entry_arg(entry);
-    task->queued_at = wr_entry_time(entry);
+    wr_task_read_entry(task, entry);
     wr_task_set_phase(task, WR_PHASE_QUEUED);
     wr_queue_to_record(&group->queue, entry, &task->queued);
     return task;

@@ -27,18 +27,12 @@ bool wr_slice_has_record(struct weir_group *group, const uint64_t *first, struct
 static struct weir_task *make_record(struct weir_group *group, const uint64_t *entry,
                                      struct wr_slice *slice)
 {
-    struct weir_task *task = slice->record;
+    struct weir_task *task = wr_slice_use_record(group, slice);
 
-    slice->record = NULL;
-    group->records++;
     group->submitted++; /* until now it was counted by standing in the queue */
-    __atomic_store_n(&task->group, group, __ATOMIC_RELEASE); /* the monitor may look */
-    slice->fn = task->fn = wr_entry_fn(entry);
-    slice->arg = task->u.arg = wr_entry_arg(entry);
-    task->queued_at = wr_entry_time(entry);
-    wr_store(&task->watchers, NULL, relaxed);
-    /* Release: whoever finds the record in use finds its group; see tasks.c. */
-    wr_store(&task->word, WR_PHASE_RUNNING | WR_REF, release);
+    wr_task_read_entry(task, entry);
+    slice->fn = task->fn;
+    slice->arg = task->u.arg;
     return task;
 }
 
@@ -309,7 +303,8 @@ void wr_slice_give_hand(struct weir_group *group, struct weir_task *task,
     if (listener->started || listener->completed || slice->to_thread)
         return;
     most = may_follow(group, task, slice);
-    wr_hand_give(&wr_worker_slice()->hand, group, task, most < HAND_FIRST ? most : HAND_FIRST);
+    wr_hand_give(&wr_worker_slice()->hand, group, task, most < HAND_FIRST ? most : HAND_FIRST,
+                 WR_HAND_RUNS);
 }
 
 /* A hand for the rest of the slice, or (false) none. */
@@ -321,7 +316,7 @@ static bool take_hand(struct wr_hand *hand, struct weir_group *group, struct wei
     if (!is_plain(task))
         return false;
     wr_group_lock(group); /* which folds the one before, if that is out */
-    given = wr_hand_give(hand, group, task, may_follow(group, task, slice));
+    given = wr_hand_give(hand, group, task, may_follow(group, task, slice), WR_HAND_RUNS);
     wr_unlock(&group->lock);
     return given;
 }
@@ -354,9 +349,9 @@ static const uint64_t *go_on(struct wr_hand *hand, struct weir_task *task, struc
     if (!goes_on(slice, around))
         return NULL;
     WR_ASSERT(hand->task == task || !wr_hand_is_out(hand)); /* see pull */
-    entry = wr_hand_step(hand, slice->clock);
+    entry = wr_hand_step(hand, WR_HAND_RUNS, slice->clock);
     if (!entry && take_hand(hand, task->group, task, slice))
-        entry = wr_hand_step(hand, slice->clock);
+        entry = wr_hand_step(hand, WR_HAND_RUNS, slice->clock);
     slice->tasks += entry != NULL;
     return entry;
 }

@@ -56,6 +56,21 @@ static inline struct wr_worker_slice *wr_worker_slice(void)
 /* A record for the group's first task, if that waits without one. False: there is no memory. */
 bool wr_slice_has_record(struct weir_group *group, const uint64_t *first, struct wr_slice *slice);
 
+/* That record becomes one of the group's, of a task that runs. */
+static inline struct weir_task *wr_slice_use_record(struct weir_group *group,
+                                                    struct wr_slice *slice)
+{
+    struct weir_task *task = slice->record;
+
+    slice->record = NULL;
+    group->records++;
+    __atomic_store_n(&task->group, group, __ATOMIC_RELEASE); /* the monitor may look */
+    wr_store(&task->watchers, NULL, relaxed);
+    /* Release: whoever finds the record in use finds its group; see tasks.c. */
+    wr_store(&task->word, WR_PHASE_RUNNING | WR_REF, release);
+    return task;
+}
+
 /* Takes the first task, whose permits are taken, out of its queue: it begins. */
 struct weir_task *wr_slice_begin(struct weir_group *group, const uint64_t *first,
                                  struct wr_slice *slice);

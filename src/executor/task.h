@@ -5,7 +5,7 @@
 
 #include "base/atomic.h"
 #include "base/list.h"
-#include "base/queue.h"
+#include "executor/queue.h"
 #include "runtime/runtime.h"
 
 #include <assert.h>
@@ -176,6 +176,14 @@ static inline void **wr_task_value(struct weir_task *task)
     struct wr_side *side = wr_task_side(task);
 
     return side ? &side->value : &task->u.value;
+}
+
+/* What its entry says of it. */
+static inline void wr_task_read_entry(struct weir_task *task, const uint64_t *entry)
+{
+    task->fn = wr_entry_fn(entry);
+    task->u.arg = wr_entry_arg(entry);
+    task->queued_at = wr_entry_time(entry);
 }
 
 /* ---- its life ------------------------------------------------------------------------------------ */
