@@ -166,12 +166,15 @@ void cluster_stop(struct cluster *cluster)
     server_stop(&cluster->replica);
 }
 
+/* A node that has imported a slot gets a new epoch with it. Without that its claim could be older than that of the former owner, which
+ * tells the others of its slots at any time: then each of the two says that the other has it, for good. */
 void cluster_move_slot(struct cluster *cluster, int slot, int from, int to)
 {
-    char id[41];
+    char id[41], from_id[41];
 
-    (void)from;
     cluster_node_id(&cluster->masters[to], id);
+    cluster_node_id(&cluster->masters[from], from_id);
+    server_do(&cluster->masters[to], "CLUSTER SETSLOT %d IMPORTING %s", slot, from_id);
     server_do(&cluster->masters[to], "CLUSTER SETSLOT %d NODE %s", slot, id);
     for (int i = 0; i < CLUSTER_MASTERS; i++)
         server_do(&cluster->masters[i], "CLUSTER SETSLOT %d NODE %s", slot, id);
