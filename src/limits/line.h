@@ -63,12 +63,13 @@ struct wr_line {
     uint8_t place;         /* of the stands in it                                                */
     _Atomic uint64_t *set; /* has the bit while there are stands; NULL: there is no such set      */
     uint64_t bit;
-    _Atomic uint32_t tickets; /* the next one                                                     */
-    _Atomic uint32_t needed;  /* permits of the executor's that the first one waits for           */
+    _Atomic uint32_t needed; /* permits of the executor's that the first one waits for           */
     /* In hands, of weight > 1: its turn may last, so it goes before others */
     _Atomic(struct wr_stand *) deciding;
     _Atomic uint32_t decisions; /* how often that has changed                                     */
     _Atomic uint32_t looks;     /* for another, since then                                        */
+    char apart[64]; /* who comes writes what is behind this, who serves what is before it         */
+    _Atomic uint32_t tickets; /* the next one                                                     */
 };
 
 /* What a part shows that has no stand. */
