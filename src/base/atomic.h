@@ -34,4 +34,12 @@ void wr_sim_point(void);
 /* A counter with one writer and any readers: cheaper than an atomic addition. */
 #define wr_bump(p) wr_store(p, atomic_load_explicit(p, memory_order_relaxed) + 1, relaxed)
 
+/* Asks for a cache line that this thread is going to write to. Otherwise the next locked instruction waits until the line has
+ * come from the CPU that had it. A hint: any address will do. */
+#if defined(__x86_64__) /* __builtin_prefetch has this instruction only if compiled for a CPU that is known to have it */
+#define wr_prefetch_to_write(p) __asm__ volatile("prefetchw %0" : : "m"(*(const char *)(p)))
+#else
+#define wr_prefetch_to_write(p) __builtin_prefetch(p, 1)
+#endif
+
 #endif

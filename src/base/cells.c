@@ -79,7 +79,7 @@ void *wr_cell_take(struct wr_cells *cells, uint32_t which)
     if (cell) {
         shelf->first = cell->next;
         shelf->count--;
-        __builtin_prefetch(shelf->first, 1);
+        wr_prefetch_to_write(shelf->first);
     }
     wr_unlock(&shelf->lock);
     return cell;
