@@ -84,7 +84,7 @@ static inline void wr_queue_put_entry(struct wr_queue *queue, uint64_t first, ui
     word[2] = third;
     queue->tail += WR_ENTRY_WORDS;
     /* The chunk was last read by another CPU. The entry after the next one comes too late to ask for its line. */
-    if (queue->tail + 2 * WR_ENTRY_WORDS <= wr_chunk_room(queue->last))
+    if (queue->tail + 2u * WR_ENTRY_WORDS <= wr_chunk_room(queue->last))
         wr_prefetch_to_write(&word[3 * WR_ENTRY_WORDS - 1]);
     queue->entries++;
 }
