@@ -26,15 +26,15 @@ static bool spin(struct wr_lock *lock, uint32_t held)
     return false;
 }
 
-/* Once asleep, take it as "held, somebody asleep": whoever sleeps beside us is not forgotten. And spin again after
+/* Once asleep, take it as MARKED: whoever sleeps beside us is not forgotten. And spin again after
  * each sleep: one thread may take and release the lock all the time, and be faster than a wake-up each time. */
 void wr_lock_contended(struct wr_lock *lock)
 {
-    if (spin(lock, 1))
+    if (spin(lock, WR_LOCK_HELD))
         return;
-    while (wr_swap(&lock->word, 2, acquire) != 0) {
-        wr_os_futex_wait(&lock->word, 2, wr_os_now() + NAP_NS);
-        if (spin(lock, 2))
+    while (wr_swap(&lock->word, WR_LOCK_MARKED, acquire) != 0) {
+        wr_os_futex_wait(&lock->word, WR_LOCK_MARKED, wr_os_now() + NAP_NS);
+        if (spin(lock, WR_LOCK_MARKED))
             return;
     }
 }

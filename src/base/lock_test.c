@@ -117,7 +117,7 @@ static void test_a_sleeper_gets_the_lock_when_it_is_let_go(void **state)
     wr_lock(&lock);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, wait_for_it, NULL), 0);
-    while (atomic_load(&lock.word) != 2) /* somebody has given up spinning */
+    while (atomic_load(&lock.word) != WR_LOCK_MARKED) /* a thread has given up spinning */
         wr_os_yield();
     assert_int_equal(counter, 0);
     wr_unlock(&lock);
