@@ -1,10 +1,10 @@
-/* Cells in blocks that are mapped, aligned and only touched as they are used; see cells.h.
+/* Cells in blocks that are mapped, aligned and only touched as they are used; and spans. See cells.h.
  * SPDX-License-Identifier: MIT */
 #include "base/cells.h"
 
 #include "base/os.h"
 
-enum { BLOCK = 1 << 20, BATCH = 32, FRESH = 16, SHELF_MAX = 2 * BATCH };
+enum { BLOCK = 1 << 20, BATCH = 32, FRESH = 16, SHELF_MAX = 2 * BATCH, SPANS_MAX = 16 };
 
 struct wr_block {
     struct wr_block *next;
@@ -115,6 +115,52 @@ void wr_cell_give(struct wr_cells *cells, uint32_t which, void *given)
     wr_unlock(&shelf->lock);
 }
 
+/* ---- spans --------------------------------------------------------------------------------------- */
+
+void *wr_span_take(struct wr_cells *cells, uint32_t which)
+{
+    struct wr_shelf *shelf = &cells->shelf[which % WR_SHELVES];
+    struct wr_cell *span = NULL;
+
+    if (wr_load(&shelf->spans, relaxed)) {
+        wr_lock(&shelf->lock);
+        if ((span = shelf->span)) {
+            shelf->span = span->next;
+            wr_store(&shelf->spans, wr_load(&shelf->spans, relaxed) - 1, relaxed);
+        }
+        wr_unlock(&shelf->lock);
+    }
+    if (span)
+        return span;
+    span = wr_os_alloc_raw(WR_SPAN_CELLS * WR_CELL - sizeof(uint64_t));
+    if (span)
+        wr_cells_count(cells, WR_SPAN_CELLS);
+    return span;
+}
+
+void wr_span_give(struct wr_cells *cells, uint32_t which, void *given)
+{
+    struct wr_shelf *shelf = &cells->shelf[which % WR_SHELVES];
+    struct wr_cell *span = given;
+    bool kept = false;
+
+    if (!wr_cells_are_scarce(cells)) {
+        wr_lock(&shelf->lock);
+        if ((kept = wr_load(&shelf->spans, relaxed) < SPANS_MAX)) {
+            span->next = shelf->span;
+            shelf->span = span;
+            wr_bump(&shelf->spans);
+        }
+        wr_unlock(&shelf->lock);
+    }
+    if (kept)
+        return;
+    wr_cells_count(cells, -WR_SPAN_CELLS);
+    wr_os_free(span);
+}
+
+/* ---- all of them --------------------------------------------------------------------------------- */
+
 bool wr_cells_walk(struct wr_cells *cells, struct wr_block **at, void **first, size_t *count)
 {
     wr_lock(&cells->lock);
@@ -127,8 +173,19 @@ bool wr_cells_walk(struct wr_cells *cells, struct wr_block **at, void **first, s
     return *at != NULL;
 }
 
+static void free_spans(struct wr_shelf *shelf)
+{
+    while (shelf->span) {
+        struct wr_cell *span = shelf->span;
+        shelf->span = span->next;
+        wr_os_free(span);
+    }
+}
+
 void wr_cells_fini(struct wr_cells *cells)
 {
+    for (int i = 0; i < WR_SHELVES; i++)
+        free_spans(&cells->shelf[i]);
     while (cells->blocks) {
         struct wr_block *block = cells->blocks;
         cells->blocks = block->next;

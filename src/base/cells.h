@@ -1,9 +1,12 @@
-/* Cells: memory of one cache line each.
+/* Cells: memory of one cache line each; and spans, of sixty-four.
  *
  * Cells that come back lie on shelves, of which each caller names one, so that callers do not all meet at one lock; a full
  * shelf gives a batch to all, an empty one takes a batch. A free cell begins with the next one's address; the first of a
  * batch goes on with the next batch's. The last eight bytes of a cell are never written here, so its owner may leave a mark
  * in them for those who walk over all cells at any time.
+ *
+ * Spans come from malloc. A shelf keeps some of those that are given back, since one thread allocates what another frees: left to
+ * malloc, that meets at its lock, and each time the heap becomes smaller, the system call holds up whoever frees.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_BASE_CELLS_H
 #define WR_BASE_CELLS_H
@@ -17,13 +20,15 @@
 struct wr_block;
 struct wr_cell;
 
-enum { WR_CELL = 64, WR_SHELVES = 8 };
+enum { WR_CELL = 64, WR_SHELVES = 8, WR_SPAN_CELLS = 64 };
 
 struct wr_shelf {
     struct wr_lock lock;
     uint32_t count;
     struct wr_cell *first;
-    char apart[WR_CELL - 16];
+    struct wr_cell *span;
+    _Atomic uint32_t spans; /* written under the lock */
+    char apart[WR_CELL - 28];
 };
 
 struct wr_cells {
@@ -33,7 +38,7 @@ struct wr_cells {
     char *fresh; /* part of the newest block that was never used: its memory is not touched */
     size_t fresh_left;
     struct wr_block *blocks;
-    /* Cells in use or on shelves, and what wr_cells_count has added */
+    /* Cells in use or on shelves, those of spans too, and what wr_cells_count has added */
     _Atomic uint32_t lent;
 };
 
@@ -42,6 +47,10 @@ struct wr_cells {
 void *wr_cell_take(struct wr_cells *cells, uint32_t shelf);
 
 void wr_cell_give(struct wr_cells *cells, uint32_t shelf, void *cell);
+
+/* The same with spans: WR_SPAN_CELLS times as large, but for eight bytes that malloc keeps. All of it is undefined. */
+void *wr_span_take(struct wr_cells *cells, uint32_t shelf);
+void wr_span_give(struct wr_cells *cells, uint32_t shelf, void *span);
 
 /* So many cells' worth of memory more, or less, is in use. */
 static inline void wr_cells_count(struct wr_cells *cells, int32_t more)
@@ -60,6 +69,7 @@ static inline bool wr_cells_are_scarce(const struct wr_cells *cells)
  * readable for as long as `cells` lives. */
 bool wr_cells_walk(struct wr_cells *cells, struct wr_block **at, void **first, size_t *count);
 
+/* All spans were given back. */
 void wr_cells_fini(struct wr_cells *cells);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/os.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* ---- chunks ------------------------------------------------------------------------------------ */
@@ -24,16 +25,19 @@ static size_t cells_of(unsigned class)
 {
     return (size_t)1 << 2 * class;
 }
+static_assert((1 << 2 * CLASS_MAX) == WR_SPAN_CELLS, "the largest chunk is a span");
 
-/* The smallest is a cell, of which the last eight bytes are not used. */
+/* The smallest is a cell, of which the last eight bytes are not used; the largest is a span. */
 static struct wr_chunk *chunk_new(struct wr_cells *cells, uint32_t shelf, unsigned class)
 {
-    struct wr_chunk *chunk = class ? wr_os_alloc_raw(cells_of(class) * WR_CELL - sizeof(uint64_t))
-                                   : wr_cell_take(cells, shelf);
+    size_t size = cells_of(class) * WR_CELL - sizeof(uint64_t);
+    struct wr_chunk *chunk = class == CLASS_MAX ? wr_span_take(cells, shelf)
+                             : class            ? wr_os_alloc_raw(size)
+                                                : wr_cell_take(cells, shelf);
 
     if (!chunk)
         return NULL;
-    if (class)
+    if (class && class < CLASS_MAX)
         wr_cells_count(cells, (int32_t)cells_of(class));
     chunk->next = class;
     return chunk;
@@ -43,12 +47,14 @@ static void chunk_free(struct wr_chunk *chunk, struct wr_cells *cells, uint32_t 
 {
     unsigned class = class_of(chunk);
 
-    if (!class) {
+    if (class == CLASS_MAX) {
+        wr_span_give(cells, shelf, chunk);
+    } else if (class) {
+        wr_cells_count(cells, -(int32_t)cells_of(class));
+        wr_os_free(chunk);
+    } else {
         wr_cell_give(cells, shelf, chunk);
-        return;
     }
-    wr_cells_count(cells, -(int32_t)cells_of(class));
-    wr_os_free(chunk);
 }
 
 /* ---- at the end -------------------------------------------------------------------------------- */
