@@ -35,7 +35,7 @@ enum {
 /* In group->pending_first, with the address of the hand that is out: there is no pending task then. */
 enum { WR_HAND_OUT = 1, WR_HAND_OF_BEAT = 2 };
 
-enum { WR_HAND_MAX = 32 };
+enum { WR_HAND_MAX = 64 };
 
 /* The word is stepped by the worker whose hand it is, or, a beat's, under the ring's lock, and swapped for FOLDING by whoever
  * folds. What stands before the word's count was written before the step that counted it. Until FOLDED the rest is read, and

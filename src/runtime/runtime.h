@@ -154,7 +154,7 @@ void *wr_current_item(struct wr_source **source);
 void *wr_carried_item(struct wr_source **source);
 
 /* A few words of each worker's that belong to its source; zero at first. */
-enum { WR_SCRATCH = 1152 };
+enum { WR_SCRATCH = 2304 };
 void *wr_scratch(void);
 
 /* ---- waiting --------------------------------------------------------------------------------- */
