@@ -22,6 +22,7 @@
 
 struct weir_executor;
 struct weir_group;
+struct wr_worker_slice;
 
 /* A crew: a set of workers that pulls tasks; the executor's, or those that a domain has for itself. */
 struct wr_crew {
@@ -30,6 +31,7 @@ struct wr_crew {
     struct wr_crew *next;  /* all of an executor's, from its own one on; NULL: the last         */
     weir_runtime *runtime; /* NULL before it is started, and once it is deleted                 */
     uint32_t workers;
+    _Atomic(struct wr_worker_slice *) lead; /* its worker that leads; see lead.h                 */
     uint64_t domains;        /* a set: whose tasks its workers carry                             */
     _Atomic uint64_t turn;   /* among the domains, task by task; see wr_ledger_turn              */
     _Atomic uint32_t needed; /* permits of the executor's that must be free for the next task     */

@@ -187,23 +187,46 @@ static __attribute__((noinline)) void look_for_circle(struct wr_crew *crew)
         wr_waits_look_again(ex);
 }
 
+/* Unless it leads its crew, a worker whose slices are brief leaves its CPU now and then to any thread that wants it: see lead.h. */
+static void give_way(struct wr_crew *crew, struct wr_worker_slice *own)
+{
+    const struct wr_slice *slice = &own->slice;
+    struct wr_worker_slice *lead;
+    enum wr_lead_step step;
+
+    if (!wr_lead_is_due(&own->look, slice->clock, slice->clock - slice->began, slice->waited))
+        return;
+    lead = wr_load(&crew->lead, acquire); /* which is there as long as the crew's workers are */
+    if (lead == own)
+        return;
+    step = wr_lead_look(&own->look, slice->clock, lead, lead ? wr_load(&lead->taken, relaxed) : 0);
+    if (step == WR_LEAD_GIVE_WAY)
+        wr_worker_give_way();
+    else
+        wr_store(&crew->lead, own, release);
+}
+
 static void *pull(struct wr_source *source)
 {
     struct wr_crew *crew = crew_of(source);
     struct weir_executor *ex = crew->executor;
-    struct wr_slice *slice = &wr_worker_slice()->slice;
+    struct wr_worker_slice *own = wr_worker_slice();
+    struct wr_slice *slice = &own->slice;
     struct weir_task *task = NULL;
     struct weir_group *group;
     uint32_t reserved = 0;
     bool stop = false, took = false;
 
-    wr_hand_finish(&wr_worker_slice()->hand); /* a body that has parked may have left it out */
+    wr_hand_finish(&own->hand); /* a body that has parked may have left it out */
+    give_way(crew, own);
     if (WR_UNLIKELY(wr_load(&ex->chores, relaxed)) && (task = do_chores(ex, slice)))
         return task;
     while (!task && !stop && (group = take_group(crew, &reserved, slice))) {
         took = true;
         task = slice->beat ? slice->beat->hand.task : take_slice(group, slice, &reserved, &stop);
     }
+    if (task)
+        wr_bump(&own->taken);
     took |= reserved != 0; /* others found no permit, because we had one that we did not need */
     wr_unreserve(&ex->root, &reserved);
     /* Others may have more to do; also if what we took and gave back can be had by others now. */

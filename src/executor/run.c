@@ -60,7 +60,8 @@ struct weir_task *wr_slice_begin(struct weir_group *group, const uint64_t *first
     task->runner = wr_parker_self(NULL); /* on a worker this is the fiber that will run it */
     group->started++;
     group->bodies++;
-    group->waited_ns += now - task->queued_at;
+    slice->waited = now - task->queued_at;
+    group->waited_ns += slice->waited;
     if (group->bodies > group->peak)
         group->peak = group->bodies;
     if (wr_group_gates(group))

@@ -9,6 +9,7 @@
 #define WR_EXECUTOR_SLICE_H
 
 #include "executor/state.h"
+#include "limits/lead.h"
 
 enum { WR_SLICE_NS = 8000 }; /* how long a slice may go on if its tasks are short */
 
@@ -17,6 +18,7 @@ struct wr_slice {
     struct weir_group *group;
     weir_time began;
     weir_time clock; /* the latest reading: a task starts when the one before it ended */
+    int64_t waited;  /* how long its first task had                                     */
     weir_fn *fn; /* of the task that starts: by the time it is called, it may have been settled */
     void *arg;
     struct weir_task *record; /* at hand, for a task that waits without one */
@@ -35,7 +37,9 @@ struct wr_slice {
 struct wr_worker_slice {
     struct wr_slice slice;
     struct wr_hand hand;
-    bool in_use; /* else they are all zero: the worker is new */
+    bool in_use;            /* else they are all zero: the worker is new */
+    _Atomic uint32_t taken; /* slices; also read by other workers of the crew                */
+    struct wr_lead_look look;
 };
 
 static_assert(sizeof(struct wr_worker_slice) <= WR_SCRATCH, "it fits into a worker's scratch");

@@ -406,6 +406,12 @@ void wr_search_pass_on(void)
         pass_search_on(worker);
 }
 
+void wr_worker_give_way(void)
+{
+    if (wr_list_empty(&wr_worker_self()->waiting))
+        wr_os_yield();
+}
+
 /* Whether this worker's thread is done for good. A benched one stays while there is work, since it may
  * be called upon to do it. */
 static bool finished(struct wr_worker *worker)
