@@ -36,7 +36,8 @@ void wr_sim_point(void);
 
 /* Asks for a cache line that this thread is going to write to. Otherwise the next locked instruction waits until the line has
  * come from the CPU that had it. A hint: any address will do. */
-#if defined(__x86_64__) /* __builtin_prefetch has this instruction only if compiled for a CPU that is known to have it */
+#if defined( \
+    __x86_64__) /* __builtin_prefetch has this instruction only if compiled for a CPU that is known to have it */
 #define wr_prefetch_to_write(p) __asm__ volatile("prefetchw %0" : : "m"(*(const char *)(p)))
 #else
 #define wr_prefetch_to_write(p) __builtin_prefetch(p, 1)

@@ -199,7 +199,8 @@ static void give_way(struct wr_crew *crew, struct wr_worker_slice *own)
     lead = wr_load(&crew->lead, acquire); /* which is there as long as the crew's workers are */
     if (lead == own)
         return;
-    step = wr_lead_look(&own->look, slice->clock, lead, lead ? wr_load(&lead->taken, relaxed) : 0);
+    step = wr_lead_look(&own->look, slice->clock, lead != NULL,
+                        lead ? wr_load(&lead->taken, relaxed) : 0);
     if (step == WR_LEAD_GIVE_WAY)
         wr_worker_give_way();
     else

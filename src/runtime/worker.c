@@ -408,7 +408,9 @@ void wr_search_pass_on(void)
 
 void wr_worker_give_way(void)
 {
-    if (wr_list_empty(&wr_worker_self()->waiting))
+    struct wr_worker *worker = wr_worker_self();
+
+    if (!worker->searching && wr_list_empty(&worker->waiting))
         wr_os_yield();
 }
 
