@@ -192,16 +192,14 @@ static void give_way(struct wr_crew *crew, struct wr_worker_slice *own)
 {
     const struct wr_slice *slice = &own->slice;
     struct wr_worker_slice *lead;
-    enum wr_lead_step step;
 
     if (!wr_lead_is_due(&own->look, slice->clock, slice->clock - slice->began, slice->waited))
         return;
     lead = wr_load(&crew->lead, acquire); /* which is there as long as the crew's workers are */
     if (lead == own)
         return;
-    step = wr_lead_look(&own->look, slice->clock, lead != NULL,
-                        lead ? wr_load(&lead->taken, relaxed) : 0);
-    if (step == WR_LEAD_GIVE_WAY)
+    if (wr_lead_gets_on(&own->look, slice->clock, lead != NULL,
+                        lead ? wr_load(&lead->taken, relaxed) : 0))
         wr_worker_give_way();
     else
         wr_store(&crew->lead, own, release);

@@ -15,7 +15,7 @@
 #include <weir/time.h>
 
 enum {
-    WR_BRIEF_NS = 10000,     /* a slice of several tasks, each of which takes less than that    */
+    WR_BRIEF_NS = 10000,     /* a slice of tasks that follow each other takes less              */
     WR_IN_TIME_NS = 1000000, /* a task that waited for longer was late                          */
     WR_LEAD_LOOK_NS = 50000, /* between two looks                                               */
 };
@@ -26,8 +26,6 @@ struct wr_lead_look {
     uint32_t taken; /* slices that the lead had taken at the last look     */
 };
 
-enum wr_lead_step { WR_LEAD_GO_ON, WR_LEAD_GIVE_WAY, WR_LEAD_TAKE_OVER };
-
 /* Whether it is time for a look: its latest slice took so long, and the first task of that had waited so long. */
 static inline bool wr_lead_is_due(const struct wr_lead_look *look, weir_time now, int64_t slice_ns,
                                   int64_t waited_ns)
@@ -35,16 +33,16 @@ static inline bool wr_lead_is_due(const struct wr_lead_look *look, weir_time now
     return now >= look->next && slice_ns < WR_BRIEF_NS && waited_ns < WR_IN_TIME_NS;
 }
 
-/* What a worker that does not lead does about the lead, which has taken so many slices (anything, if there is none). */
-static inline enum wr_lead_step wr_lead_look(struct wr_lead_look *look, weir_time now,
-                                             bool there_is_one, uint32_t taken)
+/* A look: whether there is a lead that has taken slices since the last one, of which it has taken so many by now; then this worker
+ * gives way. If not, it leads. */
+static inline bool wr_lead_gets_on(struct wr_lead_look *look, weir_time now, bool there_is_one,
+                                   uint32_t taken)
 {
-    enum wr_lead_step step =
-        there_is_one && taken != look->taken ? WR_LEAD_GIVE_WAY : WR_LEAD_TAKE_OVER;
+    bool gets_on = there_is_one && taken != look->taken;
 
     look->next = now + WR_LEAD_LOOK_NS;
     look->taken = taken;
-    return step;
+    return gets_on;
 }
 
 #endif

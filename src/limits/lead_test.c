@@ -13,7 +13,7 @@ static void test_a_worker_leads_if_none_does(void **state)
     struct wr_lead_look look = { 0 };
 
     (void)state;
-    assert_int_equal(wr_lead_look(&look, 100, false, 0), WR_LEAD_TAKE_OVER);
+    assert_false(wr_lead_gets_on(&look, 100, false, 0));
 }
 
 static void test_others_give_way_while_the_lead_gets_on(void **state)
@@ -22,7 +22,7 @@ static void test_others_give_way_while_the_lead_gets_on(void **state)
 
     (void)state;
     for (uint32_t taken = 1; taken < 10; taken++)
-        assert_int_equal(wr_lead_look(&look, 100 * taken, true, taken), WR_LEAD_GIVE_WAY);
+        assert_true(wr_lead_gets_on(&look, 100 * taken, true, taken));
 }
 
 /* It is in a long body, or has no CPU itself. */
@@ -31,8 +31,8 @@ static void test_a_lead_that_does_not_get_on_is_one_no_more(void **state)
     struct wr_lead_look look = { 0 };
 
     (void)state;
-    assert_int_equal(wr_lead_look(&look, 100, true, 7), WR_LEAD_GIVE_WAY);
-    assert_int_equal(wr_lead_look(&look, 200, true, 7), WR_LEAD_TAKE_OVER);
+    assert_true(wr_lead_gets_on(&look, 100, true, 7));
+    assert_false(wr_lead_gets_on(&look, 200, true, 7));
 }
 
 /* What a worker does that takes a slice of `slice_ns` all the time, out of a queue in which tasks wait for `waited_ns`: how often
@@ -44,7 +44,7 @@ static int looks(int64_t slice_ns, int64_t waited_ns)
 
     for (weir_time now = slice_ns; now <= 1000000; now += slice_ns)
         if (wr_lead_is_due(&look, now, slice_ns, waited_ns)) {
-            wr_lead_look(&look, now, true, (uint32_t)now);
+            wr_lead_gets_on(&look, now, true, (uint32_t)now);
             count++;
         }
     return count;
