@@ -17,7 +17,7 @@
 # tools/test learns what was built from tests.list: suite, name and program on each line.
 
 set(pure_tests src/cli/input/*_test.c src/cli/opt/*_test.c src/cli/screen/*_test.c src/cli/engine/spool_test.c
-    src/base/json_test.c src/base/queue_test.c src/base/cells_test.c src/limits/circle_test.c src/limits/gates_test.c src/limits/lead_test.c src/limits/ledger_test.c src/limits/ledger_random_test.c
+    src/base/json_test.c src/base/queue_test.c src/limits/circle_test.c src/limits/gates_test.c src/limits/lead_test.c src/limits/ledger_test.c src/limits/ledger_random_test.c
     src/flow/plan_test.c src/guard/adaptive_test.c src/guard/breaker_test.c src/guard/frequency_test.c
     src/guard/rate_test.c)
 

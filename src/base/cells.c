@@ -4,7 +4,7 @@
 
 #include "base/os.h"
 
-enum { BLOCK = 1 << 20, BATCH = 32, FRESH = 16, SHELF_MAX = 2 * BATCH, SPANS_MAX = 16 };
+enum { BLOCK = 1 << 20, BATCH = 32, FRESH = 16, SHELF_MAX = 2 * BATCH };
 
 struct wr_block {
     struct wr_block *next;
@@ -120,41 +120,27 @@ void wr_cell_give(struct wr_cells *cells, uint32_t which, void *given)
 void *wr_span_take(struct wr_cells *cells, uint32_t which)
 {
     struct wr_shelf *shelf = &cells->shelf[which % WR_SHELVES];
-    struct wr_cell *span = NULL;
+    void *span;
 
-    if (wr_load(&shelf->spans, relaxed)) {
-        wr_lock(&shelf->lock);
-        if ((span = shelf->span)) {
-            shelf->span = span->next;
-            wr_store(&shelf->spans, wr_load(&shelf->spans, relaxed) - 1, relaxed);
-        }
-        wr_unlock(&shelf->lock);
-    }
-    if (span)
-        return span;
+    for (int i = 0; i < WR_SPANS_KEPT; i++)
+        if (wr_load(&shelf->span[i], relaxed) &&
+            (span = wr_swap(&shelf->span[i], NULL, acquire))) /* pairs with wr_span_give */
+            return span;
     span = wr_os_alloc_raw(WR_SPAN_CELLS * WR_CELL - sizeof(uint64_t));
     if (span)
         wr_cells_count(cells, WR_SPAN_CELLS);
     return span;
 }
 
-void wr_span_give(struct wr_cells *cells, uint32_t which, void *given)
+void wr_span_give(struct wr_cells *cells, uint32_t which, void *span)
 {
     struct wr_shelf *shelf = &cells->shelf[which % WR_SHELVES];
-    struct wr_cell *span = given;
-    bool kept = false;
 
-    if (!wr_cells_are_scarce(cells)) {
-        wr_lock(&shelf->lock);
-        if ((kept = wr_load(&shelf->spans, relaxed) < SPANS_MAX)) {
-            span->next = shelf->span;
-            shelf->span = span;
-            wr_bump(&shelf->spans);
-        }
-        wr_unlock(&shelf->lock);
+    for (int i = 0; i < WR_SPANS_KEPT && !wr_cells_are_scarce(cells); i++) {
+        void *none = NULL;
+        if (!wr_load(&shelf->span[i], relaxed) && wr_cas(&shelf->span[i], &none, span, acq_rel))
+            return;
     }
-    if (kept)
-        return;
     wr_cells_count(cells, -WR_SPAN_CELLS);
     wr_os_free(span);
 }
@@ -173,19 +159,10 @@ bool wr_cells_walk(struct wr_cells *cells, struct wr_block **at, void **first, s
     return *at != NULL;
 }
 
-static void free_spans(struct wr_shelf *shelf)
-{
-    while (shelf->span) {
-        struct wr_cell *span = shelf->span;
-        shelf->span = span->next;
-        wr_os_free(span);
-    }
-}
-
 void wr_cells_fini(struct wr_cells *cells)
 {
-    for (int i = 0; i < WR_SHELVES; i++)
-        free_spans(&cells->shelf[i]);
+    for (int i = 0; i < WR_SHELVES * WR_SPANS_KEPT; i++)
+        wr_os_free(wr_load(&cells->shelf[i / WR_SPANS_KEPT].span[i % WR_SPANS_KEPT], relaxed));
     while (cells->blocks) {
         struct wr_block *block = cells->blocks;
         cells->blocks = block->next;

@@ -20,15 +20,14 @@
 struct wr_block;
 struct wr_cell;
 
-enum { WR_CELL = 64, WR_SHELVES = 8, WR_SPAN_CELLS = 64 };
+enum { WR_CELL = 64, WR_SHELVES = 8, WR_SPAN_CELLS = 64, WR_SPANS_KEPT = 16 };
 
 struct wr_shelf {
     struct wr_lock lock;
     uint32_t count;
     struct wr_cell *first;
-    struct wr_cell *span;
-    _Atomic uint32_t spans; /* written under the lock */
-    char apart[WR_CELL - 28];
+    char apart[WR_CELL - 16];
+    _Atomic(void *) span[WR_SPANS_KEPT]; /* without the lock; NULL: a free place */
 };
 
 struct wr_cells {

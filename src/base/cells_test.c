@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 
-enum { SHELF = 5, KEPT = 16, MORE = 20 };
+enum { SHELF = 5, KEPT = WR_SPANS_KEPT, MORE = KEPT + 4 };
 
 static uint32_t lent(const struct wr_cells *cells)
 {
@@ -82,6 +83,41 @@ static void test_no_span_is_kept_while_cells_are_scarce(void **state)
     wr_cells_fini(&cells);
 }
 
+/* Takes spans, marks them from end to end, and gives them back: nobody else has them meanwhile. */
+static void *mark_spans(void *cells_arg)
+{
+    struct wr_cells *cells = cells_arg;
+    const size_t words = WR_SPAN_CELLS * WR_CELL / sizeof(uintptr_t) - 1;
+    uintptr_t *span[3], mark = (uintptr_t)&mark;
+
+    for (int times = 0; times < 3000; times++) {
+        for (int i = 0; i < 3; i++) {
+            span[i] = wr_span_take(cells, SHELF);
+            span[i][0] = span[i][words - 1] = mark + (uintptr_t)i;
+        }
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(span[i][0], mark + (uintptr_t)i);
+            assert_int_equal(span[i][words - 1], mark + (uintptr_t)i);
+            wr_span_give(cells, SHELF, span[i]);
+        }
+    }
+    return NULL;
+}
+
+static void test_no_two_threads_have_the_same_span(void **state)
+{
+    struct wr_cells cells = { 0 };
+    pthread_t thread[4];
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, mark_spans, &cells), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(thread[i], NULL);
+    assert_true(lent(&cells) <= 4 * 3 * WR_SPAN_CELLS);
+    wr_cells_fini(&cells);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -89,6 +125,7 @@ int main(void)
         cmocka_unit_test(test_a_span_that_came_back_is_the_next_one),
         cmocka_unit_test(test_a_shelf_keeps_some_spans_only),
         cmocka_unit_test(test_no_span_is_kept_while_cells_are_scarce),
+        cmocka_unit_test(test_no_two_threads_have_the_same_span),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
