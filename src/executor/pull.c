@@ -187,22 +187,34 @@ static __attribute__((noinline)) void look_for_circle(struct wr_crew *crew)
         wr_waits_look_again(ex);
 }
 
-/* Unless it leads its crew, a worker whose slices are brief leaves its CPU now and then to any thread that wants it: see lead.h. */
+/* Unless it leads its crew, a worker whose slices are brief leaves the work to the lead now and then: see lead.h. */
 static void give_way(struct wr_crew *crew, struct wr_worker_slice *own)
 {
-    const struct wr_slice *slice = &own->slice;
+    struct wr_slice *slice = &own->slice;
+    int64_t slice_ns = slice->clock - slice->began;
     struct wr_worker_slice *lead;
 
-    if (!wr_lead_is_due(&own->look, slice->clock, slice->clock - slice->began, slice->waited))
+    if (slice->tasks) /* it has run one since it came here last */
+        wr_lead_count(&own->done, slice->tasks, slice_ns);
+    slice->tasks = 0;
+    if (!wr_lead_is_due(&own->look, slice->clock, slice_ns))
         return;
     lead = wr_load(&crew->lead, acquire); /* which is there as long as the crew's workers are */
     if (lead == own)
         return;
-    if (wr_lead_gets_on(&own->look, slice->clock, lead != NULL,
-                        lead ? wr_load(&lead->taken, relaxed) : 0))
-        wr_worker_give_way();
-    else
+    switch (wr_lead_look(&own->look, lead ? &lead->done : NULL, slice->clock, slice->waited)) {
+    case WR_LEAD_LEAD:
         wr_store(&crew->lead, own, release);
+        break;
+    case WR_LEAD_YIELD:
+        wr_worker_give_way(0);
+        break;
+    case WR_LEAD_NAP:
+        wr_worker_give_way(WR_LEAD_NAP_NS);
+        break;
+    case WR_LEAD_WORK:
+        break;
+    }
 }
 
 static void *pull(struct wr_source *source)
@@ -224,8 +236,6 @@ static void *pull(struct wr_source *source)
         took = true;
         task = slice->beat ? slice->beat->hand.task : take_slice(group, slice, &reserved, &stop);
     }
-    if (task)
-        wr_bump(&own->taken);
     took |= reserved != 0; /* others found no permit, because we had one that we did not need */
     wr_unreserve(&ex->root, &reserved);
     /* Others may have more to do; also if what we took and gave back can be had by others now. */
@@ -244,7 +254,7 @@ static bool pending(struct wr_source *source)
 
     if (wr_load(&ex->chores, seq_cst))
         return true;
-    if (ex->domains ? !wr_domains_ready_for(ex->domains, crew) : !wr_line_count(&ex->ring))
+    if (ex->domains ? !wr_domains_ready_for(ex->domains, crew) : !wr_line_has_stands(&ex->ring))
         return false;
     needed = permits_needed(crew);
     return wr_load(&ex->root.held, seq_cst) + (needed ? needed : 1) <=

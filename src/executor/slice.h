@@ -23,7 +23,7 @@ struct wr_slice {
     void *arg;
     struct weir_task *record; /* at hand, for a task that waits without one */
     struct wr_beat *beat; /* by which its task began, as the `step`th; NULL: by none, see beat.h */
-    uint16_t tasks;       /* at most SLICE_TASKS + 1                  */
+    uint16_t tasks;       /* at most SLICE_TASKS + 1; 0: it is over, and counted (lead.h) */
     bool to_thread : 1;   /* its first task is to run on a thread    */
     bool on_thread : 1;
     bool closed : 1; /* when its latest task had begun, its group would have started no other */
@@ -37,8 +37,8 @@ struct wr_slice {
 struct wr_worker_slice {
     struct wr_slice slice;
     struct wr_hand hand;
-    bool in_use;            /* else they are all zero: the worker is new */
-    _Atomic uint32_t taken; /* slices; also read by other workers of the crew                */
+    bool in_use;              /* else they are all zero: the worker is new */
+    struct wr_lead_done done; /* also read by other workers of the crew                      */
     struct wr_lead_look look;
 };
 

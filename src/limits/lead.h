@@ -2,47 +2,102 @@
  *
  * Where tasks take nanoseconds a second worker is little help to the first, since what both of them write travels from one CPU
  * to the other; and if there are more threads than CPUs, the CPU it takes is that of a thread that submits. So the workers of a
- * set agree on one, the lead. Each of the others looks now and then whether the lead has taken slices since it looked last. If
- * so, it gives way, once; if not, it leads from then on. It looks only between slices, and only as long as these are brief and
- * nothing has to wait for long: so work that one worker cannot do in time is done by all, and nothing is held meanwhile.
- * No threads, no clock: the caller says what the time is.
+ * set agree on one, the lead. Each of the others looks now and then what the lead has done since it looked last:
+ *
+ *     nothing                 it leads from then on
+ *     all there is to do      it sleeps for a moment: the lead starts a task each microsecond, and none waits for long; or less
+ *                             than half of its time goes into the tasks, so that two workers would mostly wait for each other
+ *     less                    it gives way, once; or goes on at once if tasks are late
+ *
+ * It looks only between slices, and only as long as its own are brief, and nothing is held meanwhile: so work that one worker
+ * cannot do in time is done by all. No threads, no clock: the caller says what the time is.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_LIMITS_LEAD_H
 #define WR_LIMITS_LEAD_H
+
+#include "base/atomic.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <weir/time.h>
 
 enum {
-    WR_BRIEF_NS = 10000,     /* a slice of tasks that follow each other takes less              */
-    WR_IN_TIME_NS = 1000000, /* a task that waited for longer was late                          */
-    WR_LEAD_LOOK_NS = 50000, /* between two looks                                               */
+    WR_BRIEF_NS = 10000, /* a slice of tasks that follow each other takes less                  */
+    WR_IN_TIME_NS =
+        1000000, /* a task that waited for longer was late                              */
+    WR_AT_ONCE_NS =
+        100000, /* one that waited for less hardly waited                              */
+    WR_LEAD_LOOK_NS =
+        50000, /* between two looks                                                   */
+    WR_LEAD_NAP_NS =
+        50000, /* a sleep; the kernel adds as much                                    */
+    WR_LEAD_TASK_NS =
+        1000, /* a lead that does all starts a task within                           */
+    WR_LEAD_SLICE_NS =
+        2000, /* and one that others would only be in the way of, a slice            */
 };
 
-/* A worker's own. */
+/* What a worker has done so far, slice by slice: its own to write, read by the others of its set. All wrap around. */
+struct wr_lead_done {
+    _Atomic uint32_t slices, tasks, busy_ns;
+};
+
+/* A worker's latest look: at whom, when, and what that had done by then. */
 struct wr_lead_look {
-    weir_time next; /* when it looks again                                */
-    uint32_t taken; /* slices that the lead had taken at the last look     */
+    const struct wr_lead_done *lead;
+    weir_time at,
+        next; /* next: when it looks again                                               */
+    uint32_t slices, tasks, busy_ns;
 };
 
-/* Whether it is time for a look: its latest slice took so long, and the first task of that had waited so long. */
-static inline bool wr_lead_is_due(const struct wr_lead_look *look, weir_time now, int64_t slice_ns,
-                                  int64_t waited_ns)
+enum wr_lead_step { WR_LEAD_WORK, WR_LEAD_LEAD, WR_LEAD_YIELD, WR_LEAD_NAP };
+
+/* One more slice, of so many tasks. */
+static inline void wr_lead_count(struct wr_lead_done *own, uint32_t tasks, int64_t slice_ns)
 {
-    return now >= look->next && slice_ns < WR_BRIEF_NS && waited_ns < WR_IN_TIME_NS;
+    wr_bump(&own->slices);
+    wr_store(&own->tasks, wr_load(&own->tasks, relaxed) + tasks, relaxed);
+    wr_store(&own->busy_ns, wr_load(&own->busy_ns, relaxed) + (uint32_t)slice_ns, relaxed);
 }
 
-/* A look: whether there is a lead that has taken slices since the last one, of which it has taken so many by now; then this worker
- * gives way. If not, it leads. */
-static inline bool wr_lead_gets_on(struct wr_lead_look *look, weir_time now, bool there_is_one,
-                                   uint32_t taken)
+/* Whether it is time for a look: the latest slice took so long. */
+static inline bool wr_lead_is_due(const struct wr_lead_look *look, weir_time now, int64_t slice_ns)
 {
-    bool gets_on = there_is_one && taken != look->taken;
+    return now >= look->next && slice_ns < WR_BRIEF_NS;
+}
 
-    look->next = now + WR_LEAD_LOOK_NS;
-    look->taken = taken;
-    return gets_on;
+/* Whether the lead does all there is to do: so much within so many nanoseconds. */
+static inline bool wr_lead_does_all(uint64_t slices, uint64_t tasks, uint64_t busy_ns, uint64_t ns,
+                                    int64_t waited_ns)
+{
+    if (waited_ns < WR_AT_ONCE_NS && tasks * WR_LEAD_TASK_NS >= ns)
+        return true;
+    return slices * WR_LEAD_SLICE_NS >= ns && busy_ns * 2 <= ns;
+}
+
+/* A look at the lead (NULL: there is none), and what to do then. The first task of this worker's latest slice had waited so long. */
+static inline enum wr_lead_step wr_lead_look(struct wr_lead_look *look,
+                                             const struct wr_lead_done *lead, weir_time now,
+                                             int64_t waited_ns)
+{
+    struct wr_lead_look last = *look;
+    bool same = lead && lead == last.lead;
+    enum wr_lead_step step = waited_ns < WR_IN_TIME_NS ? WR_LEAD_YIELD : WR_LEAD_WORK;
+
+    *look = (struct wr_lead_look){ .lead = lead, .at = now, .next = now + WR_LEAD_LOOK_NS };
+    if (lead) {
+        look->slices = wr_load(&lead->slices, relaxed);
+        look->tasks = wr_load(&lead->tasks, relaxed);
+        look->busy_ns = wr_load(&lead->busy_ns, relaxed);
+    }
+    if (!lead || (same && look->slices == last.slices))
+        return WR_LEAD_LEAD;
+    if (!same ||
+        !wr_lead_does_all(look->slices - last.slices, look->tasks - last.tasks,
+                          look->busy_ns - last.busy_ns, (uint64_t)(now - last.at), waited_ns))
+        return step;
+    look->next = now;
+    return WR_LEAD_NAP;
 }
 
 #endif

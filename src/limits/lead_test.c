@@ -8,43 +8,113 @@
 
 #include <cmocka.h>
 
+/* A worker that looks at a lead every `ns`, in which that takes `slices` of so many tasks and so much time. */
+struct scene {
+    struct wr_lead_done lead;
+    struct wr_lead_look look;
+    weir_time now;
+};
+
+static enum wr_lead_step look_again(struct scene *scene, int64_t ns, int slices, uint32_t tasks,
+                                    int64_t slice_ns, int64_t waited_ns)
+{
+    for (int i = 0; i < slices; i++)
+        wr_lead_count(&scene->lead, tasks, slice_ns);
+    scene->now += ns;
+    return wr_lead_look(&scene->look, &scene->lead, scene->now, waited_ns);
+}
+
+/* What it does at its second look: the first only shows it where the lead is. */
+static enum wr_lead_step step_after(int64_t ns, int slices, uint32_t tasks, int64_t slice_ns,
+                                    int64_t waited_ns)
+{
+    struct scene scene = { .now = 100 };
+
+    assert_int_not_equal(look_again(&scene, ns, slices, tasks, slice_ns, waited_ns), WR_LEAD_NAP);
+    return look_again(&scene, ns, slices, tasks, slice_ns, waited_ns);
+}
+
 static void test_a_worker_leads_if_none_does(void **state)
 {
     struct wr_lead_look look = { 0 };
 
     (void)state;
-    assert_false(wr_lead_gets_on(&look, 100, false, 0));
-}
-
-static void test_others_give_way_while_the_lead_gets_on(void **state)
-{
-    struct wr_lead_look look = { 0 };
-
-    (void)state;
-    for (uint32_t taken = 1; taken < 10; taken++)
-        assert_true(wr_lead_gets_on(&look, 100 * taken, true, taken));
+    assert_int_equal(wr_lead_look(&look, NULL, 100, 0), WR_LEAD_LEAD);
 }
 
 /* It is in a long body, or has no CPU itself. */
 static void test_a_lead_that_does_not_get_on_is_one_no_more(void **state)
 {
-    struct wr_lead_look look = { 0 };
+    struct scene scene = { .now = 100 };
 
     (void)state;
-    assert_true(wr_lead_gets_on(&look, 100, true, 7));
-    assert_false(wr_lead_gets_on(&look, 200, true, 7));
+    assert_int_equal(look_again(&scene, 50000, 7, 1, 100, 0), WR_LEAD_YIELD);
+    assert_int_equal(look_again(&scene, 50000, 0, 0, 0, 0), WR_LEAD_LEAD);
 }
 
-/* What a worker does that takes a slice of `slice_ns` all the time, out of a queue in which tasks wait for `waited_ns`: how often
- * it looks in a millisecond. */
-static int looks(int64_t slice_ns, int64_t waited_ns)
+static void test_another_lead_is_not_measured_by_what_the_former_did(void **state)
 {
-    struct wr_lead_look look = { 0 };
+    struct scene scene = { .now = 100 };
+    struct wr_lead_done other = { .slices = 7 };
+
+    (void)state;
+    look_again(&scene, 50000, 7, 1, 100, 0);
+    assert_int_equal(wr_lead_look(&scene.look, &other, scene.now + 50000, 0), WR_LEAD_YIELD);
+}
+
+static void test_others_give_way_while_the_lead_gets_on(void **state)
+{
+    struct scene scene = { .now = 100 };
+
+    (void)state;
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(look_again(&scene, 50000, 6, 2, 8000, 0), WR_LEAD_YIELD);
+}
+
+static void test_others_sleep_while_the_lead_starts_a_task_each_microsecond(void **state)
+{
+    (void)state;
+    assert_int_equal(step_after(50000, 6, 8, 8000, 0), WR_LEAD_YIELD); /* 48 tasks */
+    assert_int_equal(step_after(50000, 6, 9, 8000, 0), WR_LEAD_NAP);
+    assert_int_equal(step_after(50000, 6, 9, 8000, WR_AT_ONCE_NS), WR_LEAD_YIELD);
+}
+
+static void test_others_sleep_while_more_time_goes_elsewhere_than_into_tasks(void **state)
+{
+    (void)state;
+    assert_int_equal(step_after(50000, 25, 1, 1000, WR_IN_TIME_NS), WR_LEAD_NAP);
+    assert_int_equal(step_after(50000, 25, 1, 1001, WR_IN_TIME_NS), WR_LEAD_WORK);
+    assert_int_equal(step_after(50000, 24, 1, 500, WR_IN_TIME_NS), WR_LEAD_WORK);
+}
+
+static void test_nothing_gives_way_where_tasks_are_late(void **state)
+{
+    (void)state;
+    assert_int_equal(step_after(50000, 6, 2, 8000, WR_IN_TIME_NS - 1), WR_LEAD_YIELD);
+    assert_int_equal(step_after(50000, 6, 2, 8000, WR_IN_TIME_NS), WR_LEAD_WORK);
+}
+
+static void test_who_has_slept_looks_again_after_one_slice(void **state)
+{
+    struct scene scene = { .now = 100 };
+
+    (void)state;
+    look_again(&scene, 50000, 60, 1, 100, 0);
+    assert_false(wr_lead_is_due(&scene.look, scene.now + WR_LEAD_LOOK_NS - 1, 100));
+    assert_int_equal(look_again(&scene, 50000, 60, 1, 100, 0), WR_LEAD_NAP);
+    assert_true(wr_lead_is_due(&scene.look, scene.now, 100));
+    assert_int_equal(look_again(&scene, 100000, 120, 1, 100, 0), WR_LEAD_NAP);
+}
+
+/* How often a worker looks in a millisecond that takes slices of `slice_ns` all the time. */
+static int looks(int64_t slice_ns)
+{
+    struct scene scene = { .now = 0 };
     int count = 0;
 
     for (weir_time now = slice_ns; now <= 1000000; now += slice_ns)
-        if (wr_lead_is_due(&look, now, slice_ns, waited_ns)) {
-            wr_lead_gets_on(&look, now, true, (uint32_t)now);
+        if (wr_lead_is_due(&scene.look, now, slice_ns)) {
+            look_again(&scene, now - scene.now, 1, 1, 8000, 0);
             count++;
         }
     return count;
@@ -53,33 +123,30 @@ static int looks(int64_t slice_ns, int64_t waited_ns)
 static void test_a_worker_looks_now_and_then(void **state)
 {
     (void)state;
-    assert_int_equal(looks(100, 0), 20);  /* every 50 us */
-    assert_int_equal(looks(8000, 0), 18); /* after seven slices, which is every 56 us */
+    assert_int_equal(looks(100), 20);  /* every 50 us */
+    assert_int_equal(looks(8000), 18); /* after seven slices, which is every 56 us */
 }
 
-static void test_long_slices_do_not_give_way(void **state)
+static void test_who_has_long_slices_goes_on(void **state)
 {
     (void)state;
-    assert_int_equal(looks(WR_BRIEF_NS, 0), 0);
-    assert_int_equal(looks(50000, 0), 0);
-}
-
-static void test_nothing_gives_way_where_tasks_are_late(void **state)
-{
-    (void)state;
-    assert_int_equal(looks(100, WR_IN_TIME_NS - 1), 20);
-    assert_int_equal(looks(100, WR_IN_TIME_NS), 0);
+    assert_int_equal(looks(WR_BRIEF_NS), 0);
+    assert_int_equal(looks(50000), 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_worker_leads_if_none_does),
-        cmocka_unit_test(test_others_give_way_while_the_lead_gets_on),
         cmocka_unit_test(test_a_lead_that_does_not_get_on_is_one_no_more),
-        cmocka_unit_test(test_a_worker_looks_now_and_then),
-        cmocka_unit_test(test_long_slices_do_not_give_way),
+        cmocka_unit_test(test_another_lead_is_not_measured_by_what_the_former_did),
+        cmocka_unit_test(test_others_give_way_while_the_lead_gets_on),
+        cmocka_unit_test(test_others_sleep_while_the_lead_starts_a_task_each_microsecond),
+        cmocka_unit_test(test_others_sleep_while_more_time_goes_elsewhere_than_into_tasks),
         cmocka_unit_test(test_nothing_gives_way_where_tasks_are_late),
+        cmocka_unit_test(test_who_has_slept_looks_again_after_one_slice),
+        cmocka_unit_test(test_a_worker_looks_now_and_then),
+        cmocka_unit_test(test_who_has_long_slices_goes_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

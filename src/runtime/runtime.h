@@ -85,9 +85,9 @@ void wr_runtime_search(weir_runtime *rt);
 /* It was not the last thing: what comes next may take its time, so another worker looks, if there is still work. */
 void wr_search_pass_on(void);
 
-/* By a worker that runs no body: lets other threads have its CPU, unless a body waits that can go on nowhere else, or others
- * rely on this worker to look for work. */
-void wr_worker_give_way(void);
+/* By a worker that runs no body: lets other threads have its CPU, or (nap_ns > 0) sleeps for so long, unless a body waits that can
+ * go on nowhere else, or others rely on this worker to look for work. */
+void wr_worker_give_way(int64_t nap_ns);
 
 /* When a job may have a thread. */
 enum wr_job_turn {

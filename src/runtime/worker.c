@@ -406,11 +406,16 @@ void wr_search_pass_on(void)
         pass_search_on(worker);
 }
 
-void wr_worker_give_way(void)
+void wr_worker_give_way(int64_t nap_ns)
 {
     struct wr_worker *worker = wr_worker_self();
+    _Atomic uint32_t never = 0;
 
-    if (!worker->searching && wr_list_empty(&worker->waiting))
+    if (worker->searching || !wr_list_empty(&worker->waiting))
+        return;
+    if (nap_ns)
+        wr_os_futex_wait(&never, 0, wr_os_now() + nap_ns);
+    else
         wr_os_yield();
 }
 
