@@ -159,6 +159,12 @@ static inline enum wr_place wr_group_place(const struct weir_group *group)
     return (enum wr_place)(wr_load(&group->stand.place, relaxed) & ~WR_IN_HANDS);
 }
 
+/* Whether it stands in the line of that place, and was not just taken from it. */
+static inline bool wr_group_stands_at(const struct weir_group *group, enum wr_place place)
+{
+    return wr_load(&group->stand.place, relaxed) == place;
+}
+
 /* Whether it stands in a line, or was just taken from one. */
 static inline bool wr_group_is_in_line(const struct weir_group *group)
 {

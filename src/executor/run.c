@@ -96,7 +96,7 @@ bool wr_group_has_rivals(struct weir_group *group, uint32_t own)
     bool more;
 
     wr_group_lock(group);
-    itself = wr_group_place(group) == WR_READY ? 1 : 0;
+    itself = wr_group_stands_at(group, WR_READY);
     more = group->sums.queued > own;
     wr_unlock(&group->lock);
     if (ex->domains)

@@ -138,7 +138,7 @@ void wr_threads_count(struct weir_executor *ex, int64_t *max, int64_t *in_use)
 bool wr_thread_others_wait(const struct weir_group *group)
 {
     return wr_line_count(&group->executor->threads.line) >
-           (wr_group_place(group) == WR_AWAITS_THREAD ? 1 : 0);
+           wr_group_stands_at(group, WR_AWAITS_THREAD);
 }
 
 /* ---- calling; without any lock ------------------------------------------------------------------- */

@@ -88,7 +88,7 @@ static uint64_t to_show(const struct wr_part *part)
     return first ? first->ticket : WR_SHOWS_NONE;
 }
 
-/* After every change of its stands. */
+/* After every change of who is its first. */
 static void show_first(struct wr_line *line, const struct wr_part *part)
 {
     _Atomic uint64_t *shown = &line->first[part - line->part];
@@ -110,12 +110,21 @@ static bool is_in(const struct wr_line *line, const struct wr_stand *stand)
     return wr_load(&stand->place, relaxed) == line->place;
 }
 
+static void count(struct wr_part *part, uint32_t more)
+{
+    wr_store(&part->count, wr_load(&part->count, relaxed) + more, relaxed);
+}
+
+/* Who comes last does not look at the first one, which lies in the memory of another. */
 static void insert(struct wr_line *line, struct wr_part *part, struct wr_stand *stand, bool first)
 {
+    bool shows = first || wr_list_empty(&part->stands);
+
     stand->ticket = first ? ticket_before_all(line) : wr_add(&line->tickets, 1, relaxed);
     /* Before the first is after the head. */
     wr_list_append(first ? part->stands.next : &part->stands, &stand->link);
-    show_first(line, part);
+    if (shows)
+        show_first(line, part); /* pairs with a sleeper's look; see parking.md */
 }
 
 static void link_stand(struct wr_line *line, struct wr_part *part, struct wr_stand *stand,
@@ -125,6 +134,7 @@ static void link_stand(struct wr_line *line, struct wr_part *part, struct wr_sta
 
     wr_store(&stand->place, line->place, relaxed);
     insert(line, part, stand, first);
+    count(part, 1);
     if (was_empty && line->set)
         wr_add(line->set, line->bit, seq_cst); /* pairs with a sleeper's look; see parking.md */
 }
@@ -135,6 +145,7 @@ static void unlink_stand(struct wr_line *line, struct wr_part *part, struct wr_s
     wr_list_remove(&stand->link);
     wr_store(&stand->place, place, relaxed);
     show_first(line, part);
+    count(part, UINT32_MAX);
     if (line->set && wr_list_empty(&part->stands))
         wr_sub(line->set, line->bit, seq_cst);
     ask_again(line);
@@ -150,13 +161,7 @@ bool wr_line_add(struct wr_line *line, struct wr_stand *stand, bool ahead)
     link_stand(line, part, stand, first);
     if (first) /* then it goes before the one that was */
         ask_again(line);
-    wr_add(&part->count, 1, seq_cst); /* pairs with a sleeper's look; see parking.md */
     return first;
-}
-
-static void count_out(struct wr_line *line, const struct wr_stand *stand)
-{
-    wr_sub(&part_of(line, stand)->count, 1, seq_cst);
 }
 
 bool wr_line_drop(struct wr_line *line, struct wr_stand *stand)
@@ -165,7 +170,6 @@ bool wr_line_drop(struct wr_line *line, struct wr_stand *stand)
         return false;
     WR_ASSERT(is_in(line, stand));
     unlink_stand(line, part_of(line, stand), stand, 0);
-    count_out(line, stand);
     return true;
 }
 
@@ -287,7 +291,7 @@ struct wr_stand *wr_line_pull(struct wr_line *line, struct wr_root *root, uint32
     return stand;
 }
 
-static void undecided_no_more(struct wr_line *line, const struct wr_stand *stand)
+void wr_line_decided(struct wr_line *line, const struct wr_stand *stand)
 {
     if (wr_load(&line->deciding, relaxed) != stand)
         return;
@@ -295,18 +299,12 @@ static void undecided_no_more(struct wr_line *line, const struct wr_stand *stand
     wr_add(&line->decisions, 1, seq_cst);
 }
 
-void wr_line_decided(struct wr_line *line, const struct wr_stand *stand)
-{
-    undecided_no_more(line, stand);
-    count_out(line, stand);
-}
-
 void wr_line_return(struct wr_line *line, struct wr_stand *stand, uint32_t needed)
 {
     struct wr_part *part = lock_part(line, stand);
 
     link_stand(line, part, stand, true);
-    undecided_no_more(line, stand);
+    wr_line_decided(line, stand);
     wr_store(&line->needed, needed, seq_cst);
     if (first_part(line) != part) /* another has come before it meanwhile */
         ask_again(line);
@@ -335,6 +333,7 @@ void wr_line_to_end(struct wr_line *line, struct wr_stand *stand)
         stand->turn_left = wr_load(&stand->weight, relaxed);
         wr_list_remove(&stand->link);
         insert(line, part, stand, false);
+        show_first(line, part);
         ask_again(line);
     }
     wr_unlock(&part->lock);
@@ -350,13 +349,13 @@ void wr_line_ask_again(struct wr_line *line, const struct wr_stand *stand)
 
 bool wr_line_is_valid(const struct wr_line *line)
 {
-    uint32_t stands = 0;
-
     for (uint32_t i = 0; i < WR_PARTS; i++) {
+        uint32_t stands = 0;
         wr_list_each(node, &line->part[i].stands)
             stands++;
-        if (wr_load(&line->first[i], relaxed) != to_show(&line->part[i]))
+        if (wr_load(&line->first[i], relaxed) != to_show(&line->part[i]) ||
+            wr_load(&line->part[i].count, relaxed) != stands)
             return false;
     }
-    return wr_line_count(line) >= stands;
+    return true;
 }

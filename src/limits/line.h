@@ -4,7 +4,8 @@
  * comes after all others; a turn that was only interrupted goes on before them.
  *
  * Whoever serves a line takes a stand out of it, and decides: it finds it another place, or puts it back first. In between it
- * is in hands, and still counts: to whoever looks at wr_line_count then, it waits.
+ * is in hands. Others do not see it then and may go to sleep, so whoever has decided looks whether somebody stands in line, and
+ * is to be woken.
  *
  * A line may be in parts, so that those who serve it do not all meet at one lock. Its order is one all the same: a stand draws a
  * ticket when it comes, each part shows the ticket of its first, and who serves the line locks the part that shows the lowest
@@ -48,10 +49,8 @@ struct wr_stand {
 /* Some of a line's stands, in the order of their tickets. */
 struct wr_part {
     struct wr_lock lock;
-    /* Stands that entered by this part less those that left by it. One may leave by another than it came by, if its part was changed
-     * while it was in hands, so only the sum over all parts means anything: stands in line, or in hands. Also read without
-     * the lock. */
-    _Atomic uint32_t count;
+    _Atomic uint32_t
+        count; /* of its stands; also read without the lock                           */
     struct wr_list stands;
     char apart[64 - sizeof(struct wr_lock) - sizeof(uint32_t) - sizeof(struct wr_list)];
 };
@@ -81,7 +80,7 @@ static inline bool wr_stand_is_in_turn(const struct wr_stand *stand)
     return stand->turn_left > 0 && stand->turn_left < wr_load(&stand->weight, relaxed);
 }
 
-/* Whether there are stands in line; those in hands come back by somebody who looks again. */
+/* Whether there are stands in line, but for those in hands. */
 static inline bool wr_line_has_stands(const struct wr_line *line)
 {
     for (uint32_t i = 0; i < line->parts; i++)
@@ -90,13 +89,13 @@ static inline bool wr_line_has_stands(const struct wr_line *line)
     return false;
 }
 
-/* How many stands are in line, or in hands. */
+/* How many they are. */
 static inline uint32_t wr_line_count(const struct wr_line *line)
 {
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < line->parts; i++)
-        count += wr_load(&line->part[i].count, seq_cst);
+        count += wr_load(&line->part[i].count, relaxed);
     return count;
 }
 
