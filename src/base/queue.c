@@ -68,7 +68,8 @@ static void fill_up(struct wr_queue *queue)
 
 bool wr_queue_grow(struct wr_queue *queue, struct wr_cells *cells, uint32_t shelf)
 {
-    struct wr_chunk *last = queue->last, *chunk;
+    struct wr_queue was = *queue;
+    struct wr_chunk *last = wr_queue_is_lone(queue) ? NULL : queue->last, *chunk;
     unsigned class = !last ? 0 : class_of(last) < CLASS_MAX ? class_of(last) + 1 : CLASS_MAX;
 
     chunk = chunk_new(cells, shelf, class);
@@ -78,11 +79,12 @@ bool wr_queue_grow(struct wr_queue *queue, struct wr_cells *cells, uint32_t shel
         fill_up(queue);
         last->next |= (uintptr_t)chunk;
     } else {
-        queue->first = chunk;
-        queue->head = 0;
+        *queue = (struct wr_queue){ .first = chunk };
     }
     queue->last = chunk;
     queue->tail = 0;
+    if (wr_queue_is_lone(&was))
+        wr_queue_put_entry(queue, was.lone[0], was.lone[1], was.lone[2]);
     return true;
 }
 
@@ -120,10 +122,15 @@ uint64_t *wr_queue_skip(struct wr_queue *queue, struct wr_cells *cells, uint32_t
 uint32_t wr_queue_copy_entries(const struct wr_queue *queue, uint64_t (*to)[WR_ENTRY_WORDS],
                                uint32_t most)
 {
-    const uint64_t *word = queue->first->word;
+    const uint64_t *word;
     unsigned at = queue->head, end;
     uint32_t count = 0;
 
+    if (wr_queue_is_lone(queue)) {
+        memcpy(to, queue->lone, sizeof(to[0]));
+        return 1;
+    }
+    word = queue->first->word;
     end = queue->first == queue->last ? queue->tail : wr_chunk_room(queue->first);
     for (; count < most && at + WR_ENTRY_WORDS <= end && wr_is_entry(word[at]); count++)
         at += WR_ENTRY_WORDS;
@@ -133,10 +140,18 @@ uint32_t wr_queue_copy_entries(const struct wr_queue *queue, uint64_t (*to)[WR_E
 
 /* ---- in between --------------------------------------------------------------------------------- */
 
-uint64_t *wr_queue_next(const struct wr_queue *queue, struct wr_queue_place *at)
+uint64_t *wr_queue_next(struct wr_queue *queue, struct wr_queue_place *at)
 {
+    bool passed = !at->chunk && at->index; /* the first item, when it was a lone entry */
+
+    if (wr_queue_is_lone(queue)) {
+        at->index = WR_ENTRY_WORDS;
+        return passed ? NULL : queue->lone;
+    }
     if (!at->chunk)
         *at = (struct wr_queue_place){ queue->first, queue->head };
+    if (passed && at->chunk)
+        at->index += wr_words_at(&at->chunk->word[at->index]);
     while (at->chunk) {
         unsigned end = at->chunk == queue->last ? queue->tail : wr_chunk_room(at->chunk);
         while (at->index < end) {
@@ -217,6 +232,7 @@ void wr_queue_fini(struct wr_queue *queue, struct wr_cells *cells, uint32_t shel
 {
     struct wr_chunk *chunk = queue->first, *next;
 
+    WR_ASSERT(!wr_queue_is_lone(queue));
     for (; chunk; chunk = next) {
         next = next_of(chunk);
         chunk_free(chunk, cells, shelf);
@@ -228,7 +244,9 @@ bool wr_queue_is_valid(const struct wr_queue *queue, uint32_t *items)
 {
     uint32_t gaps = 0, entries = 0;
 
-    *items = 0;
+    *items = wr_queue_is_lone(queue);
+    if (*items)
+        return true;
     for (struct wr_chunk *chunk = queue->first; chunk; chunk = next_of(chunk)) {
         unsigned at = chunk == queue->first ? queue->head : 0;
         unsigned end = chunk == queue->last ? queue->tail : wr_chunk_room(chunk);

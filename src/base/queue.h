@@ -5,7 +5,11 @@
  *     a record   one word: the address of a struct that begins with the address of that word
  *     a gap      one word, WR_GAP: where a record was that left
  *     padding    one word, WR_PAD: what is left over at the end of a chunk, or of an entry that became a record
- * Entries and records are items. No threads: the caller serialises. At rest (wr_queue_is_valid):
+ * Entries and records are items. A queue without chunks has room for one entry all the same: a lone entry lies in the queue's own
+ * three words, the first of which is odd then (wr_queue_is_lone), until another item comes or the entry becomes a record. So a
+ * queue that never has more than one entry needs no chunk.
+ *
+ * No threads: the caller serialises. At rest, unless it is lone (wr_queue_is_valid):
  *     entries == entries from head to tail
  *     gaps    == words WR_GAP from head to tail, fewer than WR_GAPS_MAX
  *     gaps    <= items, or as the caller has it: a queue with more is packed
@@ -17,6 +21,7 @@
 #include "base/assert.h"
 #include "base/cells.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,13 +32,19 @@ struct wr_chunk {
     uint64_t word[];
 };
 
-struct wr_queue { /* what putting an item writes comes first */
-    struct wr_chunk *last;
-    uint32_t tail : 9, head : 9; /* in the last chunk, and in the first */
-    uint32_t gaps : 14;
-    uint32_t entries;
-    struct wr_chunk *first;
+struct wr_queue {
+    union {
+        struct { /* what putting an item writes comes first */
+            struct wr_chunk *last;
+            uint32_t tail : 9, head : 9; /* in the last chunk, and in the first */
+            uint32_t gaps : 14;
+            uint32_t entries;
+            struct wr_chunk *first;
+        };
+        uint64_t lone[WR_ENTRY_WORDS];
+    };
 };
+static_assert(sizeof(struct wr_queue) == WR_ENTRY_WORDS * sizeof(uint64_t), "an entry fits in");
 
 /* A record as a queue knows it. */
 struct wr_queued {
@@ -64,12 +75,26 @@ static inline unsigned wr_chunk_room(const struct wr_chunk *chunk)
     return room[chunk->next & 3];
 }
 
+/* Whether a single entry stands in it, without a chunk. */
+static inline bool wr_queue_is_lone(const struct wr_queue *queue)
+{
+    return wr_is_entry(queue->lone[0]);
+}
+
+/* How many entries stand in it. */
+static inline uint32_t wr_queue_entries(const struct wr_queue *queue)
+{
+    return wr_queue_is_lone(queue) ? 1 : queue->entries;
+}
+
 /* ---- at the end -------------------------------------------------------------------------------- */
 
-/* Whether so many words can be put; if not, it is to grow, which answers false without memory. */
+/* Whether so many words can be put; if not, it is to grow, which answers false without memory. A lone entry gets a chunk then. */
 static inline bool wr_queue_has_room(const struct wr_queue *queue, unsigned words)
 {
-    return WR_LIKELY(queue->last != NULL) && queue->tail + words <= wr_chunk_room(queue->last);
+    if (WR_UNLIKELY(!queue->last || wr_queue_is_lone(queue)))
+        return !queue->last && words == WR_ENTRY_WORDS;
+    return queue->tail + words <= wr_chunk_room(queue->last);
 }
 bool wr_queue_grow(struct wr_queue *queue, struct wr_cells *cells, uint32_t shelf);
 
@@ -77,11 +102,14 @@ bool wr_queue_grow(struct wr_queue *queue, struct wr_cells *cells, uint32_t shel
 static inline void wr_queue_put_entry(struct wr_queue *queue, uint64_t first, uint64_t second,
                                       uint64_t third)
 {
-    uint64_t *word = &queue->last->word[queue->tail];
+    bool lone = !queue->last;
+    uint64_t *word = WR_UNLIKELY(lone) ? queue->lone : &queue->last->word[queue->tail];
 
     word[0] = first;
     word[1] = second;
     word[2] = third;
+    if (WR_UNLIKELY(lone))
+        return;
     queue->tail += WR_ENTRY_WORDS;
     /* The chunk was last read by another CPU. The entry after the next one comes too late to ask for its line. */
     if (queue->tail + 2u * WR_ENTRY_WORDS <= wr_chunk_room(queue->last))
@@ -98,6 +126,10 @@ static inline void wr_queue_put_record(struct wr_queue *queue, struct wr_queued 
 /* What was put last, and is of so many words, was not put. */
 static inline void wr_queue_unput(struct wr_queue *queue, unsigned words)
 {
+    if (wr_queue_is_lone(queue)) {
+        *queue = (struct wr_queue){ 0 };
+        return;
+    }
     queue->tail -= words;
     queue->entries -= words == WR_ENTRY_WORDS;
 }
@@ -105,11 +137,13 @@ static inline void wr_queue_unput(struct wr_queue *queue, unsigned words)
 /* ---- at the head -------------------------------------------------------------------------------- */
 
 /* The first item, if it is where the queue begins; NULL: there is none, or gaps and used chunks are to be skipped. */
-static inline uint64_t *wr_queue_at_head(const struct wr_queue *queue)
+static inline uint64_t *wr_queue_at_head(struct wr_queue *queue)
 {
     struct wr_chunk *first = queue->first;
     unsigned end;
 
+    if (WR_UNLIKELY(wr_queue_is_lone(queue)))
+        return queue->lone;
     if (!first)
         return NULL;
     end = first == queue->last ? queue->tail : wr_chunk_room(first);
@@ -120,13 +154,17 @@ static inline uint64_t *wr_queue_at_head(const struct wr_queue *queue)
 
 static inline bool wr_queue_is_empty(const struct wr_queue *queue)
 {
-    return queue->first == queue->last && queue->head == queue->tail;
+    return !wr_queue_is_lone(queue) && queue->first == queue->last && queue->head == queue->tail;
 }
 uint64_t *wr_queue_skip(struct wr_queue *queue, struct wr_cells *cells, uint32_t shelf);
 
 /* So many items leave, all of them where the queue begins and in its first chunk: that many words. */
 static inline void wr_queue_pop(struct wr_queue *queue, unsigned words, uint32_t entries)
 {
+    if (WR_UNLIKELY(wr_queue_is_lone(queue))) {
+        *queue = (struct wr_queue){ 0 };
+        return;
+    }
     queue->head += words;
     queue->entries -= entries;
     if (wr_queue_is_empty(queue))
@@ -143,15 +181,15 @@ uint32_t wr_queue_copy_entries(const struct wr_queue *queue, uint64_t (*to)[WR_E
 void wr_queue_remove(struct wr_queue *queue, struct wr_queued *record, uint32_t items,
                      struct wr_cells *cells, uint32_t shelf);
 
-/* An entry becomes a record, in its place. */
+/* An entry becomes a record, in its place. It is not lone. */
 void wr_queue_to_record(struct wr_queue *queue, uint64_t *entry, struct wr_queued *record);
 
-/* All items in order: `at` is zero at first. NULL: that was the last. */
+/* All items in order: `at` is zero at first. NULL: that was the last. A lone entry that was passed may become a record. */
 struct wr_queue_place {
     struct wr_chunk *chunk;
     unsigned index;
 };
-uint64_t *wr_queue_next(const struct wr_queue *queue, struct wr_queue_place *at);
+uint64_t *wr_queue_next(struct wr_queue *queue, struct wr_queue_place *at);
 
 /* Gives back the memory of an empty queue. */
 void wr_queue_fini(struct wr_queue *queue, struct wr_cells *cells, uint32_t shelf);

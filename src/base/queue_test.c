@@ -102,6 +102,10 @@ static void make_record(struct world *w)
     w->record[i] = calloc(1, sizeof(*w->record[i]));
     assert_non_null(w->record[i]);
     w->record[i]->number = number_at(word);
+    if (wr_queue_is_lone(&w->queue)) {
+        assert_true(wr_queue_grow(&w->queue, &w->cells, SHELF));
+        word = wr_queue_at_head(&w->queue);
+    }
     wr_queue_to_record(&w->queue, word, &w->record[i]->queued);
 }
 
@@ -113,7 +117,7 @@ static void compare(struct world *w)
 
     assert_true(wr_queue_is_valid(&w->queue, &items));
     assert_int_equal(items, w->items);
-    assert_true(w->queue.gaps <= w->items);
+    assert_true(wr_queue_is_lone(&w->queue) || w->queue.gaps <= w->items);
     for (; (word = wr_queue_next(&w->queue, &at)); i++)
         assert_int_equal(number_at(word), w->number[i]);
     assert_int_equal(i, w->items);
@@ -203,12 +207,80 @@ static void test_what_was_not_put_leaves_no_trace(void **state)
     empty(w);
 }
 
+/* As one does whose tasks come one by one. */
+static void test_one_entry_needs_no_memory(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+    uint64_t copies[8][WR_ENTRY_WORDS];
+
+    (void)state;
+    assert_non_null(w);
+    for (int i = 0; i < 100; i++) {
+        put(w, true);
+        compare(w);
+        assert_int_equal(wr_queue_entries(&w->queue), 1);
+        assert_int_equal(wr_queue_copy_entries(&w->queue, copies, 8), 1);
+        assert_int_equal(copies[0][1], i);
+        pop(w);
+        assert_true(wr_queue_is_empty(&w->queue));
+        assert_int_equal(wr_queue_entries(&w->queue), 0);
+    }
+    assert_int_equal(atomic_load(&w->cells.lent), 0);
+    put(w, true);
+    put(w, true); /* which has both in a chunk */
+    compare(w);
+    assert_int_equal(wr_queue_entries(&w->queue), 2);
+    assert_int_not_equal(atomic_load(&w->cells.lent), 0);
+    empty(w);
+}
+
+static void test_a_record_stands_in_a_chunk_also_if_it_is_the_first(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+
+    (void)state;
+    assert_non_null(w);
+    put(w, false);
+    put(w, true);
+    compare(w);
+    empty(w);
+}
+
+/* Whoever walks makes records of what it passes. */
+static void test_a_lone_entry_that_becomes_a_record_is_passed_once(void **state)
+{
+    struct world *w = calloc(1, sizeof(*w));
+    struct wr_queue_place at = { 0 };
+
+    (void)state;
+    assert_non_null(w);
+    w->luck = luck_of(1);
+    put(w, true);
+    assert_non_null(wr_queue_next(&w->queue, &at));
+    make_record(w);
+    assert_null(wr_queue_next(&w->queue, &at));
+    compare(w);
+    at = (struct wr_queue_place){ 0 };
+    pop(w);
+    wr_queue_fini(&w->queue, &w->cells, SHELF);
+    put(w, true);
+    assert_non_null(wr_queue_next(&w->queue, &at));
+    make_record(w);
+    put(w, true);
+    assert_int_equal(number_at(wr_queue_next(&w->queue, &at)), w->number[1]);
+    assert_null(wr_queue_next(&w->queue, &at));
+    empty(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_items_keep_their_order_whatever_leaves_in_between),
         cmocka_unit_test(test_entries_are_copied_as_far_as_they_stand_together),
         cmocka_unit_test(test_what_was_not_put_leaves_no_trace),
+        cmocka_unit_test(test_one_entry_needs_no_memory),
+        cmocka_unit_test(test_a_record_stands_in_a_chunk_also_if_it_is_the_first),
+        cmocka_unit_test(test_a_lone_entry_that_becomes_a_record_is_passed_once),
     };
 
     seed_init();

@@ -60,9 +60,9 @@ enum wr_place {
  *     paused  <=>  place is WR_PAUSED; else a gate refuses it  <=>  WR_GATED    (once it is in no line)
  *     sums.closed is what place comes to: WR_SHUT, or WR_LACKS_THREAD in that line
  *     has_thread  =>  place is WR_READY: one is reserved for its next task, which goes first
- *     sums.queued == tasks in its queues, of which queue.entries have no record
+ *     sums.queued == tasks in its queues, of which wr_queue_entries(queue) have no record
  *     records == records of its tasks: in its queues, running, pending, or held by a handle
- *     submitted + queue.entries == tasks that were ever submitted
+ *     submitted + wr_queue_entries(queue) == tasks that were ever submitted
  *     pending == tasks of pending_first that are PENDING
  *     telling == ends that are being told + guests + tasks that are ASIDE + alarms that go off in vain (watch.h)
  *     lives while it is in the table, or has_handle, or sums.queued + records + pins + telling > 0      */
@@ -223,7 +223,7 @@ static inline uint32_t wr_idle_ms(weir_time time)
 
 static inline uint64_t wr_group_submitted(const struct weir_group *group)
 {
-    return group->submitted + group->queue.entries;
+    return group->submitted + wr_queue_entries(&group->queue);
 }
 
 /* The queue of a priority level; NULL if nothing ever stood there. */

@@ -22,9 +22,9 @@ static bool queues_are_valid(struct weir_group *group, uint32_t *tasks, uint32_t
         if (queue && !wr_queue_is_valid(queue, &here))
             return false;
         *tasks += here;
-        *entries += queue ? queue->entries : 0;
+        *entries += queue ? wr_queue_entries(queue) : 0;
     }
-    return *entries == group->queue.entries; /* those of other priorities are records */
+    return *entries == wr_queue_entries(&group->queue); /* those of other priorities are records */
 }
 
 static bool tasks_are_counted(struct weir_group *group)

@@ -43,7 +43,7 @@ enum { WR_HAND_MAX = 64 };
  * fold may have given its place in the queue to another.
  *     out  <=>  its address stands in group->pending_first, marked; there is one at most
  *     while it is out, of `began` tasks:
- *         queue.entries, sums.queued are too high, submitted and started too low by `began`
+ *         wr_queue_entries(queue), sums.queued are too high, submitted and started too low by `began`
  *         succeeded is too low by those that ended: `began`, since by the first step of a worker's hand the task ended that
  *         was running when it was given; of a beat all that began but the one that runs
  *         bodies, and permits, are those of when it was given: one on a worker's record, none on a beat's */

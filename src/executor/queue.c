@@ -16,8 +16,14 @@ uint64_t *wr_group_skip_gaps(struct weir_group *group, struct wr_queue *queue)
 
 struct weir_task *wr_group_make_record(struct weir_group *group, uint64_t *entry)
 {
-    struct weir_task *task = wr_task_alloc(group, 1);
+    struct weir_task *task;
 
+    if (wr_queue_is_lone(&group->queue)) { /* a record does not stand there without a chunk */
+        if (!wr_group_grow_queue(group, &group->queue))
+            return NULL;
+        entry = wr_queue_at_head(&group->queue);
+    }
+    task = wr_task_alloc(group, 1);
     if (!task)
         return NULL;
     group->submitted++; /* as an entry it was counted by standing there */

@@ -50,10 +50,10 @@ struct weir_task *wr_slice_begin(struct weir_group *group, const uint64_t *first
     struct weir_task *task;
     weir_time now = slice->clock;
 
-    wr_group_pop(group, first);
     task = wr_is_entry(*first) ? make_record(group, first, slice)
                                : take_record(wr_record_at(first), slice);
-    if (now < task->queued_at) /* read on another CPU */
+    wr_group_pop(group, first); /* with what it says */
+    if (now < task->queued_at)  /* read on another CPU */
         now = task->queued_at;
     task->started_at = now;
     wr_store(&task->error, (int32_t)slice->cancels, relaxed);
