@@ -315,11 +315,30 @@ static struct weir_group *take_uncounted(struct wr_crew *crew, uint32_t d, uint3
 
 /* ---- whose turn it is -------------------------------------------------------------------------- */
 
+/* Claims the next turn of those domains, before it is known whether anything can be taken: no two workers take the same turn. */
+static uint64_t claim_turn(struct wr_crew *crew, uint64_t untried)
+{
+    const struct wr_ledger *ledger = &crew->executor->domains->ledger;
+    uint64_t before = wr_load(&crew->turn, relaxed), turn;
+
+    do
+        turn = wr_ledger_turn(ledger, before, untried);
+    while (!wr_cas(&crew->turn, &before, turn - WR_ONE_TURN, acq_rel));
+    return turn;
+}
+
+/* Nothing was taken: it is as it was, unless another worker has claimed a turn meanwhile. */
+static void unclaim_turn(struct wr_crew *crew, uint64_t claimed, uint64_t turn)
+{
+    claimed -= WR_ONE_TURN;
+    wr_cas(&crew->turn, &claimed, turn, acq_rel);
+}
+
 struct weir_group *wr_domains_take(struct wr_crew *crew, uint32_t *reserved)
 {
     struct wr_domains *domains = crew->executor->domains;
     bool counts = wr_load(&domains->counts, acquire), stop = false;
-    uint64_t untried = wr_domains_ready_for(domains, crew);
+    uint64_t untried = wr_domains_ready_for(domains, crew), before, turn = 0;
     struct weir_group *group = NULL;
 
     if (!untried || wr_load(&domains->counting, acquire))
@@ -328,15 +347,15 @@ struct weir_group *wr_domains_take(struct wr_crew *crew, uint32_t *reserved)
         wr_domains_lock(crew->executor, 0);
         untried = domains->ledger.promising & crew->domains;
     }
+    before = wr_load(&crew->turn, relaxed);
     while (untried && !group && !stop) {
-        uint64_t before = wr_load(&crew->turn, relaxed),
-                 turn = wr_ledger_turn(&domains->ledger, before, untried);
-        uint32_t d = wr_turn_domain(turn);
-        group = (counts ? take_promised : take_uncounted)(crew, d, reserved, &stop);
-        if (group || stop) /* if it has changed meanwhile, another worker has moved it on */
-            wr_cas(&crew->turn, &before, turn - (group ? WR_ONE_TURN : 0), acq_rel);
-        untried &= ~wr_domain_bit(d);
+        turn = claim_turn(crew, untried);
+        group = (counts ? take_promised : take_uncounted)(crew, wr_turn_domain(turn), reserved,
+                                                          &stop);
+        untried &= ~wr_domain_bit(wr_turn_domain(turn));
     }
+    if (!group && turn)
+        unclaim_turn(crew, turn, stop ? turn : before);
     if (counts && group)
         wr_domains_unlock(crew->executor);
     else if (counts)

@@ -528,8 +528,9 @@ SIM_TEST(a_task_that_waits_for_a_thread_is_not_overdue, 40)
     weir_executor_free(ex);
 }
 
-/* A domain that borrows is handed its slots on like others, as long as nobody else wants them: else short tasks of
- * its own would get one turn for each of the others' many. */
+/* A domain that borrows is handed its slots on like others, as long as no other domain wants them: else its short tasks
+ * would get one turn for each of the others' many. And two workers never take the same turn: the shares differ by a slice
+ * at most (8 us), however long both domains are busy. */
 static int computes(void **value, void *count)
 {
     *value = NULL;
@@ -538,7 +539,7 @@ static int computes(void **value, void *count)
     return 0;
 }
 
-SIM_TEST(short_tasks_of_a_borrower_get_their_share, 5)
+SIM_TEST(short_tasks_of_a_borrower_get_their_share, 20)
 {
     static weir_domain_policy domains[] = {
         { .name = "A", .slots = 4 }, { .name = "B", .slots = 1, .slots_mode = WEIR_RESERVED }
@@ -555,7 +556,7 @@ SIM_TEST(short_tasks_of_a_borrower_get_their_share, 5)
     }
     sleep_until(501);
     CHECK(a + b >= 1000);
-    CHECK(a * 100 <= b * 110 && b * 100 <= a * 110);
+    CHECK(a <= b + 8 && b <= a + 8);
     check_domain_books(ex);
     weir_executor_free(ex);
 }
