@@ -350,8 +350,8 @@ struct weir_group *wr_domains_take(struct wr_crew *crew, uint32_t *reserved)
     before = wr_load(&crew->turn, relaxed);
     while (untried && !group && !stop) {
         turn = claim_turn(crew, untried);
-        group = (counts ? take_promised : take_uncounted)(crew, wr_turn_domain(turn), reserved,
-                                                          &stop);
+        group =
+            (counts ? take_promised : take_uncounted)(crew, wr_turn_domain(turn), reserved, &stop);
         untried &= ~wr_domain_bit(wr_turn_domain(turn));
     }
     if (!group && turn)
