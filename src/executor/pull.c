@@ -187,7 +187,8 @@ static __attribute__((noinline)) void look_for_circle(struct wr_crew *crew)
         wr_waits_look_again(ex);
 }
 
-/* Unless it leads its crew, a worker whose slices are brief leaves the work to the lead now and then: see lead.h. */
+/* What a worker does between two slices if they are brief: it leaves its CPU to other threads, or the work to the lead of its
+ * crew, now and then; see lead.h. */
 static void give_way(struct wr_crew *crew, struct wr_worker_slice *own)
 {
     struct wr_slice *slice = &own->slice;
@@ -196,6 +197,8 @@ static void give_way(struct wr_crew *crew, struct wr_worker_slice *own)
 
     if (slice->tasks) /* it has run one since it came here last */
         wr_lead_count(&own->done, slice->tasks, slice_ns);
+    if (wr_slice_was_hasty(slice->tasks, slice_ns, slice->waited) && !wr_worker_feeds())
+        wr_worker_give_way(0);
     slice->tasks = 0;
     if (!wr_lead_is_due(&own->look, slice->clock, slice_ns))
         return;

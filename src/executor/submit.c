@@ -171,6 +171,13 @@ static struct weir_group *lock_present(struct wr_submission *sub, int *rc)
     return NULL;
 }
 
+/* By a thread that has submitted something, which may be a worker. */
+static void made_work(struct weir_executor *ex)
+{
+    wr_worker_note_feeding();
+    wr_executor_wake(ex);
+}
+
 static void unlock_and_wake(struct wr_submission *sub, struct weir_group *group)
 {
     struct weir_executor *ex = sub->ask->ex;
@@ -179,7 +186,7 @@ static void unlock_and_wake(struct wr_submission *sub, struct weir_group *group)
     if (sub->wake && sub->ask->last)
         wr_executor_search(ex);
     else if (sub->wake)
-        wr_executor_wake(ex);
+        made_work(ex);
     sub->wake = false;
 }
 
@@ -326,7 +333,7 @@ static inline __attribute__((always_inline)) size_t submit_freely(struct weir_ex
         wake = wr_group_refresh(group);
     wr_unlock(&group->lock);
     if (wake)
-        wr_executor_wake(ex);
+        made_work(ex);
     return i;
 }
 

@@ -10,7 +10,15 @@
  *     less                    it gives way, once; or goes on at once if tasks are late
  *
  * It looks only between slices, and only as long as its own are brief, and nothing is held meanwhile: so work that one worker
- * cannot do in time is done by all. No threads, no clock: the caller says what the time is.
+ * cannot do in time is done by all.
+ *
+ * A worker that runs tiny tasks faster than they are submitted comes back to each group for a few of them, and each time the
+ * group's memory travels to its CPU and back to the submitter's. That costs the submitter more than the submits themselves, and
+ * so keeps the queues short. After a slice of only a few tiny tasks a worker, the lead or not, therefore gives way once
+ * (wr_slice_was_hasty): there will be more of them when it comes again. Not if the tasks were late; nor, as the caller has to
+ * see to, if it is this worker's own bodies that submit.
+ *
+ * No threads, no clock: the caller says what the time is.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_LIMITS_LEAD_H
 #define WR_LIMITS_LEAD_H
@@ -22,19 +30,17 @@
 #include <weir/time.h>
 
 enum {
-    WR_BRIEF_NS = 10000, /* a slice of tasks that follow each other takes less                  */
-    WR_IN_TIME_NS =
-        1000000, /* a task that waited for longer was late                              */
-    WR_AT_ONCE_NS =
-        100000, /* one that waited for less hardly waited                              */
-    WR_LEAD_LOOK_NS =
-        50000, /* between two looks                                                   */
-    WR_LEAD_NAP_NS =
-        50000, /* a sleep; the kernel adds as much                                    */
-    WR_LEAD_TASK_NS =
-        1000, /* a lead that does all starts a task within                           */
-    WR_LEAD_SLICE_NS =
-        2000, /* and one that others would only be in the way of, a slice            */
+    WR_BRIEF_NS = 10000, /* a slice of tasks that follow each other takes less */
+    WR_TINY_NS = 250,    /* a task that takes less is cheaper than its turn is */
+    WR_FEW_TASKS = 64,   /* fewer of those are not worth a turn, if more come  */
+
+    WR_IN_TIME_NS = 1000000, /* a task that waited for longer was late         */
+    WR_AT_ONCE_NS = 100000,  /* one that waited for less hardly waited         */
+
+    WR_LEAD_LOOK_NS = 50000, /* between two looks                              */
+    WR_LEAD_NAP_NS = 50000,  /* a sleep; the kernel adds as much               */
+    WR_LEAD_TASK_NS = 1000,  /* a lead that does all starts a task within this */
+    WR_LEAD_SLICE_NS = 2000, /* or takes a slice within this, mostly in vain   */
 };
 
 /* What a worker has done so far, slice by slice: its own to write, read by the others of its set. All wrap around. */
@@ -58,6 +64,14 @@ static inline void wr_lead_count(struct wr_lead_done *own, uint32_t tasks, int64
     wr_bump(&own->slices);
     wr_store(&own->tasks, wr_load(&own->tasks, relaxed) + tasks, relaxed);
     wr_store(&own->busy_ns, wr_load(&own->busy_ns, relaxed) + (uint32_t)slice_ns, relaxed);
+}
+
+/* Whether a slice of so many tasks came too early, the first of which had waited so long. A single task tells nothing of those
+ * that may follow. */
+static inline bool wr_slice_was_hasty(uint32_t tasks, int64_t slice_ns, int64_t waited_ns)
+{
+    return tasks > 1 && tasks < WR_FEW_TASKS && slice_ns < (int64_t)tasks * WR_TINY_NS &&
+           waited_ns < WR_IN_TIME_NS;
 }
 
 /* Whether it is time for a look: the latest slice took so long. */

@@ -134,6 +134,19 @@ static void test_who_has_long_slices_goes_on(void **state)
     assert_int_equal(looks(50000), 0);
 }
 
+/* Twenty tasks of a stream that one worker keeps up with: there will be more of them in a moment. */
+static void test_a_few_tiny_tasks_were_taken_in_haste(void **state)
+{
+    (void)state;
+    assert_true(wr_slice_was_hasty(20, 20 * 30, 40000));
+    assert_true(wr_slice_was_hasty(WR_FEW_TASKS - 1, 2000, 40000));
+    assert_false(wr_slice_was_hasty(WR_FEW_TASKS, 2000, 40000));  /* that is worth a turn       */
+    assert_false(wr_slice_was_hasty(20, 20 * WR_TINY_NS, 40000)); /* the tasks themselves cost  */
+    assert_false(wr_slice_was_hasty(20, 20 * 30, WR_IN_TIME_NS)); /* they were late             */
+    assert_false(wr_slice_was_hasty(1, 30, 40000));               /* its group may get no other */
+    assert_false(wr_slice_was_hasty(0, 0, 0));                    /* nothing was taken          */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +160,7 @@ int main(void)
         cmocka_unit_test(test_who_has_slept_looks_again_after_one_slice),
         cmocka_unit_test(test_a_worker_looks_now_and_then),
         cmocka_unit_test(test_who_has_long_slices_goes_on),
+        cmocka_unit_test(test_a_few_tiny_tasks_were_taken_in_haste),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,6 +85,11 @@ void wr_runtime_search(weir_runtime *rt);
 /* It was not the last thing: what comes next may take its time, so another worker looks, if there is still work. */
 void wr_search_pass_on(void);
 
+/* The calling thread, which may be any, has made work for workers. And: whether bodies of the calling worker have, as long ago as
+ * some dozens of these questions. */
+void wr_worker_note_feeding(void);
+bool wr_worker_feeds(void);
+
 /* By a worker that runs no body: lets other threads have its CPU, or (nap_ns > 0) sleeps for so long, unless a body waits that can
  * go on nowhere else, or others rely on this worker to look for work. */
 void wr_worker_give_way(int64_t nap_ns);

@@ -338,6 +338,22 @@ static struct wr_worker *idle_pop(weir_runtime *rt)
     return NULL;
 }
 
+void wr_worker_note_feeding(void)
+{
+    enum { QUESTIONS = 64 }; /* before it is forgotten */
+    struct wr_worker *self = wr_worker_self();
+
+    if (self)
+        self->feeds = QUESTIONS;
+}
+
+bool wr_worker_feeds(void)
+{
+    struct wr_worker *self = wr_worker_self();
+
+    return self->feeds > 0 && --self->feeds > 0;
+}
+
 void wr_runtime_wake(weir_runtime *rt)
 {
     struct wr_worker *worker;

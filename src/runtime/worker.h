@@ -46,6 +46,7 @@ struct wr_worker {
     unsigned turns;          /* turns left, if none does, before it looks around                */
     bool new_first;          /* the next thing to start is a new body, not a ready fiber       */
     bool searching;          /* counted in runtime->searching                                  */
+    uint8_t feeds;           /* its bodies make work for others: 0, they did not lately         */
     uint32_t swept;          /* which of the sweeps asked for it has made */
     uint32_t attempts;       /* reads and writes that did not have to wait; see io.c */
     struct wr_fiber *stacks; /* free ones at hand, hottest first                               */
