@@ -84,7 +84,7 @@ bool wr_queue_grow(struct wr_queue *queue, struct wr_cells *cells, uint32_t shel
     queue->last = chunk;
     queue->tail = 0;
     if (wr_queue_is_lone(&was))
-        wr_queue_put_entry(queue, was.lone[0], was.lone[1], was.lone[2]);
+        wr_queue_put_entry(queue, was.lone[0], was.lone[1], was.lone[2], 0);
     return true;
 }
 

@@ -98,11 +98,21 @@ static inline bool wr_queue_has_room(const struct wr_queue *queue, unsigned word
 }
 bool wr_queue_grow(struct wr_queue *queue, struct wr_cells *cells, uint32_t shelf);
 
-/* There is room. `first` is odd. */
-static inline void wr_queue_put_entry(struct wr_queue *queue, uint64_t first, uint64_t second,
-                                      uint64_t third)
+/* A chunk's lines were last read by another CPU, so putting an entry asks for the line of one that will come later: of the third
+ * from it, or, as long as entries come at once after each other, of the sixteenth. */
+enum { WR_QUEUE_AHEAD = 3, WR_QUEUE_FAR_AHEAD = 16 };
+
+static inline void wr_queue_ask_ahead(struct wr_queue *queue, uint64_t *word, unsigned entries)
 {
-    bool lone = !queue->last;
+    if (queue->tail + (entries - 1) * WR_ENTRY_WORDS <= wr_chunk_room(queue->last))
+        wr_prefetch_to_write(&word[entries * WR_ENTRY_WORDS - 1]);
+}
+
+/* There is room. `first` is odd; if it is less than `at_once` more than that of an entry just before, they come at once. */
+static inline void wr_queue_put_entry(struct wr_queue *queue, uint64_t first, uint64_t second,
+                                      uint64_t third, uint64_t at_once)
+{
+    bool lone = !queue->last, runs;
     uint64_t *word = WR_UNLIKELY(lone) ? queue->lone : &queue->last->word[queue->tail];
 
     word[0] = first;
@@ -110,10 +120,9 @@ static inline void wr_queue_put_entry(struct wr_queue *queue, uint64_t first, ui
     word[2] = third;
     if (WR_UNLIKELY(lone))
         return;
+    runs = queue->tail >= WR_ENTRY_WORDS && first - word[-WR_ENTRY_WORDS] < at_once;
     queue->tail += WR_ENTRY_WORDS;
-    /* The chunk was last read by another CPU. The entry after the next one comes too late to ask for its line. */
-    if (queue->tail + 2u * WR_ENTRY_WORDS <= wr_chunk_room(queue->last))
-        wr_prefetch_to_write(&word[3 * WR_ENTRY_WORDS - 1]);
+    wr_queue_ask_ahead(queue, word, runs ? WR_QUEUE_FAR_AHEAD : WR_QUEUE_AHEAD);
     queue->entries++;
 }
 

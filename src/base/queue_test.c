@@ -40,7 +40,7 @@ static void put(struct world *w, bool entry)
     if (!wr_queue_has_room(&w->queue, words))
         assert_true(wr_queue_grow(&w->queue, &w->cells, SHELF));
     if (entry) {
-        wr_queue_put_entry(&w->queue, w->next << 1 | 1, w->next, ~w->next);
+        wr_queue_put_entry(&w->queue, w->next << 1 | 1, w->next, ~w->next, 3);
     } else {
         record = calloc(1, sizeof(*record));
         assert_non_null(record);
