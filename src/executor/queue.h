@@ -37,7 +37,9 @@ static inline void *wr_entry_arg(const uint64_t *word)
 /* There is room. */
 static inline void wr_entry_put(struct wr_queue *queue, weir_time now, weir_fn *fn, void *arg)
 {
-    enum { AT_ONCE_NS = 60 }; /* after each other, one thread submits to no other group in between */
+    enum {
+        AT_ONCE_NS = 60
+    }; /* after each other, one thread submits to no other group in between */
 
     wr_queue_put_entry(queue, (uint64_t)now << 1 | 1, (uint64_t)(uintptr_t)fn,
                        (uint64_t)(uintptr_t)arg, AT_ONCE_NS << 1);
