@@ -258,7 +258,8 @@ static int ask(struct entry *e)
     if (rc)
         return rc;
     state = wr_reply_number(reply, 0);
-    rc = state >= 0 && state <= 2 ? (int)state : WEIR_EPROTO;
+    /* Only a caller that waits can stand in line, whatever the answer says. */
+    rc = state >= 0 && state <= (e->may_wait ? 2 : 1) ? (int)state : WEIR_EPROTO;
     e->sent = sent;
     e->clock = wr_reply_number(reply, 4);
     e->hold->token = (uint64_t)wr_reply_number(reply, 1);

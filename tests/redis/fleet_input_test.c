@@ -375,6 +375,31 @@ static void test_replies_that_are_changed_on_the_way_are_errors_and_never_a_hang
     relay_stop(&relay);
 }
 
+/* It is not known to the fleet's waiters, so nothing could ever call it. */
+static void test_a_caller_that_does_not_wait_is_not_put_in_line_by_an_answer(void)
+{
+    weir_message message = { "" };
+    weir_permit held = WEIR_PERMIT, p = WEIR_PERMIT;
+    struct relay relay;
+    weir_store *store;
+    weir_guard *guard;
+
+    relay_start(&relay, &server);
+    assert_int_equal(weir_store_redis(&store, WEIR_REDIS(.url = relay.url), NULL, &message), 0);
+    guard = guard_of(store, "forged", WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(LEASE_MS)));
+    assert_int_equal(weir_guard_enter(&held, guard, patience()), 0);
+    relay.puts_in_line = true;
+    assert_int_equal(weir_guard_enter(&p, guard, WEIR_NOW_OR_NEVER), WEIR_EPROTO);
+    assert_true(relay.changes > 0);
+    relay.puts_in_line = false;
+    weir_guard_leave(&held, 0);
+    assert_int_equal(weir_guard_enter(&p, guard, patience()), 0);
+    weir_guard_leave(&p, 0);
+    weir_guard_unref(guard);
+    weir_store_free(store);
+    relay_stop(&relay);
+}
+
 /* ---- scripts that are gone ------------------------------------------------------------------------- */
 
 static _Atomic bool enough;
@@ -503,6 +528,7 @@ int main(void)
         TEST(test_a_full_server_and_a_read_only_one_hold_back_their_group_alone),
         TEST(test_a_wrong_password_is_said_and_recovery_comes_by_itself),
         TEST(test_replies_that_are_changed_on_the_way_are_errors_and_never_a_hang),
+        TEST(test_a_caller_that_does_not_wait_is_not_put_in_line_by_an_answer),
         TEST(test_scripts_that_are_flushed_are_sent_again_and_nobody_notices),
         TEST(test_what_is_freed_while_tasks_wait_leaves_nothing_behind),
     };

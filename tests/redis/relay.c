@@ -60,6 +60,16 @@ static bool meddle(struct relay *relay, char *data, ssize_t *size)
     return what != 2;
 }
 
+static void put_in_line(struct relay *relay, char *data, ssize_t size)
+{
+    char *state = memmem(data, (size_t)size, "\r\n:0\r\n", 6);
+
+    if (!state)
+        return;
+    relay->changes++;
+    state[3] = '2';
+}
+
 static bool serve(struct relay *relay, struct pair *pair, const struct pollfd *client,
                   const struct pollfd *server)
 {
@@ -76,6 +86,8 @@ static bool serve(struct relay *relay, struct pair *pair, const struct pollfd *c
     if (!server->revents)
         return true;
     size = read(pair->server, data, sizeof(data));
+    if (size > 0 && relay->puts_in_line)
+        put_in_line(relay, data, size);
     if (size <= 0 || (relay->meddle && !meddle(relay, data, &size)))
         return false;
     return size == 0 || send(pair->client, data, (size_t)size, MSG_NOSIGNAL) == size;

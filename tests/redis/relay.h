@@ -21,6 +21,8 @@ struct relay {
     _Atomic bool meddle;
     _Atomic int changes; /* so far */
     uint64_t seed;       /* set before `meddle` */
+    /* An answer whose first number is 0 has 2 there, as if a caller that was refused stood in line. */
+    _Atomic bool puts_in_line;
 };
 
 void relay_start(struct relay *relay, const struct server *server);
