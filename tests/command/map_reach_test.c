@@ -1,5 +1,6 @@
 /* weir map: what users of xargs and GNU parallel reach for.
  * SPDX-License-Identifier: MIT */
+#include "command/ample.h"
 #include "command/command.h"
 
 #include <signal.h>
@@ -224,8 +225,10 @@ static void test_commands_are_held_back_while_others_run(void)
 
 static void test_enough_successes_end_the_run(void)
 {
-    const struct ran *r = MAP("1\n0\n0\n0\n", "-j1", "--halt", "now,success=2", "--", "sh", "-c",
-                              "exit $1", "sh", "{}");
+    /* The first command goes on until the reader has had ample time to come to the last line. */
+    const struct ran *r = MAP("1\n0\n0\n0\n", "-j1", "--halt", "now,success=2", "--retries", "0",
+                              "--timeout", ample(), "--grace", "10ms", "--", "sh", "-c",
+                              "[ $1 = 0 ] || exec sleep 1000", "sh", "{}");
 
     assert_status(r, 1);
     assert_contains(r->err, "weir: stopped early: 1 task was not run\n");
