@@ -9,9 +9,9 @@
 
 #include <stddef.h>
 
-/* ---- the wheel; under the ring's lock, but for what says otherwise -------------------------------- */
+/* ---- the wheel; under the ring's lock, except where it says otherwise ----------------------------- */
 
-/* The clock's thread looks no later than at that time. */
+/* Has the clock's thread look no later than at that time. */
 static void wake_by(struct wr_beats *beats, weir_time when)
 {
     if (when < wr_load(&beats->first, relaxed))
@@ -36,7 +36,8 @@ static struct weir_group *next_due(struct wr_beats *beats, weir_time now)
     return NULL;
 }
 
-/* The group's lock is not held: its turn has begun (wr_beat_give), so its ring does not count for it. */
+/* Moves groups whose time has come to the end of the ring. Their locks are not held: wr_beat_give has set turn_left, which is
+ * under the group's lock, so that wr_line_add only reads it. */
 static void bring(struct wr_beats *beats)
 {
     weir_time now = wr_os_now();
@@ -59,7 +60,7 @@ void wr_beats_bring(struct wr_beats *beats)
     wr_unlock(lock);
 }
 
-/* All workers may sleep. Without the lock. */
+/* The alarm: all workers may be asleep. Called without the lock. */
 static void look(struct wr_alarm *alarm, weir_time now)
 {
     struct wr_beats *beats = WR_CONTAINER(alarm, struct wr_beats, alarm);
@@ -90,13 +91,13 @@ static bool has_beats(struct weir_executor *ex)
         wr_alarm_init(&beats->alarm, look);
         beats->alarm_at = WEIR_FOREVER;
         beats->executor = ex;
-        wr_store(&ex->beats, beats, release); /* pairs with who looks without the lock */
+        wr_store(&ex->beats, beats, release); /* pairs with the loads without the lock */
     }
     wr_unlock(&ex->ring.part->lock);
     return beats != NULL;
 }
 
-/* Until its next start. */
+/* The beat goes into the wheel until its next start. */
 static void stand_by(struct wr_beat *beat)
 {
     struct weir_group *group = beat->hand.group;
@@ -110,7 +111,7 @@ static void stand_by(struct wr_beat *beat)
 
 /* ---- giving; under the group's lock ------------------------------------------------------------- */
 
-/* Whether a task without anything is kept by the pace alone, and starts by itself when that allows it. */
+/* Whether a plain task is kept by the pace alone, and starts by itself when the pace allows it. */
 static bool waits_for_pace(const struct weir_group *group)
 {
     const struct wr_sums *s = &group->sums;
@@ -214,7 +215,7 @@ bool wr_beat_over(struct wr_beat *beat, uint32_t step, weir_time now)
 
 /* ---- folding; under the group's lock ------------------------------------------------------------ */
 
-/* One whose time has come keeps its place in the ring; if a worker has just taken it, that will look. */
+/* A group whose time has come keeps its place in the ring. If a worker has just taken the group, that worker will look. */
 static void leave_wheel(struct weir_group *group, struct wr_beat *beat)
 {
     struct wr_line *ring = wr_group_ring(group);
@@ -242,7 +243,7 @@ void wr_beat_fold(struct wr_beat *beat, uint32_t began, bool runs)
         group->bodies++;
         group->sums.running++;
         group->sums.inflight++;
-        group->extras->gates->beat = NULL; /* its worker's */
+        group->extras->gates->beat = NULL; /* it belongs to the worker now */
     } else {
         wr_task_recycle(group, beat->hand.task);
     }

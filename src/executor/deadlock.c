@@ -1,4 +1,4 @@
-/* Waits of tasks: their begin and end, and what is said of a circle; see deadlock.h.
+/* Waits of tasks: their begin and end, and circles in words; see deadlock.h.
  * SPDX-License-Identifier: MIT */
 #include "executor/deadlock.h"
 
@@ -84,11 +84,12 @@ static void hold_executor(struct wr_nested_wait *nested, struct weir_executor *e
     for (uint32_t i = nested->executors; i < wait->holds; i++)
         if (wait->hold[i].fixed == &ex->nested.node)
             return;
-    if (wait->holds < WR_HOLDS_MAX) /* else a wait for tasks of many: events of some go unnoticed */
+    /* Of more executors than there is room for, events go unnoticed. */
+    if (wait->holds < WR_HOLDS_MAX)
         wr_wait_hold(wait, &ex->nested.node, permits);
 }
 
-/* All that the waiter keeps; and the executors whose events may concern it. */
+/* Notes all that the waiter keeps, and the executors whose events may concern it. */
 static void hold_all(struct wr_nested_wait *nested)
 {
     struct weir_group *group = nested->waiter->group;

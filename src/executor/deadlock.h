@@ -38,10 +38,10 @@ struct wr_nested_wait {
     struct wr_wait wait;
     struct wr_outlook outlook;
     struct weir_task *waiter;     /* the outermost of the stack, whose permits are kept         */
-    const struct wr_frame *frame; /* where guests stand that wait along with it, if there are any */
+    const struct wr_frame *frame; /* leads to guests on the same stack, which wait along */
     struct wr_parker *parker;
-    weir_reason reason; /* there was no room for                                               */
-    uint32_t executors; /* where the executors begin among what it holds                       */
+    weir_reason reason; /* why there was no room                                               */
+    uint32_t executors; /* index of the first executor in wait.hold                            */
 };
 
 static inline struct wr_nested_wait *wr_nested_wait_of(struct wr_wait *wait)
@@ -49,17 +49,19 @@ static inline struct wr_nested_wait *wr_nested_wait_of(struct wr_wait *wait)
     return WR_CONTAINER(wait, struct wr_nested_wait, wait);
 }
 
-/* Begins the wait, unless it has begun, and looks at it: 0, or WEIR_EDEADLK, with the circle in words; to be left in either
- * case. `reason` says whose queue is full. Later events may set wait.refused, and unpark the waiter. Outside of tasks nothing
- * is held, and nothing done. */
+/* Begins the wait, unless it has begun, and looks whether it can end: 0, or WEIR_EDEADLK, with the circle in words. `reason` says
+ * whose queue is full. Later events may set wait.refused, and unpark the waiter. Does nothing outside of tasks, where nothing is
+ * held. */
 int wr_nested_wait_look(struct wr_nested_wait *wait, weir_reason reason);
+
+/* Ends the wait. To be called in either case after a look. */
 void wr_nested_wait_leave(struct wr_nested_wait *wait);
 
-/* Something has become scarcer, or a needier task is first: a worker will look whether that closes a circle. Under any
- * lock, or none. */
+/* Call it when something has become scarcer, or a task that needs more is first: a worker will look whether that closes a circle.
+ * Under any lock, or none. */
 void wr_waits_suspect(struct weir_executor *ex);
 
-/* Looks now. Without any lock. */
+/* Looks for circles now. Without any lock. */
 void wr_waits_look_again(struct weir_executor *ex);
 
 /* Fills in the outlooks of a wait: the task it is for needs permits, a thread or a slot, or waits itself. Under the lock of

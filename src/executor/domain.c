@@ -154,7 +154,7 @@ static void empty_groups(struct weir_executor *ex, uint32_t d)
     }
 }
 
-/* After any such call has done its work. */
+/* The end of each of these calls. */
 static int done(struct weir_executor *ex)
 {
     wr_executor_wake(ex);
@@ -192,7 +192,7 @@ int weir_domain_release(weir_executor *ex, const char *name, const char *receive
         return rc;
     wr_executor_wake(ex);
     if (flags & WEIR_CANCEL_RUNNING) {
-        wr_executor_sweep(ex); /* its bodies on threads are in everyone's pool */
+        wr_executor_sweep(ex); /* its bodies on threads are in the executor's pool */
         wr_executor_end_pending(ex, d, WEIR_REASON_DOMAIN_RELEASED);
     }
     empty_groups(ex, (uint32_t)d);

@@ -1,4 +1,4 @@
-/* Domains: their lock, the units that are ceded to them, and what a worker takes, in whose turn; see domains.h.
+/* Domains: their lock, ceded units, whose turn it is, and which group a worker takes; see domains.h.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "executor/settle.h"
@@ -6,8 +6,8 @@
 
 /* ---- ceded units ------------------------------------------------------------------------------- */
 
-/* Takes a ceded slot of a domain (struct wr_domain); false: there is none. As wr_line_pull calls it: under the ring's lock, which
- * `peak` goes by as well. */
+/* Takes a ceded slot of a domain (struct wr_domain); false: there is none. wr_line_pull calls it, under the ring's lock, which
+ * protects `peak` as well. */
 static bool take_ceded(struct wr_stand *stand, void *domain_arg)
 {
     struct wr_domain *domain = domain_arg;
@@ -25,7 +25,7 @@ static bool take_ceded(struct wr_stand *stand, void *domain_arg)
     return true;
 }
 
-/* Nobody waits for what is ceded, so nobody is woken. */
+/* No worker waits for a ceded slot, so none is woken. */
 void wr_domain_give(struct weir_group *group)
 {
     struct wr_domain *domain = wr_group_domain(group);
@@ -62,7 +62,7 @@ static void cede(struct wr_domains *domains, uint32_t d)
 
 /* ---- the lock ---------------------------------------------------------------------------------- */
 
-/* What is refused permits of the executor's is to ask again. */
+/* A crew that was refused permits of the executor's is to ask again. */
 static void publish_crew(struct wr_domains *domains, struct wr_crew *crew)
 {
     if (!(domains->ledger.promising & crew->domains))
@@ -71,7 +71,7 @@ static void publish_crew(struct wr_domains *domains, struct wr_crew *crew)
         wr_store(&crew->needed, 0, seq_cst); /* pairs with a sleeper's look; see parking.md */
 }
 
-/* Where the ledger is told only of slots: in which domains a task waits for one. */
+/* Publishes, if the ledger is told only of slots, in which domains a task waits for one. */
 static void publish_asking(struct wr_domains *domains)
 {
     uint64_t asking = wr_load(&domains->counts, relaxed) ? 0 : domains->ledger.wanting;
@@ -80,8 +80,8 @@ static void publish_asking(struct wr_domains *domains)
         wr_store(&domains->asking, asking, seq_cst); /* pairs with wr_domains_ask_no_slot */
 }
 
-/* After every change: what workers may take. Domains are barred that have no slot for any of their tasks; or, if the ledger does
- * not know of each task, whose last worker was refused one. */
+/* Publishes, after every change, what workers may take. A domain is barred if it has no slot for any of its tasks; if the ledger
+ * does not know of each task, only once a worker was refused a slot there. */
 static void publish(struct weir_executor *ex)
 {
     struct wr_domains *domains = ex->domains;
@@ -165,7 +165,7 @@ void wr_domains_ask_no_slot(struct weir_executor *ex, uint32_t d)
 
 /* ---- permits of the executor's, across sets of workers ----------------------------------------- */
 
-/* What others were refused before this crew was. */
+/* Permits that other crews were refused before this one was. */
 static uint64_t owed_before(const struct wr_crew *crew)
 {
     const struct weir_executor *ex = crew->executor;
@@ -203,7 +203,7 @@ uint32_t wr_domain_owed(struct weir_group *group)
     return owed < WR_INF ? (uint32_t)owed : WR_INF;
 }
 
-/* What the first in line of a crew needs now, if it will wait for ever: it may be another than when it was refused. */
+/* What the first group in line of a crew needs now, if it will wait for ever. It may not be the one that was refused. */
 static uint32_t first_needs(const struct wr_crew *crew)
 {
     struct wr_line *ring = ring_in_turn(crew);
@@ -235,7 +235,7 @@ uint32_t wr_domain_most_owed(struct weir_group *group)
 
 /* ---- the first group of a domain --------------------------------------------------------------- */
 
-/* The first group of a ring, if its permits are within what those leave who asked before this crew; if not, the crew is owed
+/* Takes the first group of a ring, if the crews that asked before this one leave the permits for it; if not, this crew is owed
  * them, too. Under the lock. */
 static struct weir_group *take_first(struct wr_crew *crew, struct wr_line *ring, uint32_t *reserved)
 {
@@ -249,7 +249,7 @@ static struct weir_group *take_first(struct wr_crew *crew, struct wr_line *ring,
         wr_load(&root->held, seq_cst) + more + owed <= wr_load(&root->inflight_max, relaxed)) {
         group = wr_group_at(wr_line_pull(ring, root, reserved, NULL, NULL));
         owed = 0;
-        cost = wr_load(&ring->needed, relaxed); /* 0: somebody is about to put it back */
+        cost = wr_load(&ring->needed, relaxed); /* 0: a worker is about to put it back */
     }
     if (group) {
         wr_debt_end(&crew->debt);
@@ -261,7 +261,8 @@ static struct weir_group *take_first(struct wr_crew *crew, struct wr_line *ring,
     return NULL;
 }
 
-/* On a slot that is promised to its domain. *stop: all others of the crew must wait, too. Under the lock. */
+/* Takes the first group of a domain on a slot that is promised to the domain. *stop: the crew's other domains must wait, too.
+ * Under the lock. */
 static struct weir_group *take_promised(struct wr_crew *crew, uint32_t d, uint32_t *reserved,
                                         bool *stop)
 {
@@ -286,8 +287,8 @@ static struct weir_group *take_promised(struct wr_crew *crew, uint32_t d, uint32
     return group;
 }
 
-/* Where the ledger counts only slots: on one that is ceded, or that it is asked for. Without one the domain is barred until there
- * is. */
+/* The same where the ledger counts only slots: on a ceded slot, or on one that the ledger is asked for. Without a slot the domain
+ * is barred until there is one. Without the lock. */
 static struct weir_group *take_uncounted(struct wr_crew *crew, uint32_t d, uint32_t *reserved,
                                          bool *stop)
 {
@@ -304,8 +305,8 @@ static struct weir_group *take_uncounted(struct wr_crew *crew, uint32_t d, uint3
     if (!wr_load(&domains->counts, relaxed)) { /* else it is to be taken in the other way */
         wr_domains_set_asks(domains, d, true);
         group = take_promised(crew, d, reserved, stop);
-        /* Another worker may have taken the last group, with the slot or before there was one: then none is to be kept
-         * for it. If one leaves the ring after this look, wr_domain_sync comes here later. */
+        /* Another worker may have taken the last group, with the slot or before there was one: then no slot is to be kept
+         * for it. If a group leaves the ring after this look, wr_domain_sync sees to that later. */
         if (!group && (domains->ledger.share[d].promised || ring_is_empty(domains, d)))
             wr_domains_set_asks(domains, d, false);
     }
@@ -327,7 +328,7 @@ static uint64_t claim_turn(struct wr_crew *crew, uint64_t untried)
     return turn;
 }
 
-/* Nothing was taken: it is as it was, unless another worker has claimed a turn meanwhile. */
+/* Nothing was taken: the turn is as it was, unless another worker has claimed one meanwhile. */
 static void unclaim_turn(struct wr_crew *crew, uint64_t claimed, uint64_t turn)
 {
     claimed -= WR_ONE_TURN;
@@ -359,6 +360,6 @@ struct weir_group *wr_domains_take(struct wr_crew *crew, uint32_t *reserved)
     if (counts && group)
         wr_domains_unlock(crew->executor);
     else if (counts)
-        wr_domains_unlock_unchanged(crew->executor); /* what was refused permits is not to ask */
+        wr_domains_unlock_unchanged(crew->executor); /* a refused crew does not ask again */
     return group;
 }

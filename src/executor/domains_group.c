@@ -1,10 +1,9 @@
-/* Domains: what becomes of a group's tasks, what keeps them from starting, and whether they will ever get a slot; see
- * domains.h.
+/* Domains: slots of a group's tasks, why one does not start, and whether it will ever get a slot; see domains.h.
  * SPDX-License-Identifier: MIT */
 #include "executor/settle.h"
 #include "executor/state.h"
 
-/* ---- what waits, as far as the ledger is told -------------------------------------------------- */
+/* ---- tasks that wait, as far as the ledger is told --------------------------------------------- */
 
 /* How many tasks the group is ready for, not counting one that a worker has in its hands. */
 static uint32_t ready_tasks(struct weir_group *group)
@@ -19,7 +18,7 @@ static uint32_t ready_tasks(struct weir_group *group)
     return ready;
 }
 
-/* Tells the ledger how many that are, of a group that counts them. Under the lock. */
+/* Tells the ledger how many that are. Only if the group is counted; under the lock. */
 static void set_want(struct weir_group *group)
 {
     uint32_t ready = ready_tasks(group);
@@ -57,7 +56,7 @@ void wr_domain_queued(struct weir_group *group, int more)
 }
 
 /* Without the lock `want` and WR_IN_HANDS may change under our eyes, but only by a worker that takes a task of the group, and
- * that will come here itself when it has the group's lock. */
+ * that worker comes here itself when it has the group's lock. */
 bool wr_domain_sync(struct weir_group *group)
 {
     if (!group->extras->counted) {
@@ -74,7 +73,7 @@ void wr_domain_ask_again(struct weir_group *group)
 {
     if (!group->extras->counted)
         return;
-    wr_lock(&wr_domains_of(group)->lock); /* whoever found another first has said so by now */
+    wr_lock(&wr_domains_of(group)->lock); /* a worker that found another first has said so by now */
     /* Pairs with a sleeper's look; see parking.md. */
     wr_store(&wr_group_domain(group)->crew->needed, 0, seq_cst);
     wr_unlock(&wr_domains_of(group)->lock);
@@ -132,9 +131,9 @@ bool wr_domain_hand_over(struct weir_group *group)
 
 /* ---- a thread that is reserved ----------------------------------------------------------------- */
 
-/* Whether a group of the domain may wait for a slot with a thread in hand. Somebody has to end who has a slot, other than
- * by way of that thread: bodies that wait for tasks may never. Units that are not its own, or not for long, do not
- * count. Under the domains' lock. Waits that begin later, and slots that are taken away, have it looked at again
+/* Whether a group of the domain may wait for a slot with a thread reserved for it. A task that has a slot must be able to end
+ * without that thread: bodies that wait for tasks may never end. Units that are not the domain's own, or not for long, do not
+ * count. Under the domains' lock. Waits that begin later, and slots that are taken away, cause another look
  * (wr_threads_let_go). */
 static bool slot_is_to_come(struct weir_executor *ex, uint32_t d)
 {
@@ -182,7 +181,7 @@ uint64_t wr_domains_reserving_in_vain(struct weir_executor *ex)
     return set;
 }
 
-/* ---- what keeps a task ------------------------------------------------------------------------- */
+/* ---- why a task does not start ----------------------------------------------------------------- */
 
 weir_reason wr_domain_blocked_by(struct weir_group *group, int64_t *limit, int64_t *held)
 {

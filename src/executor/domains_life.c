@@ -19,7 +19,7 @@ static void sample(struct wr_alarm *alarm, weir_time now)
     wr_domains_unlock(ex);
     wr_executor_wake(ex);
     wr_waits_suspect(ex);             /* a loan that was hoped for may not have come */
-    wr_room_made(ex);                 /* who has a slot now needs no place any more */
+    wr_room_made(ex);                 /* a task that has a slot now needs no place */
     while (domains->sample_at <= now) /* a late look does not make the next one late */
         domains->sample_at += period;
     wr_clock_set(&ex->clock, &domains->sampling, domains->sample_at);
@@ -27,8 +27,9 @@ static void sample(struct wr_alarm *alarm, weir_time now)
 
 /* ---- counting ---------------------------------------------------------------------------------- */
 
-/* The ledger is told of so much of the group's tasks from now on, but for one that a worker has in its hands. Under its lock.
- * Its last tasks may have started without that lock (hand.c): then it leaves its ring before it is known to want no slot. */
+/* From now on the ledger is told so much of the group's tasks, except of one that a worker has in its hands. Under the group's
+ * lock. Its last tasks may have started without that lock (hand.c): then it leaves its ring before it is known to want no
+ * slot. */
 static void count_group(struct weir_group *group, enum wr_counts counts)
 {
     struct wr_line *ring = wr_group_ring(group);

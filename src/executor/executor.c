@@ -35,7 +35,7 @@ static void stop(struct weir_executor *ex)
     }
 }
 
-/* The threads. */
+/* Starts the threads. */
 static int start(struct weir_executor *ex)
 {
     int rc = 0;
@@ -78,7 +78,7 @@ void wr_executor_sweep(struct weir_executor *ex)
     for_each_runtime(ex, wr_runtime_sweep);
 }
 
-/* Whatever cannot fail. If the policy is not valid, the executor is not used. */
+/* The part that cannot fail. If the policy is not valid, the executor is not used. */
 static void init(struct weir_executor *ex)
 {
     const weir_policy *policy = &ex->policy.given;
@@ -229,7 +229,7 @@ void weir_executor_close(weir_executor *ex, int flags)
     if (!(flags & WEIR_FINISH_WAITING))
         wr_group_retire_if(ex, NULL, 0, WEIR_REASON_SHUT_DOWN);
     if (!(flags & WEIR_LEAVE_RUNNING)) {
-        if (flags & WEIR_FINISH_WAITING) /* what still starts is not meant */
+        if (flags & WEIR_FINISH_WAITING) /* tasks that still start are not meant */
             wr_add(&ex->cancels, 1, seq_cst);
         else
             wr_store(&ex->cancel_all, true, seq_cst);
@@ -256,8 +256,8 @@ static bool has_no_task(void *ex)
     return wr_load(&((struct weir_executor *)ex)->live, seq_cst) == 0;
 }
 
-/* Nor an overdue body without permits. Such a one that returns is a task first (see wr_task_end_locked), so they are looked
- * at in this order. */
+/* Whether there is neither a task nor an overdue body without permits. Such a body that returns is a task first (see
+ * wr_task_end_locked), so they are looked at in this order. */
 static bool has_no_body(void *ex)
 {
     return wr_load(&((struct weir_executor *)ex)->freed, seq_cst) == 0 && has_no_task(ex);
@@ -301,7 +301,7 @@ void weir_executor_free(weir_executor *ex)
     WR_ASSERT(!called_by_own_task(ex));
     wr_store(&ex->freeing, true, seq_cst);
     finishing = wr_load(&ex->finishing, relaxed);
-    if (finishing) { /* what was accepted runs, but for what cannot */
+    if (finishing) { /* accepted tasks run, except those that cannot */
         wr_group_retire_if(ex, wr_group_never_finishes, 0, WEIR_REASON_SHUT_DOWN);
         wr_executor_end_pending(ex, -1, WEIR_REASON_SHUT_DOWN);
         wr_waitq_wait(&ex->quiet, has_no_body, ex, WEIR_FOREVER, false);

@@ -1,5 +1,5 @@
-/* The executor's door: what other rooms may use of this one. Everything in here works on opaque records; who is inside of the
- * room includes the header of what it touches, and state.h.
+/* The executor's door: all that other rooms may use of this one. It works on opaque records. The files of this room include
+ * state.h, and the headers of the records that they touch.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_EXECUTOR_H
 #define WR_EXECUTOR_EXECUTOR_H
@@ -13,10 +13,10 @@
 /* ---- wholes ---------------------------------------------------------------------------------------- */
 
 /* A task that is a whole of parts: it has no body and holds nothing, and goes on until it is settled from inside, or ended
- * from outside like any pending task. Whatever decides its end, the parts are ended before that is published. Calls come
- * without any lock, but for one. */
+ * from outside like any pending task. Whatever decides its end, the parts are ended before that is published. All
+ * functions but one are called without any lock. */
 struct wr_whole {
-    /* Its end is decided, once. Whoever finds that no part is left calls wr_whole_over, now or later. */
+    /* Its end is decided, once. The thread that finds that no part is left calls wr_whole_over, now or later. */
     void (*ended)(struct wr_whole *whole, struct weir_task *task, weir_outcome outcome,
                   weir_reason reason);
     /* Whether the task is one of the parts, so that it must not wait for the whole. */
@@ -29,30 +29,32 @@ struct wr_whole {
     void (*gone)(struct wr_whole *whole);
 };
 
-/* Makes one. Options as of weir_submit, but for cost, priority and those of
+/* Submits a whole. Options as of weir_submit, but for cost, priority and those of
  * arguments and values. Errors as weir_submit. */
 int wr_submit_whole(weir_task **out, struct weir_group *group, struct wr_whole *whole,
                     const weir_task_options *opt);
 
-/* As weir_submit, or with a key weir_submit_key, from the on_done of a task, as the last thing that it does: if that is called
- * on a worker when its body has returned, no other worker is woken, since this one is about to look. */
+/* As weir_submit, or with a key weir_submit_key. Call it from the on_done of a task, as the last thing that on_done does: if that
+ * runs on a worker whose body has returned, no other worker is woken, since this one is about to look. */
 int wr_submit_last(weir_task **out, struct weir_group *group, const char *key, weir_fn *fn,
                    void *arg, const weir_task_options *opt);
 
-/* What a task is the whole of; NULL: it has a body. */
+/* The whole that a task is; NULL: the task has a body. */
 struct wr_whole *wr_task_whole(const struct weir_task *task);
 
-/* All parts have ended: settles the whole, as weir_task_settle; if that is a cancellation, for that reason, unless
- * the executor or the domain has asked for it. And: it is decided, and no part is left, so it may be told of. */
+/* All parts have ended: settles the whole, as weir_task_settle. A cancellation has that reason, unless the executor or
+ * the domain has asked for it. */
 int wr_whole_settle(struct weir_task *task, int error, weir_reason reason);
+
+/* The whole's end is decided, and no part is left: its end may be told. */
 void wr_whole_over(struct weir_task *task);
 
-/* Ends the whole from outside, as if a deadline of its own had passed: that of another whole has, whose part it is. */
+/* Ends the whole from outside, as if a deadline of its own had passed: it is part of another whole, whose deadline has. */
 void wr_whole_time_out(struct weir_task *task, weir_reason reason);
 
 /* ---- ends ------------------------------------------------------------------------------------------ */
 
-/* Waits for a task that is decided to be published, and (`body`) for its body to have returned, whatever happens to the caller. */
+/* Waits until the end of a decided task is published and (`body`) its body has returned, even if the caller is asked to end. */
 void wr_task_wait_over(struct weir_task *task, bool body);
 
 /* The value becomes the caller's; NULL: it has another owner. The task is decided, and its body has returned. */
@@ -69,12 +71,12 @@ bool wr_executor_is_closed(const weir_executor *ex);
  * time it is answered. */
 bool wr_group_has_rivals(struct weir_group *group, uint32_t own);
 
-/* Deadlines of a task of the group that has none, or this one for all of its life; those that are forced on every task
- * do not apply to it. */
+/* Deadlines for a task of the group that is to have none, or (total_ms is not 0) only that for all of its life; those that are
+ * forced on every task do not apply to it. */
 weir_deadlines wr_group_no_deadlines(const struct weir_group *group, int64_t total_ms);
 
-/* What the body of a task has been asked to end for, by the executor or by a cancel; WEIR_REASON_GAVE_UP: nothing has. Only
- * before it has returned. */
+/* Why the body of a task was asked to end, by the executor or by a cancel; WEIR_REASON_GAVE_UP: it was not asked. Only before it
+ * has returned. */
 weir_reason wr_task_asked_by(struct weir_task *task);
 
 /* The task whose end the calling stack is telling of; NULL: of none. */

@@ -16,7 +16,7 @@ static struct wr_group_gates *bound(struct wr_gates *gates)
 
 /* ---- under the lock ------------------------------------------------------------------------------ */
 
-/* Brings the group's sums in line with the last answer, and the clock with that. */
+/* Brings the group's sums, and its alarm, in line with the gates' last answer. */
 static void heed(struct weir_group *group)
 {
     struct wr_group_gates *own = group->extras->gates;
@@ -104,7 +104,7 @@ struct wr_gates *wr_group_make_gates(struct weir_group *group)
     return wr_group_gates(group);
 }
 
-/* One that has left. */
+/* Frees a gate that has left its group. */
 static void gate_free(struct weir_gate *gate)
 {
     if (gate->calls.drop)

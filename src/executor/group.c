@@ -46,13 +46,13 @@ void wr_group_discard(struct weir_group *group)
     wr_os_free(group);
 }
 
-/* Why a group is of no use; 0: it is. */
+/* Why a group is of no use; 0: it can be used. */
 static int use_error(enum wr_use use)
 {
     return use == WR_NO_DOMAIN ? WEIR_ENODOMAIN : use == WR_NO_MEMORY ? WEIR_ENOMEM : 0;
 }
 
-/* Under the lock. Answers what the group is good for: what few groups have needs memory. */
+/* Sets the limits of a new group. Answers what it is good for: a pace and deadlines need memory. Under the lock. */
 static enum wr_use set_limits(struct weir_group *group, const struct wr_group_limits *limits)
 {
     struct weir_executor *ex = group->executor;
@@ -77,7 +77,7 @@ static enum wr_use set_limits(struct weir_group *group, const struct wr_group_li
     return WR_USABLE;
 }
 
-/* Only who made the group asks; all others wait in check_usable, so that nobody is asked twice. */
+/* Only the thread that made the group asks. All others wait in check_usable, so the policy is asked once. */
 int wr_group_resolve(struct weir_group *group)
 {
     struct weir_executor *ex = group->executor;
@@ -121,7 +121,8 @@ static int check_usable(struct weir_group *group)
     return rc;
 }
 
-/* Leaves the retired; what it had counted goes to the books, in the same hold, so that it is never missing. */
+/* Takes the group out of `retired` and adds its counts to `gone` and the archive, in one hold of the shard's lock, so that no sum
+ * misses them. */
 static void close_books(struct weir_group *group)
 {
     struct wr_key key = { group->key, strlen(group->key), group->hash };
@@ -136,10 +137,10 @@ static void close_books(struct weir_group *group)
     wr_unlock(&shard->lock);
 }
 
-/* Nobody has it, and nobody can get it any more. Under the lock. */
+/* Whether nothing refers to the group, and no thread can find it any more. Under the lock. */
 static bool is_dead(const struct weir_group *group)
 {
-    /* Whoever has it in hands will look at it, and reap it then. */
+    /* A worker that has it in its hands will look at it, and reap it then. */
     return group->evicted && !group->has_handle && !wr_group_is_in_line(group) &&
            group->sums.queued == 0 && group->records == 0 && group->pins == 0 &&
            group->telling == 0;
@@ -260,7 +261,7 @@ int wr_group_find(struct weir_group **out, struct weir_executor *ex, const char 
         if (group == made)
             wr_group_resolve(group);
         else
-            wr_group_discard(made); /* another was faster */
+            wr_group_discard(made); /* another thread was faster */
         if (!group)
             return WEIR_ECLOSED;
     }
@@ -280,7 +281,7 @@ struct weir_group *wr_group_present(struct weir_group *group)
     return evicted && wr_group_find(&present, group->executor, group->key) ? NULL : present;
 }
 
-/* Evicted just now or not: its handles lead to whatever is current. */
+/* The group has a handle from now on. It may be evicted just now: handles lead to the present generation. */
 static void keep(struct weir_group *group)
 {
     wr_group_lock(group);

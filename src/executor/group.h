@@ -28,21 +28,21 @@ struct wr_shard;
 
 enum { WR_LEVELS = 4, WR_LEVEL_NORMAL = 1 };
 
-/* What a generation is good for. */
+/* Whether a generation can be used, or why not. */
 enum wr_use {
     WR_USABLE,
-    WR_UNRESOLVED, /* whoever made the group is about to ask the policy about it            */
+    WR_UNRESOLVED, /* the thread that made the group is about to ask the policy about it    */
     WR_NO_DOMAIN,  /* the policy named no known one                                         */
     WR_NO_MEMORY,
     WR_CANCELLED, /* was usable, is evicted, and its running bodies are asked to end         */
 };
 
-/* stand.place: the one word that says where a group's next task stands, and so what keeps it. From WR_READY on it is in a line (or in
- * hands, WR_IN_HANDS: see line.h), and written under the lock of that line; but for IN_HANDS, and while a beat is out, also
- * under the group's, so either will do to look.
+/* stand.place: the one word that says where a group's next task stands, and so why it does not start. From WR_READY on the group
+ * is in a line, or a thread has just taken it out of one (WR_IN_HANDS, see line.h). Then the word is written under that line's
+ * lock; except for IN_HANDS, and while a beat is out, also under the group's lock, so either lock will do to read it.
  *
- * The line for a worker, and for the slots and permits that a start needs besides, is called a ring; the executor has one, in
- * parts, or each of its domains has. Threads have the other kind. */
+ * A line for workers, and for the slots and permits that a start needs besides, is called a ring: the executor has one, in
+ * parts, or each of its domains has one. The other line is for threads. */
 enum wr_place {
     WR_AT_REST, /* nothing waits; or a limit of its own, or a cost beyond the executor's limit */
     WR_PAUSED,  /* whether or not anything waits                                           */
@@ -52,13 +52,13 @@ enum wr_place {
     WR_KEEPS_TIME,    /* in the ring's wheel until the next start of its beat; see beat.h        */
 };
 
-/* In the order of use: submitting writes the first cache line only, and reads the second.
+/* Fields are in the order of use: submitting writes the first cache line only, and reads the second.
  *
  * Under the lock (wr_group_is_valid walks them):
  *     stand.place says where its next task stands; while it is in its ring, stand.turn_left > 0 (slice.h)
  *     queued > 0 and nothing of its own in the way  <=>  place is WR_READY     (at rest)
  *     paused  <=>  place is WR_PAUSED; else a gate refuses it  <=>  WR_GATED    (once it is in no line)
- *     sums.closed is what place comes to: WR_SHUT, or WR_LACKS_THREAD in that line
+ *     sums.closed is WR_SHUT if it is paused or gated; else WR_LACKS_THREAD in the line for threads; else WR_OPEN
  *     has_thread  =>  place is WR_READY: one is reserved for its next task, which goes first
  *     sums.queued == tasks in its queues, of which wr_queue_entries(queue) have no record
  *     records == records of its tasks: in its queues, running, pending, or held by a handle
@@ -68,7 +68,7 @@ enum wr_place {
  *     lives while it is in the table, or has_handle, or sums.queued + records + pins + telling > 0      */
 struct weir_group {
     struct wr_lock lock;
-    bool evicted;        /* set under the shard's lock as well: either will do to look        */
+    bool evicted;        /* set under the shard's lock as well: either lock will do to read    */
     uint8_t carrier : 3; /* enum weir_carrier: where its next task runs                      */
     uint8_t has_thread : 1;
     uint8_t idle : 1;       /* it has no tasks                                                 */
@@ -102,7 +102,7 @@ struct weir_group {
     uint32_t pending; /* tasks that are settled later                                         */
     uint32_t peak;
 
-    /* Seldom written, and read by whoever looks for a key: apart from what workers write in each turn. */
+    /* Seldom written, and read by threads that look for a key: apart from fields that workers write in each turn. */
     uint32_t failed, cancelled;
     struct wr_node *waits; /* of its tasks, and those of generations that it is charged for;
                                         NULL: none waits; see deadlock.h                        */
@@ -135,7 +135,7 @@ static inline struct weir_group *wr_group_at(const struct wr_stand *stand)
     return stand ? WR_CONTAINER(stand, struct weir_group, stand) : NULL;
 }
 
-/* What only some groups need. */
+/* Fields that only some groups need. */
 struct wr_extras {
     struct wr_queue levels[WR_LEVELS]; /* of other priorities than WEIR_NORMAL                  */
     struct wr_refusals refused;
@@ -149,7 +149,7 @@ struct wr_extras {
     uint8_t counted;        /* likewise, enum wr_counts: what the ledger is told of its tasks */
     bool waits_with_thread; /* likewise: has_thread, and no worker has it in hands     */
     bool was_passed_over;   /* its turn for a thread came when its domain was full     */
-    bool emptied;           /* in a list of those being emptied, by `next`             */
+    bool emptied;           /* in a list of groups being emptied, by `next`            */
     struct weir_group *next;
 };
 
@@ -183,7 +183,7 @@ static inline bool wr_group_has_beat(const struct weir_group *group)
     return (uintptr_t)group->pending_first & WR_HAND_OF_BEAT;
 }
 
-/* Every lock of a group but one goes by this: a hand that is out is folded first; see hand.h for the one. */
+/* Every lock of a group is followed by this, which folds a hand that is out; except for one kind of submit, see hand.h. */
 static inline void wr_group_locked(struct weir_group *group)
 {
     if (WR_UNLIKELY((uintptr_t)group->pending_first & WR_HAND_OUT))
@@ -234,9 +234,11 @@ static inline struct wr_queue *wr_group_level(struct weir_group *group, int leve
     return group->extras ? &group->extras->levels[level] : NULL;
 }
 
-/* A group that nobody knows yet, without limits; and: asks the policy for them, which may ask the user, so
- * without any lock. NULL without memory; else 0, or why the group is of no use: WEIR_ENODOMAIN, WEIR_ENOMEM. */
+/* A group without limits that no other thread knows yet; NULL without memory. */
 struct weir_group *wr_group_new(struct weir_executor *ex, const struct wr_key *key);
+
+/* Asks the policy for the group's limits. The policy may ask the user, so call it without any lock. 0, or why the group is of
+ * no use: WEIR_ENODOMAIN, WEIR_ENOMEM. */
 int wr_group_resolve(struct weir_group *group);
 
 /* Becomes the present generation of its key. Under its shard's lock. */
@@ -255,7 +257,7 @@ struct weir_group *wr_group_lock_by_key(struct weir_executor *ex, const char *ke
 /* The present generation of a group, pinned; NULL if the executor is closed or out of memory. */
 struct weir_group *wr_group_present(struct weir_group *group);
 
-/* The same behind a handle that is used to steer it: kept from now on, as what has a handle is. */
+/* The same for a call that steers the group behind a handle: it is kept from now on, like every group with a handle. */
 struct weir_group *wr_group_current(struct weir_group *handle);
 
 /* Takes a finished or settled task's permits back; if the group was evicted with WEIR_CARRY_OVER, those
@@ -263,7 +265,7 @@ struct weir_group *wr_group_current(struct weir_group *handle);
 void wr_group_finish(struct weir_group *group, uint32_t cost);
 void wr_group_settle_pending(struct weir_group *group, uint32_t cost);
 
-/* Has groups that were idle long enough forgotten, from now on. The clock runs. */
+/* From now on, groups that were idle long enough are evicted. The clock must be running. */
 void wr_group_sweep_idle(struct weir_executor *ex);
 
 /* Locks an existing group; NULL: there is none, or the executor is closed. */
@@ -280,12 +282,12 @@ void wr_group_unlock_and_reap(struct weir_group *group);
 void wr_group_evict(struct weir_group *group, struct wr_shard *shard, weir_reason reason,
                     int flags);
 
-/* The same with all groups (that are such), without any lock. */
+/* The same with all groups, or (`which`) those that it says. Call it without any lock. */
 void wr_group_retire_if(struct weir_executor *ex,
                         bool (*which)(struct weir_group *group, weir_time now), weir_time now,
                         weir_reason reason);
 
-/* The executor goes: what was kept for its users is kept no longer. */
+/* The executor goes: groups that were kept because they have a handle are kept no longer. */
 void wr_group_forget_handles(struct weir_executor *ex);
 
 /* The first word of the first task in its queues (see queue.h), or NULL. Under the lock. */
@@ -300,7 +302,7 @@ static inline uint64_t *wr_group_first(struct weir_group *group)
     return first;
 }
 
-/* Takes it out. */
+/* Takes the first task out of its queue. */
 void wr_group_pop(struct weir_group *group, const uint64_t *first);
 
 /* All tasks that wait, in the order in which they start: `at` is zero at first. NULL: that was the last. */
@@ -317,19 +319,19 @@ bool wr_group_fits(const struct weir_group *group, uint32_t cost);
 /* Whether its first task could start, as far as the group is concerned. Under the lock. */
 bool wr_group_is_ready(struct weir_group *group);
 
-/* What the ring has to know of the first task, which there is: its cost, and whether it will not wait for ever. True: that
- * has changed. Under the lock. */
+/* Notes what the ring has to know of the first task, which there must be: its cost, and whether it will not wait for ever. True:
+ * that has changed. Under the lock. */
 bool wr_group_note_first(struct weir_group *group);
 
 /* Whether some of its waiting tasks can only start after another call: it is paused, its domain has no slots, or the
- * executor's limit was lowered below a task's cost. Without the lock. As wr_group_retire_if asks, whatever the time is. */
+ * executor's limit was lowered below a task's cost. Without the lock. For wr_group_retire_if; `now` is not used. */
 bool wr_group_never_finishes(struct weir_group *group, weir_time now);
 
-/* A pause, a gate or the line for threads keeps it, or does so no longer: its place, if it is in no line, and its sums follow. Under
- * the lock; to be followed by wr_group_refresh. */
+/* Call it when a pause, a gate or the line for threads begins or ceases to keep the group: updates its place, if it is in no
+ * line, and its sums. Under the lock; to be followed by wr_group_refresh. */
 void wr_group_note_closed(struct weir_group *group);
 
-/* Puts the group into the ring if it has become ready; answers whether somebody should be woken.
+/* Puts the group into the ring if it has become ready; answers whether a worker should be woken.
  * Under the lock. */
 bool wr_group_refresh(struct weir_group *group);
 

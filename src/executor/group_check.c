@@ -72,7 +72,7 @@ static bool stands_right(struct weir_group *group)
            (place != WR_AT_REST || group->evicted || !ready);
 }
 
-/* That it lives while anything holds it cannot be seen here: the thread that has its lock may be the last that does. */
+/* Whether the group lives while anything holds it cannot be seen here: the thread that has its lock may be the last holder. */
 static bool presence_is_right(const struct weir_group *group)
 {
     return !group->idle || !(group->sums.queued || group->sums.inflight || group->telling);

@@ -89,7 +89,7 @@ static inline bool refresh_in_ring(struct weir_group *group)
     if (!wr_group_note_first(group))
         return false;
     wr_line_ask_again(ring, &group->stand);
-    /* Also those that are about to sleep until there are more permits. */
+    /* Also workers that are about to sleep until there are more permits. */
     if (group->executor->domains)
         wr_domain_ask_again(group);
     return true;
@@ -106,7 +106,7 @@ static inline bool refresh_out_of_ring(struct weir_group *group)
     wr_group_note_first(group);
     /* A turn that was only interrupted, by the group's own limit or for want of a thread, goes on. */
     first = wr_line_enter(wr_group_ring(group), &group->stand, group->has_thread);
-    if (first && group->executor->domains) /* it may need less than who was first */
+    if (first && group->executor->domains) /* it may need less than the former first */
         wr_domain_ask_again(group);
     return true;
 }

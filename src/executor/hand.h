@@ -5,15 +5,15 @@
  *
  * A group whose first tasks are entries (queue.h) gives a hand under its lock. From then on a single step of the hand's
  * word starts the next task, all on one record, one permit and one slot. The tasks stay where they are in the queue:
- * nothing is taken ahead, nothing is hidden. Whoever else locks the group (wr_group_lock) folds the hand first: the right
+ * nothing is taken ahead, nothing is hidden. Every thread that locks the group (wr_group_lock) folds the hand first: the right
  * is over, and all that happened by it is brought into the group's sums, as if each step had been made under the lock. So
  * order, pauses, limits, eviction and figures are exact, and a long body strands nothing behind it.
  *
- * Only a submit that depends on none of these does not fold (submit.c): it looks at the end of the queue alone. To it more
- * tasks seem to wait than do, so it may find a group that has become empty not worth a look. That is right: such a group
- * is in its ring if its limits allow another task, and else the worker of the hand looks at the queue when its body ends.
- * With domains it also tells the ledger what the group is ready for, which may be too much by as many: a worker that comes
- * for it folds the hand and puts that right.
+ * Only a submit that depends on none of these does not fold (submit.c): it looks at the end of the queue alone. It sees
+ * tasks that have begun by the hand as waiting, so it may pass over a group that has become empty. That is right: such a
+ * group is in its ring if its limits allow another task, and else the worker of the hand looks at the queue when its body
+ * ends. With domains it also tells the ledger how many tasks the group is ready for, which may be too many by those: a worker
+ * that comes for one folds the hand and puts that right.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_HAND_H
 #define WR_EXECUTOR_HAND_H
@@ -37,10 +37,10 @@ enum { WR_HAND_OUT = 1, WR_HAND_OF_BEAT = 2 };
 
 enum { WR_HAND_MAX = 64 };
 
-/* The word is stepped by the worker whose hand it is, or, a beat's, under the ring's lock, and swapped for FOLDING by whoever
- * folds. What stands before the word's count was written before the step that counted it. Until FOLDED the rest is read, and
- * not to be written; a step that was counted goes on with its own. The entries are copies: as soon as a task has begun, a
- * fold may have given its place in the queue to another.
+/* The word is stepped by the worker whose hand it is, or, a beat's, under the ring's lock. The thread that folds swaps it for
+ * FOLDING. began[] of a task is written before the step that counts it. From FOLDING until FOLDED that thread reads the rest of
+ * the hand, and no other may write it; a worker whose step was counted goes on with that task's entry. The entries are copies:
+ * as soon as a task has begun, a fold may have given its place in the queue to another.
  *     out  <=>  its address stands in group->pending_first, marked; there is one at most
  *     while it is out, of `began` tasks:
  *         wr_queue_entries(queue), sums.queued are too high, submitted and started too low by `began`
@@ -52,7 +52,7 @@ struct wr_hand {
     uint32_t end; /* how many may begin                                             */
     struct weir_group *group;
     struct weir_task *task;       /* the record that they run on                                  */
-    weir_time began[WR_HAND_MAX]; /* each; by a worker's hand, the one before ended then         */
+    weir_time began[WR_HAND_MAX]; /* when; by a worker's hand, the one before ended then         */
     uint64_t entry[WR_HAND_MAX][WR_ENTRY_WORDS];
 };
 
@@ -68,7 +68,7 @@ static inline void wr_hand_init(struct wr_hand *hand)
     hand->end = 0;
 }
 
-/* Or being folded: what another thread reads of it is not ours to write yet. */
+/* Whether it is out, or is being folded: then another thread reads it, and its worker must not write it yet. */
 static inline bool wr_hand_is_out(const struct wr_hand *hand)
 {
     return wr_load(&hand->word, acquire) != WR_HAND_FOLDED;
@@ -77,14 +77,14 @@ static inline bool wr_hand_is_out(const struct wr_hand *hand)
 /* Makes sure that it is not out. By its worker; without any lock. */
 void wr_hand_finish(struct wr_hand *hand);
 
-/* A hand of at most `most` tasks on that record, which nothing else knows of: of the worker that runs it (RUNS), or of a beat
- * (IDLE). False: that is none, or there is no entry to begin with. Under the lock; neither this hand nor another of the
- * group's is out. */
+/* Gives a hand of at most `most` tasks on that record, which nothing else knows of: to the worker that runs it (RUNS), or to a
+ * beat (IDLE). False: none is given, because `most` is 0, the first task is no entry, or a task is pending. Under the lock;
+ * neither this hand nor another of the group's is out. */
 bool wr_hand_give(struct wr_hand *hand, struct weir_group *group, struct weir_task *task,
                   uint32_t most, uint32_t runs_or_idle);
 
-/* The next task's entry: it begins, and the one before has ended, without an error; before that the hand RUNS, or is IDLE.
- * NULL: it does not; the hand is over, or its task still runs. */
+/* The next task begins, and the one before has ended, without an error; until now the hand RUNS, or is IDLE. Answers the entry
+ * of the task that begins. NULL: none does, because the hand is over, or its task still runs. */
 static inline const uint64_t *wr_hand_step(struct wr_hand *hand, uint32_t runs_or_idle,
                                            weir_time now)
 {

@@ -86,7 +86,7 @@ static bool has_a_turn_to_come(struct wr_outlook *outlook, struct weir_group *gr
 }
 
 /* Permits for another task that goes first: while anything else that holds some can end, or a group can go first instead, the
- * order may yet change. What is first is looked at last, since it may have changed in the meantime. */
+ * order may yet change. The first in line is looked at last, since it may have changed in the meantime. */
 static bool owed_may_come(const struct wr_need *need)
 {
     struct weir_group *group = need->arg;
@@ -105,7 +105,7 @@ static bool owed_may_come(const struct wr_need *need)
 static bool thread_may_come(const struct wr_need *need);
 static bool slot_may_come(const struct wr_need *need);
 
-/* What stands between a group's tasks and their start. Gates do not count: if nothing else is in the way, they open. */
+/* Fills in all that a group's tasks need to start. Gates do not count: if nothing else is in the way, they open. */
 static void look_at_path(struct wr_outlook *outlook, struct weir_group *group, uint32_t cost)
 {
     struct weir_executor *ex = group->executor;
@@ -130,7 +130,7 @@ static void look_at_path(struct wr_outlook *outlook, struct weir_group *group, u
         wr_outlook_ask(outlook, node, 1, 0, "a slot", slot_may_come, group);
 }
 
-/* What the first task of a group needs; false: there is none. */
+/* Fills in the needs of a group's first task; false: there is none. */
 static bool look_at_first(struct wr_outlook *outlook, struct weir_group *group)
 {
     const uint64_t *first = wr_group_first(group);

@@ -43,13 +43,13 @@ static weir_reason ask_nodes(struct weir_group *group, struct wr_slice *slice, s
     return wr_start(&group->sums, &group->executor->root, cost, ask->reserved);
 }
 
-/* It is in our hands no longer; unless a node was asked in vain, and it stands in the line of that. */
+/* The group is in the worker's hands no longer. If it stands by now with a node that was asked in vain, its place stays. */
 static void put_down(struct weir_group *group, weir_reason reason)
 {
     if (wr_group_place(group) == WR_READY)
         wr_store(&group->stand.place, WR_AT_REST, relaxed);
-    if (reason &&
-        group->executor->domains) /* before it is put back: who finds it may take a slot */
+    /* Before the group is put back: a worker that finds it may take a slot. */
+    if (reason && group->executor->domains)
         wr_domain_untake(group);
 }
 
@@ -70,8 +70,8 @@ static void give_up(struct weir_group *group, struct ask *ask, weir_reason reaso
     if (wr_group_gates(group))
         wr_group_gates_turn_over(group, wr_os_now());
     wr_thread_unused(group, ask->has_thread);
-    /* A domain may be restored before all were refused; a gate that closed it since it came here may be open again; and one that
-     * was paused since then is not at rest. */
+    /* A domain may be restored before all were refused; a gate that closed it since it came here may be open again; and a
+     * group that was paused since then is not at rest. */
     if (ask->refuses || ask->turn_over || group->paused || wr_group_gates(group))
         wr_group_refresh(group);
     if (!returns)
@@ -154,7 +154,7 @@ static struct weir_group *take_group(struct wr_crew *crew, uint32_t *reserved,
         wr_line_pull(&ex->ring, &ex->root, reserved, beats ? wr_beat_grant : NULL, slice));
 }
 
-/* What comes first. Answers a task to be told of, or NULL. */
+/* Does the chores, which come before all tasks. Answers a task to be told of, or NULL. */
 static __attribute__((noinline)) struct weir_task *do_chores(struct weir_executor *ex,
                                                              struct wr_slice *slice)
 {
@@ -317,7 +317,7 @@ static void run(struct wr_source *source, void *item)
     bool settled = false;
 
     if (slice->tells) {
-        wr_body_over(); /* it is nobody's body */
+        wr_body_over(); /* no body runs here */
         wr_watch_tell(item);
     } else if (!slice->to_thread || !wr_slice_sent_to_thread(item, slice, &settled)) {
         wr_run_slice(crew->executor, item, slice, settled);

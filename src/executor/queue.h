@@ -34,7 +34,7 @@ static inline void *wr_entry_arg(const uint64_t *word)
     return (void *)(uintptr_t)word[2];
 }
 
-/* There is room. */
+/* Appends an entry. There must be room. */
 static inline void wr_entry_put(struct wr_queue *queue, weir_time now, weir_fn *fn, void *arg)
 {
     enum {

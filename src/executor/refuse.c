@@ -40,7 +40,7 @@ static void run_here(struct weir_task *task)
     wr_task_end(task, &end);
 }
 
-/* What rejection_fn makes of it. */
+/* Asks rejection_fn how the task ends. */
 static void ask_handler(struct weir_task *task, struct wr_end *end)
 {
     const weir_policy *policy = &task->group->executor->policy.given;
@@ -69,7 +69,7 @@ static void ask_handler(struct weir_task *task, struct wr_end *end)
 
 /* Permits and places are back: only the task itself is left to deal with. If the submit `fails` there was none: it is not
  * counted, its argument stays the caller's, and its options' callback is not called. But a listener that was told of it,
- * and whoever it has shown the task to, hear of a rejection. */
+ * and watchers that have joined since, hear of a rejection. */
 static void turn_away(struct weir_task *task, weir_reason reason, bool fails)
 {
     const weir_policy *policy = &task->group->executor->policy.given;
@@ -94,8 +94,8 @@ static void turn_away(struct weir_task *task, weir_reason reason, bool fails)
     wr_frame_leave(&frame);
 }
 
-/* From here on it is not cancelled any more; `fails`: nor was it ever submitted. False: it was cancelled before, which was
- * told, and its reference is gone. */
+/* From here on the task cannot be cancelled any more. `fails`: nor was it ever submitted. False: it was cancelled before, which
+ * was told, and its reference is gone. */
 static bool refuse(struct wr_submission *sub, bool fails)
 {
     struct weir_task *task = sub->task;
@@ -133,7 +133,7 @@ static bool is_final(weir_reason reason)
            reason == WEIR_REASON_EVICTED || reason == WEIR_REASON_CANCELLED;
 }
 
-/* WEIR_BLOCK: tries again whenever somebody has left. 0: it is decided, sub->reason says how. */
+/* WEIR_BLOCK: tries again whenever a task has left. 0: it is decided, sub->reason says how. */
 static int wait_for_room(struct wr_submission *sub)
 {
     struct weir_group *group = sub->task->group;

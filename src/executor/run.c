@@ -121,7 +121,7 @@ static bool slice_lasts(const struct wr_slice *slice, const struct weir_group *g
         return false;
     if (slice->clock - slice->began < WR_SLICE_NS)
         return true;
-    return !wr_line_has_stands(wr_group_ring(group)) && /* nobody else waits for a turn */
+    return !wr_line_has_stands(wr_group_ring(group)) && /* no other group waits for a turn */
            (!group->executor->domains || !wr_executor_has_ready(group->executor)) &&
            (!slice->on_thread || !wr_thread_others_wait(group));
 }
@@ -147,7 +147,7 @@ static void begin_slice(struct wr_slice *slice, struct weir_group *group)
         end_turn(group);
 }
 
-/* Permits of the whole path, or none. The domain's slot is kept: nobody else has a claim to it. */
+/* Takes permits of the whole path, or none. The domain's slot is kept: no other domain has a claim to it. */
 static bool hand_over(struct weir_group *group, struct wr_slice *slice, uint32_t cost)
 {
     struct wr_root *root = &group->executor->root;
@@ -163,7 +163,7 @@ static bool hand_over(struct weir_group *group, struct wr_slice *slice, uint32_t
     return false;
 }
 
-/* Gives the permits of a finished task to the next of its group, or back. Answers the next. */
+/* Gives the permits of a finished task to the next of its group, or back. Answers the next task, or NULL. */
 static struct weir_task *pass_on(struct weir_group *group, struct wr_slice *slice, uint32_t cost,
                                  unsigned chain)
 {
@@ -180,7 +180,7 @@ static struct weir_task *pass_on(struct weir_group *group, struct wr_slice *slic
             begin_slice(slice, group);
         slice->tasks++;
         next = wr_slice_begin(group, first, slice);
-        /* It may want less now, and must then leave the ring; a slot promised to `next` goes to others. */
+        /* The group may want less now, and must then leave the ring; a slot promised to `next` goes to others. */
         if (wr_group_is_counted(group) && wr_group_refresh(group))
             wr_executor_wake(group->executor);
         return next;
@@ -195,11 +195,11 @@ static struct weir_task *pass_on(struct weir_group *group, struct wr_slice *slic
     return NULL;
 }
 
-/* Nobody holds the task but us, and nobody wants to hear of it: the common end. */
+/* Whether only this worker holds the task, and no listener or watcher is told of its end: the common case. */
 static bool is_silent(const struct weir_group *group, const struct weir_task *task)
 {
     uint32_t word =
-        wr_load(&task->word, acquire); /* pairs with whoever gave up a handle just now */
+        wr_load(&task->word, acquire); /* pairs with a thread that gave up a handle just now */
 
     return word / WR_REF == 1 && !(word & (WR_SIDE | WR_OUTCOME_MASK)) &&
            !wr_load(&task->watchers, relaxed) && !group->executor->policy.given.listener.completed;
@@ -266,8 +266,8 @@ int wr_task_call(struct weir_task *task, weir_fn *fn, void *arg, void **value)
 
 /* ---- the common case ---------------------------------------------------------------------------- */
 
-/* Tasks without anything, of which each is followed by another of its group: they run one after the other on one record,
- * by a hand. Whatever is out of the ordinary is left to finish(). */
+/* Tasks that have nothing but a body, each followed by another of its group: they run one after the other on one record,
+ * by a hand. All other ends are left to finish(). */
 
 /* Whether the task has nothing but its body, so that another may go on with its record. */
 static bool is_plain(const struct weir_task *task)
@@ -322,7 +322,7 @@ static bool take_hand(struct wr_hand *hand, struct weir_group *group, struct wei
     return given;
 }
 
-/* What may keep a turn from going on. It is read for each task, and does not lie in the group's memory, which those who submit
+/* Records that may keep a turn from going on. They are read for each task, and do not lie in the group's memory, which submits
  * write to all the time. */
 struct surroundings {
     const struct weir_executor *executor;
@@ -357,7 +357,7 @@ static const uint64_t *go_on(struct wr_hand *hand, struct weir_task *task, struc
     return entry;
 }
 
-/* Runs a task, and those that follow it. Answers what the last one did. */
+/* Runs a task, and those that follow it. Answers the error of the last one. */
 static int run_plain(struct weir_task *task, struct wr_slice *slice, struct wr_hand *hand,
                      void **value)
 {
@@ -418,7 +418,7 @@ void wr_run_slice(struct weir_executor *ex, struct weir_task *task, struct wr_sl
         } else if (beat && !error && !wr_body_has_parked() &&
                    wr_beat_over(beat, step, slice->clock)) {
             task = NULL;
-            beat = NULL; /* the group's */
+            beat = NULL; /* it stays the group's */
         } else {
             task = finish(task, error, value, slice, chain);
         }

@@ -63,7 +63,7 @@ static void count(struct weir_group *group, const struct wr_end *end)
         wr_add(&domain->timed_out, 1, relaxed);
 }
 
-/* One waits no more, and has left its queue. */
+/* A task waits no more, and has left its queue. */
 static void withdraw(struct weir_group *group, uint32_t cost)
 {
     wr_withdraw(&group->sums, &group->executor->root, cost);
@@ -86,7 +86,7 @@ void wr_task_pend(struct weir_task *task, uint32_t phase)
     group->pending_first = task;
 }
 
-/* Takes a task from where it stands, with what it holds there. */
+/* Takes a task from where it stands, and gives back all that it holds there. */
 static void take_out(struct weir_group *group, struct weir_task *task, uint32_t phase,
                      const struct wr_end *end)
 {
@@ -130,8 +130,8 @@ static void take_out(struct weir_group *group, struct weir_task *task, uint32_t 
     }
 }
 
-/* Fixes the result, and whose the value is; the phase is not changed. The telling has a reference of its own if the body, or
- * the submit, keeps the one it has: if the task is not `over`. */
+/* Fixes the result, and the value is the task's from now on; the phase is not changed. The telling has a reference of its own if
+ * the body, or the submit, keeps the one it has: if the task is not `over`. */
 static void decide(struct weir_task *task, uint32_t phase, const struct wr_end *end, bool over)
 {
     struct wr_side *side = wr_task_side(task);
@@ -173,7 +173,7 @@ bool wr_task_end_locked(struct weir_task *task, const struct wr_end *end)
         return false;
     if (!over && wr_phase_has_body(phase))
         runner = task->runner;
-    wr_group_entered(group); /* first: what quiet waits for is never nowhere */
+    wr_group_entered(group); /* first: a wait for quiet never misses it */
     group->telling++;
     if (over)
         take_out(group, task, phase, end);
@@ -219,8 +219,8 @@ bool wr_task_end(struct weir_task *task, const struct wr_end *end)
     return decided;
 }
 
-/* What has asked a body to end, or ended its task; GAVE_UP: nothing, its end is its own idea. Under the lock; without it the
- * answer may be wrong if somebody else ends the task meanwhile. */
+/* Why a body was asked to end, or its task was ended; GAVE_UP: neither happened, it ends by itself. Under the lock; without it
+ * the answer may be wrong if another thread ends the task meanwhile. */
 static weir_reason asked_by(const struct weir_task *task)
 {
     const struct weir_group *group = task->group;
@@ -268,7 +268,7 @@ struct wr_end wr_end_without_body(weir_outcome outcome, weir_reason reason)
     };
 }
 
-/* Its permits are those of a pending task from now on; a guest has none. Answers whether somebody should be woken. */
+/* Its permits are those of a pending task from now on; a guest has none. Answers whether a worker should be woken. */
 static bool pend(struct weir_group *group, struct weir_task *task)
 {
     if (wr_task_phase(task) == WR_PHASE_GUEST) {
@@ -287,7 +287,7 @@ static bool pend(struct weir_group *group, struct weir_task *task)
 void wr_body_pends(struct weir_task *task, void *value)
 {
     struct weir_group *group = task->group;
-    struct weir_executor *ex = group->executor; /* once it is pending, anybody may end it */
+    struct weir_executor *ex = group->executor; /* once it is pending, any thread may end it */
     struct wr_end end;
     bool over, wake;
 

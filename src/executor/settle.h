@@ -12,13 +12,13 @@
 #include "executor/task.h"
 #include "executor/watch.h"
 
-/* What a task in a queue costs, whose word that is. */
+/* The cost of a task in a queue, given its first word there. */
 static inline uint32_t wr_cost_at(const uint64_t *word)
 {
     return wr_is_entry(*word) ? 1 : wr_task_cost(wr_record_at(word));
 }
 
-/* And whether it will not wait for ever. */
+/* Whether that task has a deadline yet to come, and so will not wait for ever. */
 static inline bool wr_is_timed_at(const uint64_t *word)
 {
     return !wr_is_entry(*word) && wr_watch_is_armed(wr_record_at(word));
@@ -34,20 +34,20 @@ struct wr_end {
     void *value; /* the task's if this decides the end; else it is dropped                     */
     weir_time started_at; /* 0: when its body started; if it never did, `at`                   */
     weir_time at;
-    bool body_over; /* said where the body was called, or the task refused: no body runs on     */
+    bool body_over; /* its body has returned, or the task is refused: no body runs on           */
     bool handled;   /* by rejection_fn                                                          */
     bool uncounted; /* the submit fails: there was no task                                      */
-    bool if_begun;  /* else nothing is decided                                                  */
+    bool if_begun;  /* only a task that has begun is ended                                      */
 };
 
 /* After a body has returned. */
 struct wr_end wr_end_of_body(const struct weir_task *task, int error, void *value, weir_time now);
 
-/* CANCELLED, REJECTED or TIMED_OUT, whatever a body does, now. */
+/* An end as CANCELLED, REJECTED or TIMED_OUT, now, whatever a body does. */
 struct wr_end wr_end_without_body(weir_outcome outcome, weir_reason reason);
 
-/* Ends a task. True: this decided how, and it has been told. False: it was decided before; with body_over, that the body
- * has returned is dealt with all the same, and the body's reference is gone. */
+/* Ends a task. True: this decided how, and it has been told. False: it was decided before; with body_over, the body's
+ * return is dealt with all the same, and the body's reference is gone. */
 bool wr_task_end(struct weir_task *task, const struct wr_end *end);
 
 /* The same in two steps: under the lock, and after it. The second is due if the first answers true, or with
@@ -62,7 +62,7 @@ void wr_body_pends(struct weir_task *task, void *value);
 /* Ends all pending tasks of a group as cancelled, inside of a telling that the caller has opened. */
 void wr_group_end_pending(struct weir_group *group, weir_reason reason);
 
-/* Refuses the first in a group's queue, and tells everyone. WEIR_REASON_DOMAIN_RELEASED: only while its domain is.
+/* Refuses the first task in a group's queue, and tells of it. WEIR_REASON_DOMAIN_RELEASED: only while its domain is.
  * False: there is none to refuse. */
 bool wr_reject_first(struct weir_group *group, weir_reason reason);
 
@@ -81,8 +81,10 @@ void wr_count_outcome(struct weir_group *group, weir_outcome outcome);
 /* A task left: submits that WEIR_BLOCK keeps waiting may try again. */
 void wr_room_made(struct weir_executor *ex);
 
-/* The group has a task, or may have none left. Under the group's lock. */
+/* The group has a task now. Under the group's lock. */
 void wr_group_entered(struct weir_group *group);
+
+/* The group may have no task left. Under the group's lock. */
 void wr_group_left(struct weir_group *group);
 
 #endif

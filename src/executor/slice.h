@@ -18,7 +18,7 @@ struct wr_slice {
     struct weir_group *group;
     weir_time began;
     weir_time clock; /* the latest reading: a task starts when the one before it ended */
-    int64_t waited;  /* how long its first task had                                     */
+    int64_t waited;  /* how long its first task had waited                              */
     weir_fn *fn; /* of the task that starts: by the time it is called, it may have been settled */
     void *arg;
     struct weir_task *record; /* at hand, for a task that waits without one */
@@ -33,7 +33,7 @@ struct wr_slice {
     uint32_t cancels;
 };
 
-/* What a worker's scratch words are. */
+/* The contents of a worker's scratch words. */
 struct wr_worker_slice {
     struct wr_slice slice;
     struct wr_hand hand;
@@ -60,7 +60,7 @@ static inline struct wr_worker_slice *wr_worker_slice(void)
 /* A record for the group's first task, if that waits without one. False: there is no memory. */
 bool wr_slice_has_record(struct weir_group *group, const uint64_t *first, struct wr_slice *slice);
 
-/* That record becomes one of the group's, of a task that runs. */
+/* The slice's record becomes one of the group's, of a task that runs. */
 static inline struct weir_task *wr_slice_use_record(struct weir_group *group,
                                                     struct wr_slice *slice)
 {
@@ -70,7 +70,7 @@ static inline struct weir_task *wr_slice_use_record(struct weir_group *group,
     group->records++;
     __atomic_store_n(&task->group, group, __ATOMIC_RELEASE); /* the monitor may look */
     wr_store(&task->watchers, NULL, relaxed);
-    /* Release: whoever finds the record in use finds its group; see tasks.c. */
+    /* Release: a thread that finds the record in use finds its group; see tasks.c. */
     wr_store(&task->word, WR_PHASE_RUNNING | WR_REF, release);
     return task;
 }
@@ -79,7 +79,7 @@ static inline struct weir_task *wr_slice_use_record(struct weir_group *group,
 struct weir_task *wr_slice_begin(struct weir_group *group, const uint64_t *first,
                                  struct wr_slice *slice);
 
-/* A hand for the tasks that follow the first one of a slice, which has begun. This worker has none that is out. */
+/* Gives the worker a hand for the tasks that follow the first one of a slice, which has begun. It has none that is out. */
 void wr_slice_give_hand(struct weir_group *group, struct weir_task *task,
                         const struct wr_slice *slice);
 

@@ -1,4 +1,4 @@
-/* The executor: a table of groups, a ring of those whose turn comes, and a runtime that pulls. Other rooms see executor.h.
+/* The executor: a table of groups, a ring of the ready ones, and a runtime that pulls. Other rooms see executor.h.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_EXECUTOR_STATE_H
 #define WR_EXECUTOR_STATE_H
@@ -15,7 +15,7 @@
 #include "policy/policy.h"
 #include "runtime/runtime.h"
 
-/* Keeps what different threads write all the time in cache lines of its own. */
+/* Keeps fields that different threads write all the time in cache lines of their own. */
 #define WR_APART(name) char apart_##name[64];
 
 struct weir_executor {
@@ -47,11 +47,11 @@ struct weir_executor {
         clock; /* for gates, deadlines, samples of domains, and the search for idle groups */
     struct wr_alarm sweeping;      /* that search                                            */
     struct wr_nested_waits nested; /* tasks that wait                                      */
-    struct wr_waitq quiet;         /* those who wait for live == 0, or freed == 0, too         */
-    struct wr_waitq guests;        /* bodies that WEIR_CALLER_RUNS has others run              */
-    struct wr_waitq returned;      /* those who wait for bodies that were settled to return    */
-    struct wr_waitq resolved;      /* those who wait for somebody else to ask for a limit      */
-    struct wr_waitq room;          /* those whom WEIR_BLOCK made wait for room                 */
+    struct wr_waitq quiet;         /* waits for live == 0, or freed == 0, too                  */
+    struct wr_waitq guests;        /* bodies that WEIR_CALLER_RUNS runs in submitting threads  */
+    struct wr_waitq returned;      /* waits for bodies of settled tasks to return              */
+    struct wr_waitq resolved;      /* waits for another thread to ask the policy about a group */
+    struct wr_waitq room;          /* submits that WEIR_BLOCK keeps waiting for room           */
     _Atomic uint64_t evicted;
     _Atomic uint32_t freed; /* overdue bodies that run on without their permits */
     _Atomic uint64_t stalls;
@@ -59,7 +59,7 @@ struct weir_executor {
     _Atomic uint64_t references; /* the owner's, and one per group                           */
 };
 
-/* Of a group: NULL, there are no domains. */
+/* The domains of a group's executor; NULL: there are none. */
 static inline struct wr_domains *wr_domains_of(const struct weir_group *group)
 {
     return group->executor->domains;
@@ -72,8 +72,8 @@ static inline struct wr_domain *wr_group_domain(const struct weir_group *group)
     return domains ? &domains->domain[group->domain] : NULL;
 }
 
-/* How often bodies of an executor, or of a domain of it, that ran were asked to end. One is asked if this has changed since its
- * start: times would not do, since a body may begin in the very instant of the call, before it or after. */
+/* How often bodies of an executor, or of a domain of it, that ran were asked to end. A body is asked if this has changed since
+ * its start: times would not do, since a body may begin in the very instant of the call, before it or after. */
 static inline uint32_t wr_cancels_in(const struct weir_executor *ex, const struct wr_domain *domain)
 {
     uint32_t cancels = wr_load(&ex->cancels, seq_cst); /* see struct wr_waitq */
@@ -89,12 +89,12 @@ static inline uint32_t wr_cancels(const struct weir_group *group)
 /* Whether a task whose body runs is asked to end, or is settled. */
 bool wr_task_is_asked_to_end(const struct weir_task *task);
 
-/* The task in whose body `task` is run by WEIR_CALLER_RUNS; NULL: in none's. So all tasks whose bodies are on the calling
- * stack are: weir_task_self(), and on from each with this until NULL. Only on that stack; the inner ones hold no
- * permits. */
+/* The task in whose body `task` is run by WEIR_CALLER_RUNS; NULL: in no task's. So the tasks whose bodies are on the calling
+ * stack are weir_task_self(), and from each one on the answer of this, until NULL. Only on that stack; the inner tasks hold
+ * no permits. */
 struct weir_task *wr_task_outer(const struct weir_task *task);
 
-/* Whose ring it stands in when it is ready. */
+/* The ring in which the group stands when it is ready. */
 static inline struct wr_line *wr_group_ring(const struct weir_group *group)
 {
     struct wr_domain *domain = wr_group_domain(group);
@@ -102,7 +102,7 @@ static inline struct wr_line *wr_group_ring(const struct weir_group *group)
     return domain ? &domain->ring : &group->executor->ring;
 }
 
-/* Whether somebody waits for a worker, or is about to; a look without a lock. */
+/* Whether a group waits for a worker, or is about to; a look without a lock. */
 static inline bool wr_executor_has_ready(struct weir_executor *ex)
 {
     if (ex->domains)
@@ -120,7 +120,7 @@ static inline void wr_executor_wake(struct weir_executor *ex)
         wr_runtime_wake(ex->crew.runtime);
 }
 
-/* The same as the last thing before the caller looks for work, if it is a worker; see wr_runtime_search. */
+/* The same, as the last thing before the caller looks for work itself, if it is a worker; see wr_runtime_search. */
 static inline void wr_executor_search(struct weir_executor *ex)
 {
     if (ex->domains)
@@ -129,11 +129,11 @@ static inline void wr_executor_search(struct weir_executor *ex)
         wr_runtime_search(ex->crew.runtime);
 }
 
-/* There is something that a worker of any set can do. */
+/* Call after work was made available that a worker of any crew can do. */
 void wr_executor_wake_all(struct weir_executor *ex);
 
 /* Whether another group, that goes before this one, is owed more of the executor's permits than are free, and so keeps it
- * waiting; or it itself is. */
+ * waiting; or this group itself is. */
 bool wr_permits_are_owed(struct weir_group *group);
 
 /* How many of the executor's permits another task needs that starts before those of this group, and will wait for them

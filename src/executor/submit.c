@@ -14,7 +14,7 @@ enum {
 
 /* ---- into the queue --------------------------------------------------------------------------- */
 
-/* What keeps any task out, whatever the limits are. */
+/* Why the group takes no task now, whatever the limits are. */
 static inline weir_reason shut_out(struct weir_group *group, uint32_t cost)
 {
     const struct wr_gates *gates = wr_group_gates(group);
@@ -58,7 +58,7 @@ static void record_entered(struct wr_submission *sub, const struct wr_side *side
         wr_waits_suspect(sub->ask->ex); /* it goes before others, or needs more than they do */
 }
 
-/* Whether there are tasks of lower priority, which one that comes last of its own goes before. Behind tasks of its own it
+/* Whether there are tasks of lower priority, which a task of normal priority goes before. Behind tasks of its own priority it
  * changes nothing: what keeps the first of them keeps it. */
 static inline bool leaves_others_behind(const struct weir_group *group)
 {
@@ -195,7 +195,7 @@ void wr_task_begin_apart(struct weir_task *task, weir_time now)
     struct weir_group *group = task->group;
 
     wr_group_entered(group);
-    group->telling++; /* until it is over: who waits for quiet waits for it, too */
+    group->telling++; /* until it is over: a wait for quiet waits for it, too */
     task->started_at = now;
     wr_store(&task->error, (int32_t)wr_cancels(group), relaxed);
     wr_watch_arm(task, now, WEIR_REASON_RUN_DEADLINE);
@@ -269,7 +269,7 @@ static int submit_with_record(struct wr_submission *sub)
     return rc;
 }
 
-/* ---- tasks without anything ---------------------------------------------------------------------- */
+/* ---- plain tasks --------------------------------------------------------------------------------- */
 
 /* Whether a task is no more than a function and its argument while it waits: without handle, options, locals or perhaps a
  * deadline, and no listener is shown it. */
@@ -300,8 +300,8 @@ static int submit_plain(struct wr_submission *sub, void *const *arg, size_t coun
     return entered ? (int)entered : rc;
 }
 
-/* Whether nothing but its own limits stands between a task without anything and the group's queue, and these count it only
- * when it starts. */
+/* Whether nothing but the group's own limits stands between a plain task and the queue, and these count a task only when it
+ * starts. */
 static inline bool admits_freely(struct weir_executor *ex, const struct weir_group *group)
 {
     return !group->evicted && !wr_load(&ex->closed, seq_cst) && !group->asks_gates &&
@@ -309,7 +309,7 @@ static inline bool admits_freely(struct weir_executor *ex, const struct weir_gro
            !(ex->domains && wr_domain_is_released(group)) && wr_admits_freely(&group->sums);
 }
 
-/* The common case, with nothing else to it: answers how many of the tasks have entered; 0: not this way. Under the lock;
+/* The common case: answers how many of the tasks have entered; 0: they must in another way. Under the lock;
  * unlocks if some have. */
 static inline __attribute__((always_inline)) size_t submit_freely(struct weir_executor *ex,
                                                                   struct weir_group *group,
@@ -359,7 +359,7 @@ static int submit_rest(struct wr_request *ask, weir_task **out, void *const *arg
     return rc < 0 ? rc : 0;
 }
 
-/* What does not enter freely. */
+/* A task that does not enter freely. */
 static __attribute__((noinline)) int submit_one(weir_task **out, struct weir_executor *ex,
                                                 const char *key, struct weir_group *group,
                                                 struct weir_group *locked, weir_fn *fn, void *arg,

@@ -33,7 +33,7 @@ struct wr_table {
 int wr_table_init(struct wr_table *table);
 void wr_table_fini(struct wr_table *table);
 
-/* With a hash that depends on the table's seed. */
+/* The key of a text; its hash depends on the table's seed. */
 struct wr_key wr_table_key(const struct wr_table *table, const char *text);
 
 static inline struct wr_shard *wr_table_shard(const struct wr_table *table, uint32_t hash)

@@ -50,27 +50,27 @@ enum {
     WR_REF = 1 << 17,
 };
 
-/* Those who are told when a task settles: a list in task->watchers under the group's lock, newest first;
- * WR_TOLD when it is too late to join. One is a waiter, on its own stack, or a callback, on the heap. */
+/* A watcher is told when a task settles: a waiter, on its own stack, or a callback, on the heap. task->watchers is the
+ * list of them, newest first, under the group's lock; WR_TOLD: it is too late to join. */
 struct wr_watcher {
     union {
         struct wr_watcher *next;
         struct wr_fifo_node late; /* of a callback that came too late to join; see tell.h */
     };
     struct wr_parker *waiter;
-    struct weir_task *task; /* of such a one */
+    struct weir_task *task; /* of a late callback */
     void (*done)(struct weir_task *task, const weir_result *result, void *arg);
     void *arg;
 };
 #define WR_TOLD ((struct wr_watcher *)1)
 
-/* What only tasks with options pay for. */
+/* Fields that only tasks with options have. */
 struct wr_side {
     void *arg, *value;
     char *id; /* in the same allocation */
     uint32_t cost;
     uint8_t level;     /* priority, 0 first      */
-    uint8_t arg_holds; /* who may use the argument yet, or must first be told; see wr_task_told */
+    uint8_t arg_holds; /* how many may use the argument yet, or are told first; see wr_task_told */
     bool parts_over;   /* of a whole                                                             */
     void (*drop)(void *value);
     void (*drop_arg)(void *arg);
@@ -85,7 +85,7 @@ struct weir_task {
         struct {
             weir_time started_at;
             union {
-                struct wr_parker *runner;  /* RUNNING, GUEST: who carries it, under the lock    */
+                struct wr_parker *runner;  /* RUNNING, GUEST: its fiber or thread, under the lock */
                 struct weir_task **before; /* PENDING, ASIDE: what points to it               */
                 weir_time ended_at;        /* settled                                           */
             };
@@ -162,7 +162,7 @@ static inline uint32_t wr_task_cost(const struct weir_task *task)
     return side ? side->cost : 1;
 }
 
-/* What its body is given. Not once it may have settled: the value takes the same place. */
+/* The argument of its body. Not once it may have settled: the value takes the same place. */
 static inline void *wr_task_arg(const struct weir_task *task)
 {
     const struct wr_side *side = wr_task_side(task);
@@ -178,7 +178,7 @@ static inline void **wr_task_value(struct weir_task *task)
     return side ? &side->value : &task->u.value;
 }
 
-/* What its entry says of it. */
+/* Fills a record with what the task's entry says. */
 static inline void wr_task_read_entry(struct weir_task *task, const uint64_t *entry)
 {
     task->fn = wr_entry_fn(entry);
@@ -194,7 +194,7 @@ struct weir_task *wr_task_alloc(struct weir_group *group, uint32_t references);
 /* The last reference is gone, or there never was another. Under the lock. */
 void wr_task_recycle(struct weir_group *group, struct weir_task *task);
 
-/* The same without any lock, with what it has; the drop of a value is code of the user's. */
+/* The same without any lock, with all that the task has; the drop of a value is code of the user's. */
 void wr_task_delete(struct weir_task *task);
 
 /* As weir_task_why. `ahead` is counted only if asked for, else 0: that takes as long as the queue is. Under the

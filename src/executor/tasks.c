@@ -21,7 +21,7 @@ enum {
     MAX_DEFAULT = 1000,
 };
 
-/* What is looked for, and the tasks found so far, with a reference each. */
+/* The query, and the tasks found so far, with a reference each. */
 struct search {
     struct weir_executor *ex;
     weir_tasks_query query;
@@ -31,7 +31,7 @@ struct search {
 
 /* ---- finding ----------------------------------------------------------------------------------- */
 
-/* What state a record is in; 0: in none of those, or not in use. */
+/* The state of a record; 0: none of these, or it is not in use. */
 static weir_task_state state_of(uint32_t word)
 {
     static const weir_task_state by_phase[WR_PHASE_MASK + 1] = {

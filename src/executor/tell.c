@@ -128,7 +128,7 @@ static void call_late(struct wr_watcher *watcher)
 
 /* ---- the queue ------------------------------------------------------------------------------- */
 
-/* What the calling stack is inside of; NULL: of none. */
+/* The telling that the calling stack is inside of; NULL: none. */
 static struct wr_telling *present(void)
 {
     struct wr_frame *frame = wr_frame_innermost();

@@ -14,16 +14,16 @@
 #include "executor/task.h"
 #include "runtime/runtime.h"
 
-/* On the stack of the thread that tells; frame->notes of the innermost frame leads to the one that has the queues. Inside of
- * that, nothing of another one is in use. */
+/* On the stack of the thread that tells; frame->notes of the innermost frame leads to the telling that has the queues. Inside of
+ * that, another telling has nothing in use. */
 struct wr_telling {
     struct wr_frame frame;
     struct wr_fifo ended;   /* decided tasks; and those without references, to be deleted       */
     struct wr_fifo late;    /* callbacks of tasks that were told of before                      */
-    struct weir_task *task; /* what is being told of; NULL: nothing, or what was told of before */
+    struct weir_task *task; /* the task being told of; NULL: none, or it was told of before     */
 };
 
-/* What is told in between waits until it is closed; if the stack was inside of a telling before, longer. */
+/* Ends that are told in between wait until the telling is closed; if the stack was inside of another before, until that is. */
 void wr_telling_open(struct wr_telling *telling);
 void wr_telling_close(struct wr_telling *telling);
 
@@ -37,18 +37,21 @@ void wr_tell_locked(struct weir_task *task);
  * lock. From here on none joins. Under the lock. */
 struct wr_watcher *wr_task_close_watchers(struct weir_task *task);
 
-/* The telling is over, or the body of a task that was decided before, or its alarm; the last of them drops the argument. Gives the
- * reference back, and its count in group->telling. */
+/* A task's telling is over, or its body, if it was decided before, or its alarm; the last of these drops the argument. Gives back
+ * the reference, and its count in group->telling. */
 void wr_task_told(struct weir_task *task);
 
-/* A callback: NULL without memory. It joins the watchers, or is called, now or after the present one. Without the lock. */
+/* Makes a callback; NULL without memory. */
 struct wr_watcher *wr_watcher_new(void (*done)(weir_task *, const weir_result *, void *),
                                   void *arg);
+
+/* The callback joins the watchers, or is called, now or after the present callback. Without the lock. */
 void wr_watcher_attach(struct wr_watcher *watcher, struct weir_task *task);
 
-/* It joins the watchers, unless (false) the task has been told of. Without the lock. And: those of a task that has not settled, under
- * it. */
+/* The watcher joins the task's, unless (false) the task has been told of. Without the lock. */
 bool wr_watcher_join(struct wr_watcher *watcher, struct weir_task *task);
+
+/* The same with a task that has not settled, under the lock. */
 void wr_watcher_add(struct wr_watcher *watcher, struct weir_task *task);
 
 #endif

@@ -1,6 +1,6 @@
 /* Threads: which task may have one, and which group waits for one; see threads.h.
  *
- * Lock order: group, the threads' line. Whoever calls a group has taken it out of the line before, and holds no lock: the
+ * Lock order: group, the threads' line. A thread that calls a group has taken it out of the line before, and holds no lock: the
  * group lives on, since it counts as awaiting a thread until it was called.
  * SPDX-License-Identifier: MIT */
 #include "executor/threads.h"
@@ -17,7 +17,7 @@ static struct wr_threads *lock_line(struct weir_executor *ex)
     return &ex->threads;
 }
 
-/* After every change. Answers whether somebody is to be called. */
+/* After every change. Answers whether a group is to be called. */
 static bool unlock_line(struct weir_executor *ex)
 {
     struct wr_threads *threads = &ex->threads;
@@ -81,7 +81,7 @@ bool wr_thread_take(struct weir_group *group)
         threads->in_use++;
     else
         wr_line_add(&threads->line, &group->stand, false);
-    unlock_line(group->executor); /* a thread for those before us: somebody calls already */
+    unlock_line(group->executor); /* a thread for those before it: they are being called */
     if (!got)
         wr_group_note_closed(group);
     return got;
@@ -114,7 +114,7 @@ void wr_thread_forget(struct weir_group *group)
         pass_on(ex);
     } else if (wr_group_place(group) == WR_AWAITS_THREAD) {
         in_line = wr_line_drop(&lock_line(ex)->line, &group->stand);
-        unlock_line(ex); /* not in line: somebody is about to call it, and will see then */
+        unlock_line(ex); /* not in line: a thread is about to call it, and will see then */
     }
     if (in_line)
         wr_group_note_closed(group);
@@ -175,7 +175,7 @@ static void call(struct weir_executor *ex, struct weir_group *group)
     wr_group_unlock_and_reap(group);
     if (wake)
         wr_executor_wake(ex);
-    wr_room_made(ex); /* what is ready needs no place any more */
+    wr_room_made(ex); /* a ready task needs no place any more */
 }
 
 void wr_threads_call(struct weir_executor *ex)

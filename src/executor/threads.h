@@ -29,33 +29,42 @@ void wr_threads_init(struct weir_executor *ex);
 
 /* ---- under the group's lock -------------------------------------------------------------------- */
 
-/* By the worker that has the group in its hands: whether its next task has a thread, the one that is reserved for it or
- * another. False: it waits in line now. One of the next two must follow: the task has started, and its thread will call
- * wr_thread_leave; or it has not (nor was one taken for it). */
+/* By the worker that has the group in its hands. True: its next task has a thread, the one that is reserved for it or another.
+ * False: the group waits in line now. One of the next two must follow. */
 bool wr_thread_take(struct weir_group *group);
+
+/* The task has started: its thread will call wr_thread_leave. */
 void wr_thread_used(struct weir_group *group);
+
+/* No task has started. `taken`: wr_thread_take answered true, and a thread that was not reserved goes back. */
 void wr_thread_unused(struct weir_group *group, bool taken);
 
-/* The group waits in line, or one is reserved for it, and it may not need that; or it is evicted, before it comes to stand in
- * any other list. */
+/* The group may have ceased to need a thread: then wr_thread_forget. */
 void wr_thread_refresh(struct weir_group *group);
+
+/* The group leaves the line, or gives back the thread that is reserved for it. An evicted group does before it comes to stand in
+ * any other list. */
 void wr_thread_forget(struct weir_group *group);
 
-/* How many there are, and are in use; and whether other groups than this one are in line. */
+/* How many threads there are, and how many of them are in use. */
 void wr_threads_count(struct weir_executor *ex, int64_t *max, int64_t *in_use);
+
+/* Whether other groups than this one are in line. */
 bool wr_thread_others_wait(const struct weir_group *group);
 
-/* A body on a thread is given up as lost, so that there is one thread more until it is back. */
+/* A body on a thread is given up as lost, so that there is one thread more; or (false) it is back. */
 void wr_threads_lost(struct weir_executor *ex, bool lost);
 
 /* ---- without any lock -------------------------------------------------------------------------- */
 
-/* Calls groups for as long as there are threads for them; and: a thread is done with bodies, so that there may be one. */
+/* Calls groups from the line for as long as there are threads for them. */
 void wr_threads_call(struct weir_executor *ex);
+
+/* A thread is done with bodies: a group in line may have it. */
 void wr_thread_leave(struct weir_executor *ex);
 
-/* A body has begun to wait for a task, which may need a thread, or slots were taken away while one waits: those that are
- * reserved for groups without a slot, which may have to wait for that body, go to others. */
+/* A body has begun to wait for a task, which may need a thread, or slots were taken away while a body waits: threads that are
+ * reserved for groups without a slot, which may have to wait for that body, go to other groups. */
 void wr_threads_let_go(struct weir_executor *ex);
 
 #endif

@@ -39,7 +39,7 @@ static void run_sent(struct wr_job *job)
     wr_run_slice(ex, task, &slice, is_settled(task, WR_BY_THREAD));
     if (slice.record)
         wr_cell_give(&ex->cells, 0, slice.record);
-    wr_thread_rests(); /* before anybody may count on it */
+    wr_thread_rests(); /* before a group may count on it */
     wr_thread_leave(ex);
 }
 

@@ -9,8 +9,8 @@
 
 struct weir_group;
 
-/* What a group counts: type, name in every snapshot, where `group` has it, unit, and what it is. Sums and snapshots are
- * made from these lists: what there is now, which is nothing once a group is gone, and what there ever was. */
+/* The figures of a group: type, name in every snapshot, where `group` has it, unit, and meaning. Sums and snapshots are
+ * made from these lists. A gauge is what there is now, and 0 once the group is gone; a counter is what there ever was. */
 #define WR_TASK_GAUGES(X)                                                                     \
     X(uint64_t, running, group->bodies, "tasks", "Bodies that have started and not returned") \
     X(uint64_t, inflight, (uint64_t)group->bodies + group->pending, "tasks",                  \
@@ -50,7 +50,7 @@ struct wr_archive {
     struct wr_lock lock;
     size_t max; /* 0: keeps none                           */
     struct wr_map map;
-    struct wr_list by_age; /* the one whose group went first is first */
+    struct wr_list by_age; /* the entry whose group went first is first */
     struct wr_totals other;
 };
 

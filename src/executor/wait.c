@@ -10,8 +10,8 @@
 
 #include <weir/error.h>
 
-/* Leaves the watchers: afterwards no thread knows this one. Once they have been told, none does; until then they
- * may be told at any time, under the lock. */
+/* Takes a watcher out of the task's: afterwards no thread knows it. Once the watchers have been told, none does; until then
+ * they may be told at any time, under the lock. */
 static void leave(struct weir_task *task, struct wr_watcher *watcher)
 {
     struct wr_watcher *first, **at = &first;
@@ -37,7 +37,7 @@ static bool any_done(weir_task *const *task, size_t count)
     return false;
 }
 
-/* Until one of the tasks is told of. `nested` NULL: whatever happens to the caller. */
+/* Waits until one of the tasks is told of. `nested` NULL: even if the caller is asked to end. */
 static int wait_until_told(weir_task *const *task, struct wr_watcher *watcher, size_t count,
                            const struct wr_nested_wait *nested, weir_time deadline)
 {
@@ -82,7 +82,8 @@ static int wait_for_any(weir_task *const *task, struct wr_watcher *watcher,
     return rc;
 }
 
-/* Whether the caller is a part of what it is about to wait for: a body, or a callback that the end of the whole waits for. */
+/* Whether the caller is a part of the whole that it is about to wait for: a body, or a callback that the end of the whole waits
+ * for. */
 static bool is_inside(struct weir_task *task)
 {
     struct wr_whole *whole = wr_task_whole(task);

@@ -42,7 +42,7 @@ static void disarm(struct wr_watch *watch)
     watch->next.at = WEIR_FOREVER;
 }
 
-/* What applies is found out once: deadlines of the group's that change later are for other tasks. */
+/* The deadlines that apply are found out once: those of the group's that change later are for other tasks. */
 void wr_watch_arm(struct weir_task *task, weir_time from, weir_reason reason)
 {
     struct wr_watch *watch = watch_of(task);

@@ -34,28 +34,30 @@ struct wr_watch {
     bool parting;
 };
 
-/* What no thread can be had for, so that a worker does it: one of the executor's chores each. */
+/* Ends for whose telling no thread can be had, so that a worker tells them: each is one of the executor's chores. */
 struct wr_untold {
     struct wr_lock lock;
     struct wr_list jobs;
 };
 
-/* The next of these, as the task that it is about; NULL: there is none. To be followed, where users' code may run, by
+/* Takes the next of these, as the task that has ended; NULL: there is none. To be followed, where users' code may run, by
  * wr_watch_tell. */
 struct weir_task *wr_watch_untold(struct weir_executor *ex);
+
+/* Tells of the task's end, or gives back what its alarm held. Without any lock. */
 void wr_watch_tell(struct weir_task *task);
 
 void wr_watch_init(struct wr_watch *watch, struct weir_task *task, const weir_deadlines *own);
 
 /* ---- under the group's lock; without a side record a task has no watch --------------------------- */
 
-/* It waits, or it runs, since `from`: WEIR_REASON_WAIT_DEADLINE or RUN_DEADLINE is next, if not the total one. */
+/* The task waits, or runs, since `from`: WEIR_REASON_WAIT_DEADLINE or RUN_DEADLINE is next, if not the total one. */
 void wr_watch_arm(struct weir_task *task, weir_time from, weir_reason reason);
 
-/* What carries it has changed. */
+/* The place where its body runs, or will, has changed. */
 void wr_watch_carried(struct weir_task *task, enum wr_carried carried);
 
-/* It is over, and its body has returned if it has begun. True: its permits are back already. */
+/* The task is over, and its body has returned if it has begun. True: its permits are back already. */
 bool wr_watch_over(struct weir_task *task);
 
 /* Whether it has a deadline yet to come. */

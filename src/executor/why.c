@@ -8,7 +8,7 @@
 #include <string.h>
 #include <weir/error.h>
 
-/* What the gate says that refused it; a gate of the user's is named. */
+/* The answer of the gate that refused the group; a gate of the user's is named. */
 static void why_gated(weir_why *why, struct weir_group *group)
 {
     weir_gate_state state;
@@ -38,7 +38,7 @@ static void why_waiting(weir_why *why, struct weir_group *group, struct weir_tas
     if (why->reason == WEIR_REASON_NONE && group->executor->domains)
         why->reason = wr_domain_blocked_by(group, &why->limit, &why->held);
     if (why->reason == WEIR_REASON_NONE && wr_permits_are_owed(group))
-        why->reason = WEIR_REASON_GLOBAL_INFLIGHT; /* those that are free are another's */
+        why->reason = WEIR_REASON_GLOBAL_INFLIGHT; /* another group is owed those that are free */
     why->node = "group";
     switch (why->reason) {
     case WEIR_REASON_GROUP_LIMIT:
