@@ -10,7 +10,7 @@ enum {
 }; /* entries of an array that was empty; a power of two times as many later */
 
 /* Makes room for another entry behind `count` ones of `size` bytes each: if they fill the array at `array` (a pointer to it,
- * allocated here or NULL), that becomes twice as large, and new entries are zeros. Answers how many there is room for now;
+ * allocated here or NULL), the array becomes twice as large, and new entries are zeros. Answers how many there is room for now;
  * without memory that is still `count`. */
 size_t wr_array_grow(void *array, size_t room, size_t count, size_t size);
 

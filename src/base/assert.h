@@ -1,4 +1,4 @@
-/* Assertions. WR_ASSERT stays in release: it is for what would corrupt silently. WR_ASSERT_SLOW is for
+/* Assertions. WR_ASSERT stays in release: it is for errors that would corrupt silently. WR_ASSERT_SLOW is for
  * walkers and is built in debug, under sanitizers and in the simulator.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_BASE_ASSERT_H

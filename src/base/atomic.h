@@ -1,7 +1,7 @@
 /* Atomic operations as weir writes them: short, the order always named.
  *
- * In the simulator every one of them is also a point where another simulated thread may run, which
- * is what lets it explore interleavings inside lock-free code.
+ * In the simulator every one of them is also a point where another simulated thread may run, so that
+ * it explores interleavings inside lock-free code.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_BASE_ATOMIC_H
 #define WR_BASE_ATOMIC_H
@@ -27,8 +27,8 @@ void wr_sim_point(void);
     (WR_POINT(), atomic_compare_exchange_strong_explicit(p, expected, v, memory_order_##order, \
                                                          memory_order_acquire))
 
-/* Between a store and a load that another thread, which calls wr_os_fence_heavy between its own two, must not miss both. It
- * costs nothing: only the compiler is kept from exchanging them. */
+/* Between a store and a load, where another thread calls wr_os_fence_heavy between its own store and load: at least one of the
+ * two threads sees the other's store. It costs nothing: only the compiler is kept from exchanging them. */
 #define wr_fence_light() (WR_POINT(), atomic_signal_fence(memory_order_seq_cst))
 
 /* A counter with one writer and any readers: cheaper than an atomic addition. */

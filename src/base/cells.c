@@ -11,7 +11,7 @@ struct wr_block {
     void *memory;
 };
 
-/* A free one. */
+/* A free cell. */
 struct wr_cell {
     struct wr_cell *next;
     struct wr_cell *next_batch; /* of the first of a batch */
@@ -47,7 +47,7 @@ static struct wr_cell *take_fresh(struct wr_cells *cells)
     return cell;
 }
 
-/* A batch that was given back, or some fresh cells. The shelf is empty. */
+/* Fills an empty shelf with a batch that was given back, or with some fresh cells. Under the shelf's lock. */
 static void fill(struct wr_cells *cells, struct wr_shelf *shelf)
 {
     struct wr_cell *cell;
@@ -85,7 +85,7 @@ void *wr_cell_take(struct wr_cells *cells, uint32_t which)
     return cell;
 }
 
-/* Half of a full shelf, for all. */
+/* Gives half of a full shelf, as a batch, to the common list. Under the shelf's lock. */
 static void empty(struct wr_cells *cells, struct wr_shelf *shelf)
 {
     struct wr_cell *batch = shelf->first, *last = batch;

@@ -1,12 +1,13 @@
 /* Cells: memory of one cache line each; and spans, of sixty-four.
  *
  * Cells that come back lie on shelves, of which each caller names one, so that callers do not all meet at one lock; a full
- * shelf gives a batch to all, an empty one takes a batch. A free cell begins with the next one's address; the first of a
- * batch goes on with the next batch's. The last eight bytes of a cell are never written here, so its owner may leave a mark
- * in them for those who walk over all cells at any time.
+ * shelf gives a batch to the common list, an empty one takes a batch from it. A free cell begins with the next one's address; the
+ * first of a batch goes on with the next batch's. The last eight bytes of a cell are never written here, so its owner may leave a
+ * mark in them for threads that walk over all cells at any time.
  *
- * Spans come from malloc. A shelf keeps some of those that are given back, since one thread allocates what another frees: left to
- * malloc, that meets at its lock, and each time the heap becomes smaller, the system call holds up whoever frees.
+ * Spans come from malloc. A shelf keeps some of those that are given back, since one thread allocates spans that another frees: in
+ * malloc these threads would meet at its lock, and each time the heap becomes smaller, the system call holds up the thread that
+ * frees.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_BASE_CELLS_H
 #define WR_BASE_CELLS_H
@@ -37,17 +38,17 @@ struct wr_cells {
     char *fresh; /* part of the newest block that was never used: its memory is not touched */
     size_t fresh_left;
     struct wr_block *blocks;
-    /* Cells in use or on shelves, those of spans too, and what wr_cells_count has added */
+    /* Cells in use or on shelves, those of spans too, and those that wr_cells_count has added */
     _Atomic uint32_t lent;
 };
 
-/* NULL without memory. What it contains is undefined, but for its last eight bytes: zero, or what they were when it was
- * given back. */
+/* Takes a cell; NULL without memory. Its contents are undefined, but for the last eight bytes: zero, or what they were when the
+ * cell was given back. */
 void *wr_cell_take(struct wr_cells *cells, uint32_t shelf);
 
 void wr_cell_give(struct wr_cells *cells, uint32_t shelf, void *cell);
 
-/* The same with spans: WR_SPAN_CELLS times as large, but for eight bytes that malloc keeps. All of it is undefined. */
+/* The same with spans: WR_SPAN_CELLS times as large, but for eight bytes that malloc keeps. All contents are undefined. */
 void *wr_span_take(struct wr_cells *cells, uint32_t shelf);
 void wr_span_give(struct wr_cells *cells, uint32_t shelf, void *span);
 
@@ -57,7 +58,8 @@ static inline void wr_cells_count(struct wr_cells *cells, int32_t more)
     wr_add(&cells->lent, (uint32_t)more, relaxed);
 }
 
-enum { WR_LENT_FREELY = 16384 }; /* a megabyte; beyond that, those who can do without give back */
+/* A megabyte; beyond that, owners give back memory that they can do without. */
+enum { WR_LENT_FREELY = 16384 };
 
 static inline bool wr_cells_are_scarce(const struct wr_cells *cells)
 {
@@ -68,7 +70,7 @@ static inline bool wr_cells_are_scarce(const struct wr_cells *cells)
  * readable for as long as `cells` lives. */
 bool wr_cells_walk(struct wr_cells *cells, struct wr_block **at, void **first, size_t *count);
 
-/* All spans were given back. */
+/* Frees all memory. The caller has given back all spans. */
 void wr_cells_fini(struct wr_cells *cells);
 
 #endif

@@ -83,7 +83,7 @@ static void test_no_span_is_kept_while_cells_are_scarce(void **state)
     wr_cells_fini(&cells);
 }
 
-/* Takes spans, marks them from end to end, and gives them back: nobody else has them meanwhile. */
+/* Takes spans, marks them from end to end, and gives them back: no other thread has them meanwhile. */
 static void *mark_spans(void *cells_arg)
 {
     struct wr_cells *cells = cells_arg;

@@ -1,5 +1,5 @@
-/* A hash of texts that comes with a seed: who does not know the seed cannot choose texts that collide. It is no cipher: whoever
- * sees hashes may find the seed, so they are not to be shown.
+/* A hash of texts with a seed: without the seed an attacker cannot choose texts that collide. It is no cipher: the seed can be
+ * found from hashes, so do not show them.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_BASE_HASH_H
 #define WR_BASE_HASH_H

@@ -22,7 +22,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* What stands in a string as itself, is one byte long, and needs no second look. */
+/* Characters that stand in a string as themselves and are one byte long. */
 static bool is_plain(char c)
 {
     return (signed char)c >= 0x20 && c != '"' && c != '\\';
@@ -52,7 +52,7 @@ static int32_t hex4(const char *at, const char *end)
     return value;
 }
 
-/* How many bytes the character at `at` takes; 0: not UTF-8. Overlong forms, surrogates and what lies
+/* How many bytes the character at `at` takes; 0: not UTF-8. Overlong forms, surrogates and codes
  * beyond U+10FFFF are not; all three show in the first two bytes. */
 static size_t utf8_length(const char *at, const char *end)
 {
@@ -75,7 +75,7 @@ static size_t utf8_length(const char *at, const char *end)
 
 /* ---- checking ------------------------------------------------------------------------------------ */
 
-/* Each of these moves past what it expects; or answers false, and the cursor is at the byte it did not
+/* Each of these functions moves past the text it expects; or answers false, and the cursor is at the byte it did not
  * expect. */
 
 static void pass_blanks(struct cursor *c)
@@ -192,7 +192,7 @@ static bool pass_name(struct cursor *c)
     return pass(c, ':');
 }
 
-/* What may follow a value: ends of what is open, then a comma, or the end of it all. */
+/* Passes what may follow a value: ends of open arrays and objects, then a comma, or the end of it all. */
 static bool pass_ends(struct cursor *c, const char *closers, int *depth)
 {
     while (*depth > 0) {
@@ -272,7 +272,7 @@ int wr_json_parse(struct wr_json *out, size_t *at, const char *text, size_t leng
 
 /* ---- walking over checked text -------------------------------------------------------------------- */
 
-/* From here on the text is known to be well-formed. Bounds are kept all the same: a caller who forgot to
+/* From here on the text is known to be well-formed. Bounds are kept all the same: a caller that forgot to
  * check finds nonsense, but nothing outside the text. */
 
 static void skip_string(struct cursor *c)
@@ -302,7 +302,7 @@ static void skip_container(struct cursor *c)
     }
 }
 
-/* The value at the cursor, and past it. */
+/* Answers the value at the cursor, and moves past it. */
 static struct wr_json take(struct cursor *c)
 {
     struct wr_json value = { WR_JSON_NULL, NULL, 0 };
@@ -323,7 +323,7 @@ static struct wr_json take(struct cursor *c)
     return value;
 }
 
-/* Past the colon or comma. */
+/* Moves past the colon or comma. */
 static void take_mark(struct cursor *c)
 {
     pass_blanks(c);
@@ -331,7 +331,7 @@ static void take_mark(struct cursor *c)
         c->at++;
 }
 
-/* What is between a value's first byte and its last. */
+/* The text between a value's first byte and its last. */
 static struct cursor inside(const struct wr_json *value)
 {
     if (value->length < 2)
@@ -394,7 +394,7 @@ static size_t decode_unicode(char out[4], struct cursor *c)
     return encode_utf8(out, 0xfffd);
 }
 
-/* One byte, or what one escape stands for. */
+/* Decodes one byte, or one escape. */
 static size_t decode_one(char out[4], struct cursor *c)
 {
     out[0] = *c->at++;
@@ -510,7 +510,7 @@ bool wr_json_element(struct wr_json *out, const struct wr_json *array, size_t in
 
 struct sink {
     char *out;
-    size_t size, length; /* length: what there would be, given room */
+    size_t size, length; /* length: how long the text would be, given room */
 };
 
 static void put(struct sink *sink, const char *bytes, size_t count)

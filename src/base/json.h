@@ -15,7 +15,7 @@ enum wr_json_type {
     WR_JSON_OBJECT
 };
 
-/* A value inside a text that was checked: a loan from it. */
+/* A value inside a text that was checked. It points into that text. */
 struct wr_json {
     enum wr_json_type type;
     const char *text; /* from its first byte: a string's quote, an object's brace  */

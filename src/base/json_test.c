@@ -397,7 +397,7 @@ static void test_mutated_text_is_judged_within_its_bounds(void **state)
     assert_true(fine > 0);
 }
 
-/* What a caller gets who did not check first: nonsense, but from inside the text. */
+/* A caller that did not check first gets nonsense, but from inside the text. */
 static void test_unchecked_text_is_walked_within_its_bounds(void **state)
 {
     static const char bytes[] = "{{[]}\"\"::,,\\ua1 dc";

@@ -11,7 +11,7 @@ enum {
 };
 
 /* Pauses grow: so one thread gets through several sections in a row, with the cache lines that it has, and the
- * lines do not travel with each of them. With a single busy group that makes a task almost half as costly. */
+ * lines do not travel with each section. With a single busy group that makes a task almost half as costly. */
 static bool spin(struct wr_lock *lock, uint32_t held)
 {
     for (int spins = 0, pause = 1; spins < SPINS; spins += pause) {
@@ -26,7 +26,7 @@ static bool spin(struct wr_lock *lock, uint32_t held)
     return false;
 }
 
-/* Once asleep, take it as MARKED: whoever sleeps beside us is not forgotten. And spin again after
+/* A thread that has slept takes the lock as MARKED, so that others that sleep are not forgotten. It spins again after
  * each sleep: one thread may take and release the lock all the time, and be faster than a wake-up each time. */
 void wr_lock_contended(struct wr_lock *lock)
 {

@@ -2,8 +2,8 @@
  * Never held across a switch, a callback or a wait.
  *
  * It is given back by a plain store. A locked instruction would wait there until all that was written under the lock has
- * left this CPU: half of what a submit costs while another CPU reads the queue. So giving back is a release and no more; who
- * has to be seen by another thread before reading on says so (seq_cst). A thread that marks the word between the holder's
+ * left this CPU: half of what a submit costs while another CPU reads the queue. So giving back is a release and no more; code
+ * whose stores another thread must see before it reads on uses seq_cst itself. A thread that marks the word between the holder's
  * look and its store is not woken, and looks again after a nap: tests/models/lock.pml. In the simulator the two are one step,
  * since a nap would move its clock.
  * SPDX-License-Identifier: MIT */
@@ -27,7 +27,7 @@ void wr_lock_counted(const struct wr_lock *lock); /* the program's: see bench/lo
 #endif
 
 void wr_lock_contended(struct wr_lock *lock);
-void wr_lock_wake(struct wr_lock *lock); /* it has been given back */
+void wr_lock_wake(struct wr_lock *lock); /* after the lock was given back */
 
 static inline void wr_lock(struct wr_lock *lock)
 {

@@ -1,5 +1,5 @@
-/* A map from keys, which are texts, to what they stand for: nodes that lie in their owner's records, in chains whose number
- * doubles as they fill. It has no lock.
+/* A map from keys, which are texts, to nodes that lie in their owner's records, in chains whose number doubles as they fill. It
+ * has no lock.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_BASE_MAP_H
 #define WR_BASE_MAP_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A key that is looked for. Its hash depends on a seed of the owner's, see hash.h. */
+/* A key to look for. Its hash depends on a seed of the owner's, see hash.h. */
 struct wr_key {
     const char *text;
     size_t length;
@@ -39,10 +39,10 @@ struct wr_map {
 
 void wr_map_init(struct wr_map *map);
 
-/* The nodes that are left are the owner's. */
+/* Nodes that are left in the map belong to their owner. */
 void wr_map_fini(struct wr_map *map);
 
-/* Its key is not there yet. Without memory the chains just get longer. */
+/* Adds a node whose key is not in the map yet. Without memory the chains just get longer. */
 void wr_map_put(struct wr_map *map, struct wr_map_node *node);
 void wr_map_remove(struct wr_map *map, const struct wr_map_node *node);
 
@@ -54,8 +54,8 @@ static inline size_t wr_key_room(size_t length)
     return (length / 8 + 1) * 8;
 }
 
-/* Whether a text that is filled up as above is the key. All that is read of it is in its words: it goes on for as long as it
- * equals the key, which has no zeros. */
+/* Whether a text that is filled up as above is the key. No byte beyond its words is read: the comparison goes on for as long as
+ * the text equals the key, which has no zeros. */
 static inline bool wr_key_is(const struct wr_key *key, const char *filled)
 {
     const char *text = key->text;

@@ -45,8 +45,8 @@ static inline int64_t wr_os_ticks_to_ns(uint64_t ticks, uint64_t rate)
     return (int64_t)(((unsigned __int128)ticks * rate) >> 32);
 }
 
-/* The time as of the last pulse, for the price of a load; 0: there is no pulse. A thread pulses about every millisecond while callers
- * that are frequent want that; it is late if it gets no CPU. The time read never runs back. */
+/* The time as of the last pulse, for the price of a load; 0: there is no pulse. A thread pulses about every millisecond while
+ * frequent callers want that; it is late if it gets no CPU. The time read never runs back. */
 enum { WR_OS_PULSE_NS = 1000000, WR_OS_PULSE_LATE_NS = 16 * WR_OS_PULSE_NS };
 #ifdef WEIR_SIM
 static inline weir_time wr_os_pulse(void)
@@ -61,15 +61,17 @@ static inline weir_time wr_os_pulse(void)
 }
 #endif
 
-/* Those who may want it. The thread ends with the last of them. */
+/* The caller may want the pulse from now on. */
 void wr_os_pulse_join(void);
+
+/* The caller wants it no more. The thread ends when all that joined have parted. */
 void wr_os_pulse_part(void);
 
-/* It is wanted for some pulses more. Ends a pulse that is late, until it is wanted again. */
+/* The caller wants some pulses more. If the pulse is late, it ends until it is wanted again. */
 void wr_os_pulse_want(weir_time now);
 
-/* The latest moment at which wr_os_pulse may have answered `pulse`, if it did so until it was late; else `pulse`. Only the last
- * time it was late is known. */
+/* If the pulse was late after `pulse`: the latest moment at which wr_os_pulse may have answered that; else `pulse`. Only the last
+ * time the pulse was late is known. */
 weir_time wr_os_pulse_end(weir_time pulse);
 
 /* CPUs this process may use: affinity mask cut by the cgroup's CPU quota, rounded up; at least 1. */
@@ -78,7 +80,7 @@ unsigned wr_os_cpus(void);
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 void *wr_os_alloc(size_t size);     /* zero-filled; NULL if there is none */
-void *wr_os_alloc_raw(size_t size); /* the same, filled with anything, for what is large */
+void *wr_os_alloc_raw(size_t size); /* the same, not filled: for large blocks */
 void wr_os_free(void *memory);      /* NULL is fine                       */
 
 /* Address space that costs memory only where it is touched; NULL if there is none. Page-aligned. */
@@ -109,9 +111,11 @@ int wr_os_thread_start(struct wr_os_thread *thread, void (*main)(void *arg), voi
                        const char *name);
 void wr_os_thread_join(struct wr_os_thread *thread);
 
-/* The calling thread's number; and whether the thread of this process that has it is running or wants to
- * run, rather than asleep in the kernel. True also if that cannot be found out. */
+/* The calling thread's number. */
 uint32_t wr_os_thread_number(void);
+
+/* Whether the thread of this process with that number is running or wants to run, rather than asleep in the kernel. True also if
+ * that cannot be found out. */
 bool wr_os_thread_computes(uint32_t number);
 
 /* A few pointers per thread, NULL at first: [0] is the runtime's, [1] the context and [2] the frames of a thread
@@ -129,8 +133,8 @@ static inline void **wr_os_local(void)
 }
 #endif
 
-/* Until the second call the calling thread is not cancelled (pthread_cancel); the first answers what the second is
- * given. No call of this header is a cancellation point, and threads that it starts are never cancelled. */
+/* Between the two calls the calling thread is not cancelled (pthread_cancel); the answer of the first is the argument of the
+ * second. No call of this header is a cancellation point, and threads that it starts are never cancelled. */
 int wr_os_shield(void);
 void wr_os_unshield(int former);
 
@@ -138,14 +142,17 @@ void wr_os_unshield(int former);
 int wr_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, weir_time deadline);
 void wr_os_futex_wake(_Atomic uint32_t *word, unsigned count);
 
-/* A fence that all threads of this process pass before it returns, so that those that do their part often need none
- * (wr_fence_light). Takes microseconds. Only once wr_os_fence_heavy_ready has answered true: false if the kernel has none. The
- * first time that may take some ten milliseconds. */
+/* Whether the kernel has the fence of wr_os_fence_heavy. The first call may take some ten milliseconds. */
 bool wr_os_fence_heavy_ready(void);
+
+/* A fence that all threads of this process pass before it returns, so that threads that do their part often need no fence
+ * (wr_fence_light). Takes microseconds. Only once wr_os_fence_heavy_ready has answered true. */
 void wr_os_fence_heavy(void);
 
-/* A breath in a short spin; and letting other threads have the CPU. */
+/* A short pause in a spin. */
 void wr_os_relax(void);
+
+/* Lets other threads have the CPU. */
 void wr_os_yield(void);
 
 /* ---- readiness ------------------------------------------------------------------------------- */
@@ -158,7 +165,7 @@ struct wr_os_poller {
 
 struct wr_os_ready {
     int fd;
-    uint32_t tag; /* of the request that is answered      */
+    uint32_t tag; /* of the request that this answers     */
     int events;   /* WEIR_READ | WEIR_WRITE | WEIR_HANGUP */
 };
 
@@ -206,32 +213,43 @@ void wr_os_close(int fd);
 int wr_os_private_dir(const char *path);
 uint32_t wr_os_user(void); /* the effective one */
 
-/* Opens a file of such a directory, which must be a plain file of the user's (-EPERM: it is not). Makes a file without a name, of
- * that size, zero-filled; gives it a name (-EEXIST: there is one of that name); takes a name away. */
+/* Opens a file of such a directory, which must be a plain file of the user's (-EPERM: it is not). */
 int wr_os_file_open(int dir, const char *name);
+
+/* Makes a file without a name, of that size, zero-filled. */
 int wr_os_file_make(int dir, size_t size);
+
+/* Gives a file a name. -EEXIST: there is one of that name. */
 int wr_os_file_name(int fd, int dir, const char *name);
+
+/* Takes a name away. */
 void wr_os_file_remove(int dir, const char *name);
 
-/* Keeps those out who want it alone, or also all others who lock it, until it is unlocked or closed. Tried: alone, if
- * that is possible at once. */
+/* Locks a file, until it is unlocked or closed. `alone`: no other lock can be held at the same time; else locks that are not
+ * `alone` can. */
 int wr_os_file_lock(int fd, bool alone);
+
+/* Locks it alone, if that is possible at once. */
 bool wr_os_file_try_lock(int fd);
 void wr_os_file_unlock(int fd);
 
-/* Its size, or -errno; whether it still has a name; its bytes, shared with others (NULL: no memory). wr_os_unmap. */
+/* The file's size, or -errno. */
 int64_t wr_os_file_size(int fd);
+
+/* Whether the file still has a name. */
 bool wr_os_file_has_name(int fd);
+
+/* The file's bytes, shared with other processes, until wr_os_unmap. NULL: no memory. */
 void *wr_os_file_map(int fd, size_t size);
 
 /* Moves the mapping of a file over that of another one of the same size, in one step for all threads. */
 bool wr_os_file_map_over(void *from, size_t size, void *to);
 
-/* The calling process, told apart from all others of this boot, also from later ones with the same number. The lower half
- * is that number. 0: cannot be found out. */
+/* An identity of the calling process, different from that of any other of this boot, also of a later one with the same number. The
+ * lower half is that number. 0: cannot be found out. */
 uint64_t wr_os_process_self(void);
 
-/* Grows in a child of fork, from the first call of wr_os_forks on. */
+/* Grows by one in each child of fork, from the first call of wr_os_forks on. */
 extern _Atomic uint32_t wr_os_fork_count __attribute__((visibility("hidden")));
 uint32_t wr_os_forks(void);
 
@@ -241,13 +259,15 @@ int wr_os_process_open(uint64_t process);
 /* Whether it is alive, and stands still until it is told to go on (SIGSTOP, a debugger). */
 bool wr_os_process_is_stopped(uint64_t process);
 
-/* What tells this boot and its numbering of processes apart. False: cannot be found out. */
+/* An identity of this boot and its numbering of processes. False: cannot be found out. */
 enum { WR_OS_MACHINE = 32 };
 bool wr_os_machine(unsigned char id[WR_OS_MACHINE]);
 
-/* A bell in such a directory: a descriptor that becomes readable when another process rings it. -ENXIO, -ENOENT: the
- * process that has it is gone. wr_os_read hears it, wr_os_file_remove takes it away. */
+/* Makes a bell in such a directory: a descriptor that becomes readable when another process rings it. wr_os_read hears it,
+ * wr_os_file_remove takes it away. */
 int wr_os_bell_open(int dir, const char *name);
+
+/* Rings another process's bell. -ENXIO, -ENOENT: that process is gone. */
 int wr_os_bell_ring(int dir, const char *name);
 
 /* ---- faults ---------------------------------------------------------------------------------- */

@@ -3,9 +3,9 @@
  * Reading the monotonic clock takes 25 ns or so, the processor's own counter less than half. So each
  * thread reads the kernel's clock every few microseconds and counts on from there. The rate is measured between two
  * readings that happen to be some milliseconds apart, and again whenever eight times as much has passed: a reading is off by
- * a few microseconds at most, so that the error is about a thousandth at first and soon below a millionth, for those who
- * measure longer spans by it. Where the counter is not known to run evenly, and before the rate is known, the kernel is
- * asked every time.
+ * a few microseconds at most, so that the error is about a thousandth at first and soon below a millionth, for callers that
+ * measure longer spans by it. Where the counter is not known to run evenly, and before the rate is known, each call asks the
+ * kernel.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/os.h"
@@ -37,7 +37,7 @@ enum { SHIFT = 32, STRETCH_NS = 16000, MEASURE_NS = 5000000, READING_TICKS = 100
 /* Nanoseconds per tick, times 2^32. 0: not known yet; UINT64_MAX: do not use the counter. */
 static _Atomic uint64_t rate;
 static _Atomic uint64_t first_tick, first_ns; /* where the measurement began */
-static _Atomic int64_t measure_at;            /* when it is worth the next one */
+static _Atomic int64_t measure_at;            /* when the next one is worth it */
 
 uint64_t wr_os_tick_rate(void)
 {

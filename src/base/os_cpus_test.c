@@ -201,7 +201,7 @@ static void test_both_versions_at_once_give_the_tighter(void **state)
     assert_int_equal(quota("3:cpu:/app\n0::/app\n"), 500);
 }
 
-/* ---- what is missing or makes no sense ---------------------------------------------------------- */
+/* ---- files that are missing or make no sense ---------------------------------------------------- */
 
 static void test_without_files_there_is_no_quota(void **state)
 {

@@ -57,7 +57,7 @@ int wr_os_on_fault(void (*handler)(const void *address))
     return sigaction(SIGSEGV, &action, NULL) ? -errno : 0;
 }
 
-/* A thread that has such a stack already, from the program or a sanitizer, keeps it. */
+/* Whether the thread has such a stack already, from the program or a sanitizer: then it keeps that. */
 static bool has_stack(void)
 {
     stack_t present;

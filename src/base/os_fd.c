@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <weir/io.h>
 
-/* Linux's, by whatever the C library is. Its numbers of new system calls are the same everywhere. */
+/* Linux's, whatever the C library is. Its numbers of new system calls are the same everywhere. */
 #ifndef P_PIDFD
 #define P_PIDFD 3
 #endif
@@ -29,7 +29,7 @@
 #endif
 enum { CORE_DUMPED = 0x80 }; /* in a child's status, as wait(2) has it */
 
-/* What is left until `deadline`, and whether that is bounded at all. */
+/* The time that is left until `deadline`; 0 if it has passed, or is WEIR_FOREVER. */
 static struct timespec time_left(weir_time deadline)
 {
     weir_time left = deadline > 0 && deadline != WEIR_FOREVER ? deadline - wr_os_now() : 0;
@@ -174,7 +174,7 @@ int wr_os_fd_poll(int fd, int events, weir_time deadline)
 
 /* ---- descriptors ----------------------------------------------------------------------------- */
 
-/* For what is no socket: whether an attempt would return at once. */
+/* For descriptors that are no sockets: whether an attempt would return at once. */
 static int attempt_may_go(int fd, short wanted)
 {
     int flags = fcntl(fd, F_GETFL);
@@ -192,9 +192,9 @@ static bool is_regular(int fd)
     return fstat(fd, &s) == 0 && S_ISREG(s.st_mode);
 }
 
-/* After an attempt with RWF_NOWAIT that failed: may a plain one follow? 0, or why not. A regular file is
- * "not now" when its pages are not in memory; reading it is what we came for. Kernels and files that do
- * not know the flag are asked first; there, two readers of one blocking pipe can still collide. */
+/* After an attempt with RWF_NOWAIT that failed: 0 if a plain one may follow, else why not. A regular file answers EAGAIN
+ * when its pages are not in memory; then a plain attempt reads them. For kernels and files that do
+ * not know the flag poll is asked first; there, two readers of one blocking pipe can still collide. */
 static int after_nowait(int fd, short wanted)
 {
     if (errno == EAGAIN)

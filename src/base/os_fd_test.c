@@ -480,7 +480,7 @@ static void test_others_are_not_our_children(void **state)
         assert_int_equal(wr_os_child_reap(&status, other), -ECHILD);
         wr_os_close(other);
     }
-    assert_int_equal(wr_os_child_open(0x3fffffff), -ECHILD); /* nobody has that number */
+    assert_int_equal(wr_os_child_open(0x3fffffff), -ECHILD); /* no process has that number */
 }
 
 int main(void)

@@ -60,7 +60,7 @@ uint64_t wr_os_random(void)
 
 enum { SMALL = 1024 };
 
-/* Small blocks come from the thread's own cache, which glibc's calloc does not look into; of large ones calloc knows which
+/* Small blocks come from the thread's own cache, which glibc's calloc does not look into; of large blocks calloc knows which
  * are zero already. */
 void *wr_os_alloc(size_t size)
 {
@@ -231,7 +231,7 @@ void wr_os_unshield(int former)
     pthread_setcancelstate(former, NULL);
 }
 
-/* Not a cancellation point, and neither is the next, because syscall is none. */
+/* Neither wr_os_futex_wait nor wr_os_futex_wake is a cancellation point, because syscall is none. */
 int wr_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, weir_time deadline)
 {
     weir_time until = deadline > 0 ? deadline : 0;

@@ -1,8 +1,8 @@
 /* The door to the kernel, Linux side: a word with the time, which a thread stores about every millisecond.
  *
- * Two readings of the cheapest exact clock cost more than all else that a short call does. Callers that are frequent read
+ * Two readings of the cheapest exact clock cost more than all else that a short call does. Frequent callers read
  * this word instead, and say from time to time that they want it. The thread rests if none does for some pulses, so that
- * a process whose calls are rare, or which is idle, has no use of the CPU by it. A caller that wants it compares it with
+ * it costs no CPU in a process that is idle, or whose calls are rare. A caller that wants it compares it with
  * the exact clock, so that a pulse that gets no CPU is found out and not relied on.
  *
  *     word == 0       <=>  no pulse: it was never wanted, rests, was found late, or this is a child of fork
@@ -22,7 +22,7 @@ static _Atomic uint32_t wants; /* grows                                         
 static _Atomic weir_time late_from,
     late_to; /* the last time it was late; late_from is 0 while these change */
 
-/* Under this lock: how many may want it, and starting and ending the thread. */
+/* Under this lock: how many callers may want it, and starting and ending the thread. */
 static pthread_mutex_t members_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned members;
 static struct wr_os_thread thread;
@@ -36,7 +36,7 @@ static void note_late(weir_time from, weir_time to)
     wr_store(&late_from, from, release); /* pairs with wr_os_pulse_end */
 }
 
-/* Until nobody has wanted it for some pulses, or a caller has ended it. */
+/* Pulses until no caller has wanted it for some pulses, or a caller has ended it. */
 static void pulse_while_wanted(void)
 {
     weir_time last = wr_os_now();
@@ -91,7 +91,7 @@ static void watch_forks(void)
     pthread_atfork(NULL, NULL, forked);
 }
 
-/* The first caller that wants it. */
+/* Starts the thread, for the first caller that wants it. */
 static void start(void)
 {
     pthread_mutex_lock(&members_lock);

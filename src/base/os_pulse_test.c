@@ -1,4 +1,4 @@
-/* The pulse: there while it is wanted, never ahead of the clock, and gone with those who wanted it.
+/* The pulse: there while it is wanted, never ahead of the clock, and gone with the callers that wanted it.
  * SPDX-License-Identifier: MIT */
 #include "base/os.h"
 #include "support/child.h"
@@ -61,7 +61,7 @@ static void test_it_pulses_while_it_is_wanted_and_rests_afterwards(void)
 
 static void test_the_last_who_parts_ends_it(void)
 {
-    wr_os_pulse_want(wr_os_now()); /* by nobody who joined: no thread is started for it */
+    wr_os_pulse_want(wr_os_now()); /* no caller has joined: no thread is started */
     CHECK_EQUAL(pulsing_threads(), 0);
     wr_os_pulse_join();
     wr_os_pulse_join();

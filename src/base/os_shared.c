@@ -1,4 +1,4 @@
-/* The door to the kernel, Linux side: what processes of one machine share.
+/* The door to the kernel, Linux side: files, processes and bells that processes of one machine share.
  * SPDX-License-Identifier: MIT */
 #include "base/os.h"
 #include "base/os_shield.h"
@@ -274,7 +274,7 @@ int wr_os_bell_open(int dir, const char *name)
     return fd;
 }
 
-/* Its owner may end between open and write: that is an error here, and no signal. */
+/* The bell's owner may end between open and write: that is an error here, and no signal. */
 static int ring(int fd)
 {
     sigset_t pipe, before, pending;

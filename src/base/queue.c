@@ -59,7 +59,7 @@ static void chunk_free(struct wr_chunk *chunk, struct wr_cells *cells, uint32_t 
 
 /* ---- at the end -------------------------------------------------------------------------------- */
 
-/* What is left of the last chunk cannot be used. */
+/* Fills the rest of the last chunk, which cannot be used, with padding. */
 static void fill_up(struct wr_queue *queue)
 {
     while (queue->tail < wr_chunk_room(queue->last))
@@ -90,7 +90,7 @@ bool wr_queue_grow(struct wr_queue *queue, struct wr_cells *cells, uint32_t shel
 
 /* ---- at the head -------------------------------------------------------------------------------- */
 
-/* Nothing is left in the first chunk. */
+/* Frees the first chunk, in which no item is left. */
 static void drop_first(struct wr_queue *queue, struct wr_cells *cells, uint32_t shelf)
 {
     struct wr_chunk *first = queue->first;
@@ -172,7 +172,7 @@ static struct wr_queued *record_at(const uint64_t *word)
     return (struct wr_queued *)(uintptr_t)*word;
 }
 
-/* Where the next item is put while a queue is packed: never behind where it was. */
+/* Puts the next item while a queue is packed: never behind where it was. */
 static void put_packed(struct wr_queue *to, const uint64_t *from)
 {
     unsigned words = wr_words_at(from);
@@ -192,7 +192,7 @@ static void put_packed(struct wr_queue *to, const uint64_t *from)
         record_at(word)->place = word;
 }
 
-/* All items move up, within the memory that is there; what is over is freed. */
+/* Moves all items up, within the memory that is there; chunks that are left over are freed. */
 static void pack(struct wr_queue *queue, struct wr_cells *cells, uint32_t shelf)
 {
     struct wr_queue packed = { .first = queue->first, .last = queue->first };

@@ -1,10 +1,10 @@
 /* A queue of words in chunks, in the order of arrival. There are no links: order is position.
  *
- * What stands there, from its first word on:
+ * A queue holds these, told apart by their first word:
  *     an entry   three words, the first of them odd: an item by itself
  *     a record   one word: the address of a struct that begins with the address of that word
  *     a gap      one word, WR_GAP: where a record was that left
- *     padding    one word, WR_PAD: what is left over at the end of a chunk, or of an entry that became a record
+ *     padding    one word, WR_PAD: left over at the end of a chunk, or of an entry that became a record
  * Entries and records are items. A queue without chunks has room for one entry all the same: a lone entry lies in the queue's own
  * three words, the first of which is odd then (wr_queue_is_lone), until another item comes or the entry becomes a record. So a
  * queue that never has more than one entry needs no chunk.
@@ -12,7 +12,7 @@
  * No threads: the caller serialises. At rest, unless it is lone (wr_queue_is_valid):
  *     entries == entries from head to tail
  *     gaps    == words WR_GAP from head to tail, fewer than WR_GAPS_MAX
- *     gaps    <= items, or as the caller has it: a queue with more is packed
+ *     gaps    <= items that the caller names in wr_queue_remove: a queue with more is packed
  *     first == NULL  <=>  last == NULL: the queue has no memory
  * SPDX-License-Identifier: MIT */
 #ifndef WR_BASE_QUEUE_H
@@ -34,7 +34,7 @@ struct wr_chunk {
 
 struct wr_queue {
     union {
-        struct { /* what putting an item writes comes first */
+        struct { /* fields that putting an item writes come first */
             struct wr_chunk *last;
             uint32_t tail : 9, head : 9; /* in the last chunk, and in the first */
             uint32_t gaps : 14;
@@ -89,16 +89,18 @@ static inline uint32_t wr_queue_entries(const struct wr_queue *queue)
 
 /* ---- at the end -------------------------------------------------------------------------------- */
 
-/* Whether so many words can be put; if not, it is to grow, which answers false without memory. A lone entry gets a chunk then. */
+/* Whether so many words can be put; if not, wr_queue_grow must make room. */
 static inline bool wr_queue_has_room(const struct wr_queue *queue, unsigned words)
 {
     if (WR_UNLIKELY(!queue->last || wr_queue_is_lone(queue)))
         return !queue->last && words == WR_ENTRY_WORDS;
     return queue->tail + words <= wr_chunk_room(queue->last);
 }
+
+/* Adds a chunk; a lone entry moves into it. False: no memory. */
 bool wr_queue_grow(struct wr_queue *queue, struct wr_cells *cells, uint32_t shelf);
 
-/* A chunk's lines were last read by another CPU, so putting an entry asks for the line of one that will come later: of the third
+/* A chunk's cache lines were last read by another CPU, so putting an entry asks for the line of a later one: of the third
  * from it, or, as long as entries come at once after each other, of the sixteenth. */
 enum { WR_QUEUE_AHEAD = 3, WR_QUEUE_FAR_AHEAD = 16 };
 
@@ -108,7 +110,8 @@ static inline void wr_queue_ask_ahead(struct wr_queue *queue, uint64_t *word, un
         wr_prefetch_to_write(&word[entries * WR_ENTRY_WORDS - 1]);
 }
 
-/* There is room. `first` is odd; if it is less than `at_once` more than that of an entry just before, they come at once. */
+/* Puts an entry; there is room. `first` is odd; if it is less than `at_once` more than that of the entry just before, the two come
+ * at once. */
 static inline void wr_queue_put_entry(struct wr_queue *queue, uint64_t first, uint64_t second,
                                       uint64_t third, uint64_t at_once)
 {
@@ -126,13 +129,14 @@ static inline void wr_queue_put_entry(struct wr_queue *queue, uint64_t first, ui
     queue->entries++;
 }
 
+/* Puts a record; there is room. */
 static inline void wr_queue_put_record(struct wr_queue *queue, struct wr_queued *record)
 {
     record->place = &queue->last->word[queue->tail++];
     *record->place = (uint64_t)(uintptr_t)record;
 }
 
-/* What was put last, and is of so many words, was not put. */
+/* Takes back the item that was put last, which has so many words. */
 static inline void wr_queue_unput(struct wr_queue *queue, unsigned words)
 {
     if (wr_queue_is_lone(queue)) {
@@ -165,6 +169,8 @@ static inline bool wr_queue_is_empty(const struct wr_queue *queue)
 {
     return !wr_queue_is_lone(queue) && queue->first == queue->last && queue->head == queue->tail;
 }
+
+/* The first item, after gaps and used chunks are skipped; NULL: the queue is empty. */
 uint64_t *wr_queue_skip(struct wr_queue *queue, struct wr_cells *cells, uint32_t shelf);
 
 /* So many items leave, all of them where the queue begins and in its first chunk: that many words. */
@@ -186,14 +192,14 @@ uint32_t wr_queue_copy_entries(const struct wr_queue *queue, uint64_t (*to)[WR_E
 
 /* ---- in between --------------------------------------------------------------------------------- */
 
-/* A record leaves from wherever it stands. `items` are left in this queue and those that it shares its memory with. */
+/* A record leaves, wherever it stands. `items` are left in this queue and those that it shares its memory with. */
 void wr_queue_remove(struct wr_queue *queue, struct wr_queued *record, uint32_t items,
                      struct wr_cells *cells, uint32_t shelf);
 
-/* An entry becomes a record, in its place. It is not lone. */
+/* An entry, which is not lone, becomes a record in its place. */
 void wr_queue_to_record(struct wr_queue *queue, uint64_t *entry, struct wr_queued *record);
 
-/* All items in order: `at` is zero at first. NULL: that was the last. A lone entry that was passed may become a record. */
+/* Walks over all items in order: `at` is zero at first. NULL: no more items. A lone entry that was passed may become a record. */
 struct wr_queue_place {
     struct wr_chunk *chunk;
     unsigned index;
@@ -203,7 +209,7 @@ uint64_t *wr_queue_next(struct wr_queue *queue, struct wr_queue_place *at);
 /* Gives back the memory of an empty queue. */
 void wr_queue_fini(struct wr_queue *queue, struct wr_cells *cells, uint32_t shelf);
 
-/* The equations above, and how many items there are; slow. */
+/* Whether the equations above hold; *items: how many items there are. Slow. */
 bool wr_queue_is_valid(const struct wr_queue *queue, uint32_t *items);
 
 #endif

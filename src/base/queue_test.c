@@ -207,7 +207,7 @@ static void test_what_was_not_put_leaves_no_trace(void **state)
     empty(w);
 }
 
-/* As one does whose tasks come one by one. */
+/* As the queue of a group whose tasks come one by one. */
 static void test_one_entry_needs_no_memory(void **state)
 {
     struct world *w = calloc(1, sizeof(*w));
@@ -246,7 +246,7 @@ static void test_a_record_stands_in_a_chunk_also_if_it_is_the_first(void **state
     empty(w);
 }
 
-/* Whoever walks makes records of what it passes. */
+/* A walk makes records of the entries that it passes. */
 static void test_a_lone_entry_that_becomes_a_record_is_passed_once(void **state)
 {
     struct world *w = calloc(1, sizeof(*w));

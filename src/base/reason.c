@@ -7,7 +7,7 @@
 #include <string.h>
 #include <weir/task.h>
 
-/* By number, with gaps where there is none. One that stands twice does not compile (-Woverride-init). */
+/* By number, with gaps. A number that stands twice does not compile (-Woverride-init). */
 static const struct row {
     const char *label, *text;
 } table[] = {
@@ -31,7 +31,8 @@ const char *weir_reason_text(weir_reason reason)
     return wr_reason_is_known(reason) ? table[reason].text : "?";
 }
 
-/* As snprintf behind the `length` characters that there would be if all had fitted; answers how many there would be now. */
+/* As snprintf, behind the first `length` characters, which need not all have fitted. Answers how long the text would be now, given
+ * room. */
 static __attribute__((format(printf, 4, 5))) int add(char *text, size_t size, int length,
                                                      const char *format, ...)
 {

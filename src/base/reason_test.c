@@ -83,7 +83,7 @@ static void test_a_reason_is_told_with_its_figures(void **state)
     assert_non_null(strstr(text, " (executor: 2 of 2 in use)"));
 }
 
-/* As with snprintf, the answer says how much room it takes. */
+/* As with snprintf, the answer says how much room the text takes. */
 static void test_a_text_that_does_not_fit_is_cut(void **state)
 {
     weir_why why = { .size = sizeof(why), .reason = WEIR_REASON_GROUP_LIMIT, .node = "group" };

@@ -5,7 +5,7 @@
 
 #include <weir/task.h>
 
-/* Adds to the message, or (NULL) to none, what fits. */
+/* Adds a text to the message, as far as it fits. `message` may be NULL: nothing happens. */
 void wr_say(weir_message *message, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -1,5 +1,5 @@
 /* A lock for sections of some dozen instructions: one locked instruction to take it, a plain store to give it back.
- * Nobody sleeps on it for long, so that there is nobody to wake: back off a little longer on each failed attempt.
+ * No thread sleeps on it for long, so none has to be woken: a thread backs off a little longer on each failed attempt.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_BASE_SPIN_H
 #define WR_BASE_SPIN_H

@@ -56,8 +56,8 @@ int weir_task_wait_all(weir_task *const *task, size_t count, weir_time deadline)
     return rc;
 }
 
-/* If the caller cannot wait for one, or not any longer, those that are left are ended, the last first, so that none starts when
- * one before it gives way; those that have finished keep their results. */
+/* If the caller cannot wait for a task, or not any longer, the tasks that are left are cancelled, the last first, so that none
+ * starts when one before it gives way; those that have finished keep their results. */
 static int wait_all(const struct batch *b)
 {
     int rc = weir_task_wait_all(b->task, b->count, b->deadline);
@@ -67,8 +67,8 @@ static int wait_all(const struct batch *b)
     return rc;
 }
 
-/* All are decided. An argument that nothing drops is the caller's again: no body uses it any more. A value that nothing drops is
- * the caller's, whatever became of its task. */
+/* All tasks are decided. An argument without a drop function is the caller's again: no body uses it any more. A value without one
+ * is the caller's, whatever became of its task. */
 static void collect(struct batch *b)
 {
     for (size_t i = 0; i < b->count; i++) {
@@ -82,13 +82,13 @@ static void collect(struct batch *b)
             weir_task_wait(result, task, WEIR_FOREVER);
             result->value = b->options.drop ? weir_task_take(task) : wr_task_take_value(task);
         }
-        result->key = b->work[i].key; /* the task's own go with it */
+        result->key = b->work[i].key; /* the task's own key and id go with it */
         result->id = id ? id : "";
         weir_task_unref(task);
     }
 }
 
-/* Whether there is all that count entries need. */
+/* Whether results and work are given, and each entry has a key and a function. */
 static bool is_complete(const struct batch *b)
 {
     bool complete = b->result && b->work;

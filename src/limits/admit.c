@@ -77,8 +77,8 @@ bool wr_can_ever(const struct wr_sums *s, const struct wr_root *root, uint32_t c
            cost <= wr_load(&root->inflight_max, relaxed);
 }
 
-/* What a change begins with, and ends with: the group's share of `claimed` is brought to what it is now. Without
- * a limit of the executor's nobody counts. */
+/* Each change begins with claims_before and ends with reclaim, which brings the group's share of `claimed` to what it is now.
+ * Without a limit of the executor's no group is counted. */
 static uint64_t claims_before(const struct wr_sums *s)
 {
     return s->counted ? wr_claims(s) : 0;
@@ -92,7 +92,7 @@ static void reclaim(struct wr_sums *s, struct wr_root *root, uint64_t before)
         wr_add(&root->claimed, now - before, seq_cst); /* wraps around when it shrinks */
 }
 
-/* Most that may run and wait. */
+/* The most permits that tasks in flight and waiting ones may claim together. */
 static uint64_t room_in_all(const struct wr_root *root)
 {
     uint32_t queue_max = wr_load(&root->queue_max, relaxed);

@@ -57,7 +57,7 @@ static void test_ready_are_those_the_group_would_let_start(void **state)
 {
     struct wr_sums s = group(3, WR_INF, WR_INF);
     (void)state;
-    assert_int_equal(wr_ready_tasks(&s, 1), 0); /* nobody waits */
+    assert_int_equal(wr_ready_tasks(&s, 1), 0); /* no task waits */
     s.queued = 5;
     s.queued_cost = 5;
     assert_int_equal(wr_ready_tasks(&s, 1), 3);
@@ -394,7 +394,7 @@ static bool group_lets(const struct model *m, int g, int64_t more)
            inflight_of(m, g) + more <= m->g[g].inflight_max;
 }
 
-/* Permits that those who wait could take now, as far as their group is concerned. */
+/* Permits that waiting tasks could take now, as far as their group is concerned. */
 static int64_t ready_of(const struct model *m, int g)
 {
     int64_t ready = 0, waits = cost_in(m, g, WAITS);
@@ -421,7 +421,7 @@ static int64_t claimed_of(const struct model *m)
     return sum;
 }
 
-/* Waiters that keep a place of the group's queue: those who are not ready. Ready are, of tasks that cost
+/* Waiting tasks that keep a place of the group's queue: those that are not ready. Ready are, of tasks that cost
  * one each, as many as there are permits; of others, all or none. */
 static int64_t places_of(const struct model *m, int g)
 {
@@ -431,7 +431,7 @@ static int64_t places_of(const struct model *m, int g)
     return count == cost ? count - ready_of(m, g) : count;
 }
 
-/* Waiters that could not start if all did that can, in order. */
+/* Waiting tasks that could not start if all did that can, in order. */
 static int64_t held_back_of(const struct model *m, int g)
 {
     int64_t taken = 0, behind = 0;
@@ -446,7 +446,7 @@ static int64_t held_back_of(const struct model *m, int g)
     return behind;
 }
 
-/* A3, A4: what a submission is told. */
+/* A3, A4: the answer to a submit. */
 static weir_reason model_admit(const struct model *m, int g, int cost)
 {
     int64_t waits = cost_in(m, g, WAITS), k = 1 + m->g[g].carried;

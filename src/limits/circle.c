@@ -4,8 +4,8 @@
  * holders of a node that could not serve a need if they all were stuck. That is the component. Waits are then freed for
  * as long as one can be: whatever is left is stuck. Most walks end with the first wait they look at.
  *
- * What is looked at changes meanwhile, so a walk may have seen one part of it before a change and another after it. What
- * it finds stuck is therefore decided by a second walk. As long as all that changes makes things easier, a wait that both
+ * Waits and limits change meanwhile, so a walk may have seen one part of them before a change and another after it. A wait
+ * that it finds stuck is therefore decided by a second walk. As long as all changes make things easier, a wait that both
  * find stuck was stuck when the second one began.
  * SPDX-License-Identifier: MIT */
 #include "limits/circle.h"
@@ -152,7 +152,7 @@ static void collect_holders(struct wr_list *walk, struct wr_node *node)
         collect(walk, hold->wait);
 }
 
-/* What the wait depends on joins the walk. */
+/* The waits that this one depends on join the walk. */
 static void collect_needs(struct wr_list *walk, struct wr_wait *wait)
 {
     for (size_t i = 0; i < wait->outlooks; i++) {
@@ -174,7 +174,7 @@ static void expand(struct wr_list *walk, struct wr_wait *wait, wr_look_fn *look)
         collect_needs(walk, wait);
 }
 
-/* Frees all that can be freed. What was collected last is most often what others wait for, so from the end. */
+/* Frees all waits that can be freed. Those that were collected last are most often what others wait for, so from the end. */
 static void free_all(struct wr_list *walk)
 {
     bool changed;
@@ -191,9 +191,10 @@ static void free_all(struct wr_list *walk)
     } while (changed);
 }
 
-/* Expands all that came after `last`, frees what can be freed, and so on until what is left depends on nothing but what was
- * collected: the world does not stand still, and a need that was served when its wait was expanded may not be any more.
- * Answers the last one. `wait`, unless it is NULL, is all that is asked for: once it is known to end, so is the walk. */
+/* Expands all waits that came after `last`, frees those that can be freed, and so on until the waits that are left depend on
+ * collected ones only: limits change meanwhile, and a need that was served when its wait was expanded may not be any more.
+ * Answers the last wait. `wait`, unless it is NULL, is the only one that the caller asks for: once it is known to end, the walk
+ * ends. */
 static struct wr_list *complete(struct wr_list *walk, struct wr_list *last,
                                 const struct wr_wait *wait, wr_look_fn *look)
 {
@@ -211,7 +212,7 @@ static struct wr_list *complete(struct wr_list *walk, struct wr_list *last,
     return last;
 }
 
-/* Every wait is taken for stuck again, as at rest. */
+/* Every wait counts as stuck again, as at rest. */
 static void end_walk(struct wr_list *walk)
 {
     wr_list_each(node, walk) {
@@ -248,7 +249,7 @@ bool wr_wait_is_stuck(struct wr_wait *wait, wr_look_fn *look, wr_refuse_fn *refu
     return is_stuck(wait, look, NULL) && is_stuck(wait, look, refuse);
 }
 
-/* Marks what a stuck wait depends on as wanted, or (false) as not. */
+/* Marks the waits and nodes that a stuck wait depends on as wanted, or (false) as not. */
 static void mark(struct wr_wait *wait, bool wanted)
 {
     for (size_t i = 0; i < wait->outlooks; i++) {
@@ -287,7 +288,7 @@ static bool prune(struct wr_list *walk)
     return pruned;
 }
 
-/* Of the stuck waits that are on a circle. */
+/* The youngest of the stuck waits that are on a circle; NULL: there is none. */
 static struct wr_wait *youngest_stuck(struct wr_list *walk)
 {
     struct wr_wait *youngest = NULL;
@@ -304,7 +305,7 @@ static struct wr_wait *youngest_stuck(struct wr_list *walk)
     return youngest;
 }
 
-/* Answers whether there was any; `refuse` NULL: only asks. */
+/* Answers whether there was a circle; `refuse` NULL: only asks. */
 static bool break_circles(struct wr_node *node, wr_look_fn *look, wr_refuse_fn *refuse)
 {
     struct wr_list walk, *last = &walk;

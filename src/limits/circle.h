@@ -93,29 +93,29 @@ void wr_wait_hold(struct wr_wait *wait, struct wr_node *node, uint32_t permits);
 void wr_wait_let_go(struct wr_wait *wait);
 
 /* The same of a node that has no place of its own: it lies in one of its holds, and *node says where; NULL: nothing is
- * held of it. So nobody pays for a node without waits, and none needs memory. */
+ * held of it. So a node without waits costs nothing, and no node needs memory. */
 void wr_wait_hold_at(struct wr_wait *wait, struct wr_node **node, uint32_t permits);
 
-/* All that is held of one such node is of another from now on. */
+/* All holds of one such node become holds of another. */
 void wr_node_move(struct wr_node **from, struct wr_node **to);
 
-/* Asks for all outlooks of a wait to be filled in. Asked once per wait in a walk. */
+/* Fills in all outlooks of a wait. Called once per wait in a walk. */
 typedef void wr_look_fn(struct wr_wait *wait);
 
-/* Told of a wait that is refused, while the walk lasts: it is to be marked as such. */
+/* Called for a wait that is refused, while the walk lasts: marks it as refused. */
 typedef void wr_refuse_fn(struct wr_wait *wait);
 
 /* Whether this wait, which is about to begin, could never end: then it is refused. */
 bool wr_wait_is_stuck(struct wr_wait *wait, wr_look_fn *look, wr_refuse_fn *refuse);
 
-/* After an event: looks at all waits that hold something of this node. Of those that are stuck in a circle the youngest is
- * refused, one at a time, until none is left. One that only waits for a circle to be broken is not refused. */
+/* After an event: looks at all waits that hold something of this node. Of the waits that are stuck in a circle the youngest is
+ * refused, one at a time, until none is left. A wait that only waits for a circle to be broken is not refused. */
 void wr_node_break_circles(struct wr_node *node, wr_look_fn *look, wr_refuse_fn *refuse);
 
 /* During a walk: the first need of the outlook that stuck waits keep from being served; NULL: none. */
 const struct wr_need *wr_outlook_unserved(const struct wr_outlook *outlook);
 
-/* During a walk: a stuck holder of the node, this one if it is; NULL: none. */
+/* During a walk: a stuck holder of the node, `rather` if it is one; NULL: none. */
 struct wr_wait *wr_node_stuck_holder(const struct wr_node *node, const struct wr_wait *rather);
 
 #endif

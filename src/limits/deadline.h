@@ -1,4 +1,4 @@
-/* Deadlines of a task: which comes next. Pure: the caller has the clock.
+/* Deadlines of a task: which one comes next. Pure: the caller has the clock.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_LIMITS_DEADLINE_H
 #define WR_LIMITS_DEADLINE_H
@@ -11,8 +11,8 @@ struct wr_deadline {
     weir_reason reason;
 };
 
-/* Of a task that was submitted at `queued_at`, and waits (WEIR_REASON_WAIT_DEADLINE) or runs (WEIR_REASON_RUN_DEADLINE) since
- * `since`. Of two at the same time it is the total one. Spans of 0 are none. */
+/* The next deadline of a task that was submitted at `queued_at`, and waits (WEIR_REASON_WAIT_DEADLINE) or runs
+ * (WEIR_REASON_RUN_DEADLINE) since `since`. Of two at the same time it is the total one. Spans of 0 are none. */
 struct wr_deadline wr_deadline_next(const weir_deadlines *of, weir_time queued_at, weir_time since,
                                     weir_reason reason);
 

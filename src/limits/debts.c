@@ -1,4 +1,4 @@
-/* Who is owed permits; see debts.h.
+/* Permits owed to askers that were refused some; see debts.h.
  * SPDX-License-Identifier: MIT */
 #include "limits/debts.h"
 

@@ -1,6 +1,6 @@
-/* Who is owed permits: those that were refused some, in the order of refusals. Whoever takes permits leaves those of all who
- * asked before: else one that needs many would wait for ever, while others take each as it falls free. Pure; the caller
- * serialises.
+/* Debts: permits owed to askers (sets of workers) that were refused some, in the order of refusals. An asker that takes permits
+ * leaves those of all that asked before it: else one that needs many would wait for ever, while others take each as it falls
+ * free. Pure; the caller serialises.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_LIMITS_DEBTS_H
 #define WR_LIMITS_DEBTS_H
@@ -9,22 +9,24 @@
 
 #include <stdint.h>
 
-/* Of one that may be refused. Zero at first. */
+/* The debt to one asker. Zero at first. */
 struct wr_debt {
-    struct wr_list link; /* among the debts                        */
-    uint32_t permits;    /* 0: it is owed none, and not among them */
+    struct wr_list link; /* among the debts                              */
+    uint32_t permits;    /* 0: nothing is owed, and it is not among them */
 };
 
-/* It is refused so many, which are not 0: it keeps its place if it was refused before. Or: it has got some, or needs none. */
+/* The asker is refused so many permits, which are not 0: it keeps its place if it was refused before. */
 void wr_debt_note(struct wr_list *debts, struct wr_debt *debt, uint32_t permits);
+
+/* The asker has got some permits, or needs none. */
 void wr_debt_end(struct wr_debt *debt);
 
-/* The next one after `last` (NULL: the first) that asked before `debt` did; NULL: there is none. Who is owed more than `most`,
- * which is all there are, waits for that to change, and keeps nobody waiting. */
+/* The next debt after `last` (NULL: the first) whose asker came before that of `debt`; NULL: there is none. `most` is all permits
+ * there are: an asker that is owed more waits for that to change, and keeps no other waiting. */
 struct wr_debt *wr_debt_before(const struct wr_list *debts, const struct wr_debt *debt,
                                const struct wr_debt *last, uint32_t most);
 
-/* What all these are owed. */
+/* The permits of all these debts together. */
 uint64_t wr_debts_before(const struct wr_list *debts, const struct wr_debt *debt, uint32_t most);
 
 #endif

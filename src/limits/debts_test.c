@@ -1,4 +1,4 @@
-/* Who is owed permits.
+/* Tests of debts.
  * SPDX-License-Identifier: MIT */
 #include "limits/debts.h"
 

@@ -191,8 +191,8 @@ weir_reason wr_gates_accept(const struct wr_gates *gates, uint32_t cost, weir_ti
     return WEIR_REASON_NONE;
 }
 
-/* How many of `count` all gates let through: the least of their answers. What other gates have granted beyond that goes
- * back. With count 0: 1 if all are open. */
+/* How many of `count` starts all gates let through: the least of their answers. Starts that other gates have granted beyond that
+ * go back. With count 0: 1 if all are open. */
 static uint32_t ask_all(struct wr_gates *gates, uint32_t count, weir_time now)
 {
     uint32_t granted = count;
@@ -214,7 +214,7 @@ static uint32_t ask_all(struct wr_gates *gates, uint32_t count, weir_time now)
     return count ? granted : 1;
 }
 
-/* Whether one of them serves a turn with one start (went_on). */
+/* Whether one of the gates serves a turn with one start (went_on). */
 static bool has_one_by_turn(const struct wr_gates *gates)
 {
     for (const struct weir_gate *gate = gates->first; gate; gate = gate->next)
@@ -229,7 +229,7 @@ bool wr_gates_grant(struct wr_gates *gates, uint32_t queued, int64_t lasts_ns, w
 
     if (gates->granted && now - gates->granted_at < lasts_ns)
         return true;
-    /* A long body kept them from being used. A pace has earned a burst since, and they must not come on top of it. */
+    /* A long body kept the granted starts from being used. A pace has earned a burst since, and they must not come on top. */
     if (wr_gates_return(gates, now))
         share = 0;
     gates->share = !share ? 1 : share < GRANT_MAX ? 2 * share : GRANT_MAX;
@@ -266,7 +266,7 @@ void wr_gates_started(struct wr_gates *gates, weir_task *task, weir_time now)
         pass = add_pass(gates);
         if (pass)
             *pass = (struct wr_pass){ task, gate, word };
-        else if (gate->calls.ended) /* it is not kept from anybody else for ever */
+        else if (gate->calls.ended) /* else the gate would hold this start for ever */
             gate->calls.ended(gate->arg, word, WEIR_ENOMEM, 0, now);
     }
     WR_ASSERT(gates->granted > 0);
@@ -319,7 +319,7 @@ bool wr_gates_wait_for_pace(const struct wr_gates *gates)
            gates->pace_next != WEIR_FOREVER;
 }
 
-/* ---- what they say ------------------------------------------------------------------------------- */
+/* ---- state --------------------------------------------------------------------------------------- */
 
 const char *wr_gates_describe(const struct wr_gates *gates, weir_gate_state *state, weir_time now)
 {

@@ -1,7 +1,8 @@
-/* Gates of a group: what several of them let through together; see weir/sys/gate.h. Pure: the caller has the clock and the lock.
+/* Gates of a group: which starts all of them let through together; see weir/sys/gate.h. Pure: the caller has the clock and the
+ * lock.
  *
  * Gates are asked per turn, at first for one start, and for twice as many each time: a long body keeps nothing from others.
- * What they grant and is not spent when the turn is over, or after a long body, goes back. Cool-down and pace are gates like
+ * Granted starts that are not spent when the turn is over, or after a long body, go back. Cool-down and pace are gates like
  * any other, which a group has of its own.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_LIMITS_GATES_H
@@ -13,7 +14,7 @@
 
 struct weir_gate {
     struct weir_gate *next; /* asked after this one                                        */
-    struct wr_gates *among; /* NULL: of none yet. Stays when it leaves: it may be opened yet */
+    struct wr_gates *among; /* NULL: in no list yet. Stays when it leaves: it may be opened yet */
     weir_gate_calls calls;  /* a copy: the user's struct may be an older one               */
     void *arg;
 };
@@ -38,48 +39,56 @@ struct wr_gates {
     struct wr_pass *pass;
     uint32_t passes, room;
 
-    /* The group's own, asked once they were set. */
+    /* The group's own gates, asked once they were set. */
     struct weir_gate cool_gate, pace_gate;
     weir_time cool_until;
     struct wr_pace pace;
     weir_time pace_next; /* see limits/pace.h */
 };
 
-/* Of zeros; and: when all have left. */
+/* Prepares gates of zeros. */
 void wr_gates_init(struct wr_gates *gates);
+
+/* All gates have left. */
 void wr_gates_fini(struct wr_gates *gates);
 
-/* A gate that is not in the list is asked from now on, before others (`first`) or after them. What was granted without it goes back. */
+/* Adds a gate, unless it is in a list: it is asked from now on, before others (`first`) or after them. Granted starts go back. */
 void wr_gates_join(struct wr_gates *gates, struct weir_gate *gate, bool first, weir_time now);
 
-/* It is asked no more, and hears of no more ends. */
+/* The gate is asked no more, and hears of no more ends. */
 void wr_gates_leave(struct wr_gates *gates, struct weir_gate *gate, weir_time now);
 
-/* All leave, for good. Answers the first of those that are not the group's own; the others follow by `next`. */
+/* All gates leave, for good. Answers the first of those that are not the group's own; the others follow by `next`. */
 struct weir_gate *wr_gates_leave_all(struct wr_gates *gates);
 
-/* Nothing starts before `until`; and: another pace. To be followed by wr_gates_look. */
+/* Nothing starts before `until`. wr_gates_look must follow. */
 void wr_gates_cool_down(struct wr_gates *gates, weir_time until, weir_time now);
+
+/* Sets another pace. wr_gates_look must follow. */
 void wr_gates_set_pace(struct wr_gates *gates, const struct wr_pace *pace, weir_time now);
 
-/* Whether one of them decides about tasks that are submitted; and: what it says of one. */
+/* Whether one of the gates decides about tasks that are submitted. */
 bool wr_gates_judge(const struct wr_gates *gates);
+
+/* Why a gate refuses a task of that cost; NONE: all gates accept it. */
 weir_reason wr_gates_accept(const struct wr_gates *gates, uint32_t cost, weir_time now);
 
-/* Whether the next of `queued` tasks may start: it is granted, no longer than `lasts_ns` ago, or the gates are asked for some more. */
+/* Whether the next of `queued` tasks may start: it was granted less than `lasts_ns` ago, or the gates, asked again, grant it. */
 bool wr_gates_grant(struct wr_gates *gates, uint32_t queued, int64_t lasts_ns, weir_time now);
 
-/* What is granted goes back: the turn is over. True: there was something. */
+/* The turn is over: granted starts go back to the gates. True: there were some. */
 bool wr_gates_return(struct wr_gates *gates, weir_time now);
 
-/* Asks whether a task could start, unless one is granted. */
+/* Asks the gates whether a task could start, unless a start is granted. */
 void wr_gates_look(struct wr_gates *gates, weir_time now);
 
 /* A task that was granted starts. */
 void wr_gates_started(struct wr_gates *gates, weir_task *task, weir_time now);
 
-/* How many tasks may follow one that has started, in the same turn, without asking; and: so many have. */
+/* How many tasks may follow one that has started, in the same turn, without asking the gates. */
 uint32_t wr_gates_follow(const struct wr_gates *gates);
+
+/* So many tasks have followed `task`. */
 void wr_gates_went_on(struct wr_gates *gates, const weir_task *task, uint32_t count, weir_time now);
 
 /* A task that has started is over. */
@@ -89,13 +98,13 @@ void wr_gates_ended(struct wr_gates *gates, const weir_task *task, int error, we
 /* Whether the pace alone keeps the group, until a time, and no gate but the group's own is asked. */
 bool wr_gates_wait_for_pace(const struct wr_gates *gates);
 
-/* What `refused` says of itself; its name. */
+/* Fills in what the gate `refused` says of itself. Answers its name. */
 const char *wr_gates_describe(const struct wr_gates *gates, weir_gate_state *state, weir_time now);
 
-/* When the last of them opens by itself; 0: all are open, or that is not known. */
+/* When the last of the gates opens by itself; 0: all are open, or that is not known. */
 weir_time wr_gates_open_at(const struct wr_gates *gates, weir_time now);
 
-/* Whether they would behave the same if they were made anew. */
+/* Whether the gates would behave the same if they were made anew. */
 bool wr_gates_are_at_rest(const struct wr_gates *gates, weir_time now);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * Where tasks take nanoseconds a second worker is little help to the first, since what both of them write travels from one CPU
  * to the other; and if there are more threads than CPUs, the CPU it takes is that of a thread that submits. So the workers of a
- * set agree on one, the lead. Each of the others looks now and then what the lead has done since it looked last:
+ * set agree on one, the lead. Each of the others looks now and then how much the lead has done since its last look:
  *
  *     nothing                 it leads from then on
  *     all there is to do      it sleeps for a moment: the lead starts a task each microsecond, and none waits for long; or less
@@ -48,7 +48,7 @@ struct wr_lead_done {
     _Atomic uint32_t slices, tasks, busy_ns;
 };
 
-/* A worker's latest look: at whom, when, and what that had done by then. */
+/* A worker's latest look: at which lead, when, and how much that lead had done by then. */
 struct wr_lead_look {
     const struct wr_lead_done *lead;
     weir_time at,
@@ -58,7 +58,7 @@ struct wr_lead_look {
 
 enum wr_lead_step { WR_LEAD_WORK, WR_LEAD_LEAD, WR_LEAD_YIELD, WR_LEAD_NAP };
 
-/* One more slice, of so many tasks. */
+/* The worker has done one more slice, of so many tasks. */
 static inline void wr_lead_count(struct wr_lead_done *own, uint32_t tasks, int64_t slice_ns)
 {
     wr_bump(&own->slices);
@@ -66,7 +66,7 @@ static inline void wr_lead_count(struct wr_lead_done *own, uint32_t tasks, int64
     wr_store(&own->busy_ns, wr_load(&own->busy_ns, relaxed) + (uint32_t)slice_ns, relaxed);
 }
 
-/* Whether a slice of so many tasks came too early, the first of which had waited so long. A single task tells nothing of those
+/* Whether a slice of so many tasks, the first of which had waited so long, came too early. A single task tells nothing of tasks
  * that may follow. */
 static inline bool wr_slice_was_hasty(uint32_t tasks, int64_t slice_ns, int64_t waited_ns)
 {
@@ -74,13 +74,13 @@ static inline bool wr_slice_was_hasty(uint32_t tasks, int64_t slice_ns, int64_t 
            waited_ns < WR_IN_TIME_NS;
 }
 
-/* Whether it is time for a look: the latest slice took so long. */
+/* Whether it is time for a look, after a slice that took so long. */
 static inline bool wr_lead_is_due(const struct wr_lead_look *look, weir_time now, int64_t slice_ns)
 {
     return now >= look->next && slice_ns < WR_BRIEF_NS;
 }
 
-/* Whether the lead does all there is to do: so much within so many nanoseconds. */
+/* Whether the lead does all there is to do, if it did so much within `ns`. */
 static inline bool wr_lead_does_all(uint64_t slices, uint64_t tasks, uint64_t busy_ns, uint64_t ns,
                                     int64_t waited_ns)
 {

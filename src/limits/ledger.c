@@ -139,8 +139,8 @@ void wr_ledger_book_home(struct wr_ledger *l, uint32_t d, uint32_t borrowed)
     l->share[d].own += borrowed;
 }
 
-/* One of d's units is free again. One that is recalled goes before any loan of our own, else a domain could
- * pay back and borrow again for ever while its lender waits. Then what is borrowed: units are
+/* One of d's units is free again. A recalled unit goes back before a borrowed one, else a domain could
+ * pay back and borrow again for ever while its lender waits. Then a borrowed unit: units are
  * interchangeable, and the default domain is to have its own back early. */
 static void drop_unit(struct wr_ledger *l, uint32_t d)
 {
@@ -169,8 +169,8 @@ bool wr_ledger_shrink_promises(struct wr_ledger *l, uint32_t d)
     return changed;
 }
 
-/* A promise of a domain with its own workers on a unit that its owner needs: nothing runs on it yet, and whether its
- * workers come soon is not for others to wait for. One that stands on a borrowed unit is no use to a lender. */
+/* Whether d, a domain with its own workers, has a promise on a unit that the unit's owner needs: no task runs on it yet, and
+ * the owner need not wait for those workers to come. A promise on a borrowed unit is no use to a lender. */
 static bool is_in_the_way(const struct wr_ledger *l, uint32_t d)
 {
     const struct wr_share *s = &l->share[d];
@@ -195,7 +195,7 @@ static bool revoke_promise(struct wr_ledger *l)
     return false;
 }
 
-/* Own units first: what stood on others' moves home. */
+/* Own units first: tasks that stood on others' units move home. */
 static bool move_home(struct wr_ledger *l, uint32_t d)
 {
     struct wr_share *s = &l->share[d];
@@ -263,8 +263,8 @@ static bool grant_borrowed(struct wr_ledger *l)
     return changed;
 }
 
-/* What is owed goes home: to domains that were released, then to lenders. One step at a time, since what comes to
- * one may be owed to the next. */
+/* Units that are owed go home: to domains that were released, then to lenders. One step at a time, since a unit that comes to
+ * one domain may be owed to the next. */
 static bool send_home(struct wr_ledger *l, enum wr_resource what)
 {
     bool any = false;
@@ -329,8 +329,8 @@ void wr_ledger_settle(struct wr_ledger *l)
     WR_ASSERT_SLOW(wr_ledger_is_valid(l));
 }
 
-/* After an event in d. While nothing is lent or forced, all that can follow from it is between d, the default domain
- * and those that borrow from it. */
+/* After an event in d. While nothing is lent or forced, it concerns only d, the default domain and the domains that borrow from
+ * that. */
 static void settle_near(struct wr_ledger *l, uint32_t d)
 {
     if (l->moved[WR_SLOTS]) {

@@ -22,7 +22,7 @@ static bool loans_add_up(const struct wr_ledger *l, enum wr_resource what, uint3
            stock->due == due;
 }
 
-/* Its receiver could give back some of what it was forced to give, but has not. */
+/* Whether d's receiver could give back some of the units that d was forced to give, but has not. */
 static bool is_kept_from(const struct wr_ledger *l, enum wr_resource what, uint32_t d)
 {
     const struct wr_share *s = &l->share[d];
@@ -32,7 +32,8 @@ static bool is_kept_from(const struct wr_ledger *l, enum wr_resource what, uint3
     return !s->released && there && from->limit > from->received;
 }
 
-/* Some of what it lent is not recalled, though it has too little without, or lent more than it may. */
+/* Whether d must have recalled all units that it lent: it has to give back some itself, lent more than it may, or has too little
+ * left. */
 static bool lends_what_it_needs(const struct wr_ledger *l, enum wr_resource what, uint32_t d)
 {
     const struct wr_stock *stock = wr_stock_of(l, what, d);
@@ -42,7 +43,7 @@ static bool lends_what_it_needs(const struct wr_ledger *l, enum wr_resource what
            (what == WR_PLACES && wr_ledger_used(l, what, d) > stock->limit);
 }
 
-/* `given`: what others were forced to give to it. */
+/* `given`: units that others were forced to give to d. */
 static bool stock_is_valid(const struct wr_ledger *l, enum wr_resource what, uint32_t d,
                            uint64_t given)
 {

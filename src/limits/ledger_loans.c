@@ -1,7 +1,7 @@
 /* Loans: lending by utilisation, recall and return, of slots and places alike; see ledger.h.
  *
- * A lender gives what is idle and takes back what is needed, whatever the resource. What differs is only what
- * "used" and "wanted" mean: a slot is used by a task that has it, a place by one that waits.
+ * A lender gives units that are idle and takes back units that it needs, whatever the resource. Only the meaning of "used"
+ * and "wanted" differs: a slot is used by a task that has it, a place by one that waits.
  * SPDX-License-Identifier: MIT */
 #include "limits/ledger_parts.h"
 
@@ -32,7 +32,8 @@ void wr_ledger_move(struct wr_ledger *l, enum wr_resource what, uint32_t from, u
 
 /* ---- recall and return ------------------------------------------------------------------------ */
 
-/* Idle ones; and of the default domain's those that the lender's own tasks stand on, which need not end first. */
+/* Idle units go back; and of those that the default domain owes, the ones that the lender's own tasks stand on: these tasks need
+ * not end first. */
 bool wr_loan_return(struct wr_ledger *l, enum wr_resource what, uint32_t lender, uint32_t borrower)
 {
     uint32_t due = wr_loan_at(l, what, lender, borrower)->due, home = 0, units;
@@ -68,14 +69,14 @@ uint32_t wr_loan_headroom(const struct wr_ledger *l, enum wr_resource what, uint
     return (uint32_t)((amount * l->lending.headroom + 99) / 100);
 }
 
-/* Whether a task of d goes without. */
+/* Whether a task of d has no slot, or no place within the limit. */
 static bool is_short(const struct wr_ledger *l, enum wr_resource what, uint32_t d)
 {
     return what == WR_SLOTS ? wr_ledger_unmet(&l->share[d]) > 0
                             : wr_ledger_used(l, what, d) > wr_stock_of(l, what, d)->limit;
 }
 
-/* It has to give back, may not lend so much since it was resized, or has too little left. */
+/* Whether d has to give back units itself, may not lend so much since it was resized, or has too little left. */
 static bool needs_what_it_lent(const struct wr_ledger *l, enum wr_resource what, uint32_t d)
 {
     const struct wr_stock *stock = wr_stock_of(l, what, d);
@@ -104,8 +105,8 @@ static uint64_t per_cent_used(const struct wr_ledger *l, enum wr_resource what, 
     return limit ? wr_ledger_used(l, what, d) * 100 / limit : 100;
 }
 
-/* How much more d could use. How many places is not known, since tasks that find none are turned away; so as many as are
- * taken, and if that was too little, again in the next sample. */
+/* How many units more d could use. For places this is not known, since tasks that find none are turned away; so it is as many as
+ * are used, and if that was too little, again as many in the next sample. */
 static uint32_t wanted(const struct wr_ledger *l, enum wr_resource what, uint32_t d)
 {
     const struct wr_share *s = &l->share[d];
@@ -131,8 +132,8 @@ static bool may_take(const struct wr_ledger *l, enum wr_resource what, uint32_t 
            stock->lent == stock->owed && !stock->forced;
 }
 
-/* How many units `lender` could lend to `borrower` if it had used little for long enough. What others lent it is not its
- * own to lend. */
+/* How many units `lender` could lend to `borrower` if it had used little for long enough. A domain does not lend units that
+ * others lent it. */
 static uint32_t can_spare(const struct wr_ledger *l, enum wr_resource what, uint32_t lender,
                           uint32_t borrower)
 {
@@ -147,7 +148,7 @@ static uint32_t can_spare(const struct wr_ledger *l, enum wr_resource what, uint
     return wr_least(idle - keep, stock->lend_max - stock->lent);
 }
 
-/* And now. */
+/* How many units `lender` may lend to `borrower` now. */
 static uint32_t lendable(const struct wr_ledger *l, enum wr_resource what, uint32_t lender,
                          uint32_t borrower)
 {
@@ -157,7 +158,7 @@ static uint32_t lendable(const struct wr_ledger *l, enum wr_resource what, uint3
     return can_spare(l, what, lender, borrower);
 }
 
-/* One loan per sample, from the domain that can spare most, of no more than can be used. */
+/* One loan per sample, from the domain that can spare most, of no more units than the borrower can use. */
 static void lend_to(struct wr_ledger *l, enum wr_resource what, uint32_t borrower)
 {
     uint32_t best = 0, from = 0, units;

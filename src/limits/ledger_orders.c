@@ -1,4 +1,4 @@
-/* What an operator orders of the ledger: to release a domain, to restore it, to resize it; see ledger.h.
+/* Orders of an operator: to release a domain, to restore it, to resize it; see ledger.h.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "limits/ledger_parts.h"
@@ -15,7 +15,7 @@ bool wr_ledger_in_release(const struct wr_ledger *l, uint32_t d)
     for (uint32_t i = 0; i < l->count; i++) {
         const struct wr_share *s = &l->share[i];
         if ((s->released || has_forced(s)) && s->receiver == d)
-            return true; /* it holds what another has to get back */
+            return true; /* it holds units that another has to get back */
     }
     return false;
 }
@@ -45,7 +45,7 @@ static void release_loans(struct wr_ledger *l, enum wr_resource what, uint32_t d
     }
 }
 
-/* All but what goes back to lenders. */
+/* All units go to r, but those that go back to lenders. */
 static void release_stock(struct wr_ledger *l, enum wr_resource what, uint32_t d, uint32_t r)
 {
     struct wr_stock *stock = wr_stock_of(l, what, d);
@@ -87,7 +87,7 @@ void wr_ledger_restore(struct wr_ledger *l, uint32_t d)
     wr_ledger_settle(l);
 }
 
-/* What others lent to the receiver is not for d. */
+/* Units that others lent to the receiver are not for d. */
 bool wr_ledger_take_back(struct wr_ledger *l, enum wr_resource what, uint32_t d)
 {
     struct wr_share *s = &l->share[d];
@@ -124,7 +124,7 @@ uint32_t wr_ledger_most(const struct wr_ledger *l, enum wr_resource what, uint32
     return wr_stock_of(l, what, d)->amount + spare - (what == WR_SLOTS ? l->floor : 0);
 }
 
-/* Ends a loan, or a part of it, first what is recalled; the units stay where they are. Answers how many. */
+/* Ends a loan, or a part of it, recalled units first; the units stay where they are. Answers how many they are. */
 static uint32_t end_loan(struct wr_ledger *l, enum wr_resource what, uint32_t lender,
                          uint32_t borrower, uint32_t most)
 {
@@ -135,9 +135,9 @@ static uint32_t end_loan(struct wr_ledger *l, enum wr_resource what, uint32_t le
     return units;
 }
 
-/* So many units of `from` are those of `to` from now on. No unit moves yet: what `to` has on loan it keeps, what is
- * with `from` is a loan that is recalled, and comes as such. What is with others, lent by `from`, they owe to
- * `to`, but only if need be: no domain can give back more than it has. */
+/* So many units of `from` belong to `to` from now on. No unit moves yet: `to` keeps units that it has on loan from `from`. Units
+ * that are with `from` become a loan to it that is recalled, and come back as such. Units that `from` has lent to others they owe
+ * to `to` now, but only if need be: no domain can give back more than it has. */
 static void reassign(struct wr_ledger *l, enum wr_resource what, uint32_t from, uint32_t to,
                      uint32_t units)
 {

@@ -8,8 +8,8 @@ bool wr_ledger_has_slots(const struct wr_ledger *l, uint32_t d)
            (l->share[d].slots_reserved && l->share[WR_DEFAULT].slots.amount > l->floor);
 }
 
-/* A set: the domains that have lent slots and not recalled them, since they may do so for a task, and lend them anew; and the
- * one that has yet to give back d's, since it may be lent some for a task of its own. */
+/* A set: the domains that have lent slots and not recalled them, since they may recall them for a task, and lend them anew; and
+ * the domain that has yet to give back slots of d's, since it may be lent some for a task of its own. */
 static uint64_t movers(const struct wr_ledger *l, uint32_t d)
 {
     uint64_t set = l->share[d].slots.forced ? wr_domain_bit(l->share[d].receiver) : 0;
@@ -20,8 +20,8 @@ static uint64_t movers(const struct wr_ledger *l, uint32_t d)
     return l->lending.on ? set & ~wr_domain_bit(d) : 0;
 }
 
-/* Nothing waits in d, and all but so many of its tasks end: first those on units that are recalled, then those on borrowed ones, as
- * one by one they would. Settling comes when all domains are done. */
+/* No task waits in d, and all but `stuck` of its tasks end: first those on units that are recalled, then those on borrowed ones,
+ * in the order in which they would end one by one. The caller settles when all domains are done. */
 static void leave_only(struct wr_ledger *l, uint32_t d, uint64_t stuck)
 {
     struct wr_share *s = &l->share[d];
@@ -43,7 +43,7 @@ bool wr_ledger_may_get_slot(const struct wr_ledger *l, struct wr_ledger *copy, u
     const struct wr_share *s = &l->share[d];
 
     *hopes = (struct wr_hopes){ .movers = movers(l, d) };
-    /* What waits there is being refused; or waits until it is given some; or one is there: it may be recalled, but goes
+    /* Tasks that wait in d are being refused; or d waits until it is given slots; or a slot is there: it may be recalled, but goes
      * back when a task was on it. */
     if (s->released || !wr_ledger_has_slots(l, d) || s->promised)
         return true;

@@ -1,5 +1,5 @@
-/* The ledger of domains: random schedules against a model that moves one unit at a time and writes down who stands
- * where.
+/* The ledger of domains: random schedules against a model that moves one unit at a time and writes down the unit that
+ * each task stands on.
  * SPDX-License-Identifier: MIT */
 #include "support/ledger_books.h"
 #include "support/sanitized.h"
@@ -10,14 +10,14 @@
 
 /* ---- a model ----------------------------------------------------------------------------------- */
 
-/* One resource, unit by unit: who has how many, who lent to whom, what is recalled. */
+/* One resource, unit by unit: how many each domain has, has lent to each other, and has recalled. */
 struct pot {
     uint32_t amount[D], lend_max[D];
     uint32_t at[D], loan[D][D], due[D][D], rest[D][D], low[D], forced[D];
 };
 
 /* on[d][c]: tasks of d on units of c, c == d for its own. Strays of d are on its receiver's units; if that is
- * the default domain, they are told apart from what is borrowed. Every rule moves one. */
+ * the default domain, they are told apart from borrowed ones. Every rule moves one. */
 struct model {
     uint32_t count, floor;
     struct pot pot[WR_RESOURCES];
@@ -27,7 +27,7 @@ struct model {
     int receiver[D];
     bool released[D];
     uint32_t turn, turn_left;
-    const struct wr_ledger *l; /* for what is configured for good, nothing else */
+    const struct wr_ledger *l; /* for the fixed configuration, nothing else */
 };
 
 static uint32_t sum_of(const uint32_t *row, uint32_t count, uint32_t stride)
@@ -235,7 +235,7 @@ static bool step_revoke(struct model *m)
     return false;
 }
 
-/* The first rule that applies; false: none does. Recalled units leave before anybody is given any. */
+/* The first rule that applies; false: none does. Recalled units leave before any domain is given some. */
 static bool step_slots(struct model *m)
 {
     for (uint32_t d = 0; d < m->count; d++)
@@ -275,7 +275,7 @@ static bool step_slots(struct model *m)
     return step_recall(m, WR_SLOTS);
 }
 
-/* Places depend on who has a slot, so they come last. */
+/* Places depend on which tasks have a slot, so they come last. */
 static void model_settle(struct model *m)
 {
     while (step_slots(m))
@@ -390,7 +390,7 @@ static void model_release(struct model *m, uint32_t d, uint32_t r)
 }
 
 /* One unit of `from` is `to`'s from now on: one that `to` has on loan, else one that `from` has, else one that
- * `from` has lent to somebody. */
+ * `from` has lent to another. */
 static void reassign_one(struct model *m, int what, uint32_t from, uint32_t to)
 {
     struct pot *p = &m->pot[what];
@@ -667,7 +667,7 @@ static bool do_restore(struct run *r, uint32_t d, uint64_t seed)
     return true;
 }
 
-/* What waits there is refused, task by task. */
+/* The tasks that wait in the domain are refused, one by one. */
 static bool do_release(struct run *r, uint32_t d, uint64_t seed)
 {
     uint32_t to = pick(r->m.count);

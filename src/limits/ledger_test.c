@@ -16,7 +16,7 @@ static int admit(struct books *b, uint32_t d, int tasks)
     return refused;
 }
 
-/* So many of d's that wait are cancelled. */
+/* So many of d's waiting tasks are cancelled. */
 static void cancel(struct books *b, uint32_t d, uint32_t tasks)
 {
     for (uint32_t i = 0; i < tasks; i++) {
@@ -236,7 +236,7 @@ static void test_release_settles_loans(void **state)
     assert_true(wr_ledger_is_valid(&b.l));
 }
 
-/* Who has been released and who has lent wait for the same units. */
+/* A domain that was released and one that has lent wait for the same units. */
 static void test_what_was_released_comes_back_before_loans(void **state)
 {
     static const struct given three[] = { { 0 },
@@ -261,7 +261,7 @@ static void test_what_was_released_comes_back_before_loans(void **state)
     assert_true(wr_ledger_is_valid(&b.l));
 }
 
-/* A receiver has lent what it was given, and borrowed: what it borrowed is not for whom it restores. */
+/* A receiver has lent the units it was given, and borrowed others: the borrowed ones are not for the domain that is restored. */
 static void test_what_a_receiver_borrowed_goes_back_to_its_lender(void **state)
 {
     enum { R = 1, RELEASED, LENDER, SWAMPED };
@@ -578,7 +578,7 @@ static void test_places_without_number_are_not_lent(void **state)
         wr_ledger_sample(&b.l);
     assert_int_equal(b.share[2].places.lent, 0);
     wr_ledger_release(&b.l, 2, 1);
-    assert_int_equal(b.share[1].places.limit, 2); /* nobody has less, so nobody gets more */
+    assert_int_equal(b.share[1].places.limit, 2); /* no domain has less, so none gets more */
     wr_ledger_restore(&b.l, 2);
     assert_int_equal(b.share[2].places.limit, 16);
     assert_true(wr_ledger_is_valid(&b.l));
@@ -621,7 +621,7 @@ static void test_a_floor_stays_with_the_default_domain(void **state)
     assert_share(&b, 2, 32, 0, 1); /* nothing to borrow: all that is left is the floor */
 }
 
-/* Two grow by what one loses: what the shrinking one owes goes to whom it is for. */
+/* Two domains grow by the units that one loses: each unit that the shrinking one owes goes to the domain it is for. */
 static void test_what_one_gives_another_gets(void **state)
 {
     struct books b;
@@ -666,7 +666,7 @@ static void test_a_default_cap_on_loans_follows_the_size(void **state)
                      36); /* four were idle, but eighteen are all it may lend now */
     assert_int_equal(b.share[2].slots.limit, 16);
     assert_int_equal(b.share[1].slots.due, 20);
-    b.share[1].slots.lends_half = false; /* a cap that somebody set stays */
+    b.share[1].slots.lends_half = false; /* a cap that was set stays */
     wr_ledger_resize(&b.l, WR_SLOTS, 1, 20);
     assert_int_equal(b.share[1].slots.lend_max, 8);
     assert_true(wr_ledger_is_valid(&b.l));
@@ -688,7 +688,7 @@ static void test_a_borrower_of_slots_may_lend_places(void **state)
     start_all(&b);
     b.l.lending.low = 50;
     wr_ledger_sample(&b.l);
-    assert_int_equal(b.share[1].slots.received, 0); /* somebody waits in B, for whatever */
+    assert_int_equal(b.share[1].slots.received, 0); /* tasks wait in B, for whatever */
     assert_int_equal(b.share[2].places.received, 2);
     wr_ledger_queued(&b.l, 2, -1);
     wr_ledger_queued(&b.l, 2, -1);

@@ -88,7 +88,7 @@ static uint64_t to_show(const struct wr_part *part)
     return first ? first->ticket : WR_SHOWS_NONE;
 }
 
-/* After every change of who is its first. */
+/* To be called after every change of the part's first stand. */
 static void show_first(struct wr_line *line, const struct wr_part *part)
 {
     _Atomic uint64_t *shown = &line->first[part - line->part];
@@ -98,7 +98,7 @@ static void show_first(struct wr_line *line, const struct wr_part *part)
         wr_store(shown, first, seq_cst);
 }
 
-/* The first may be another now, or need less: those who sleep for its permits are to look. */
+/* The first stand may be another now, or need less: threads that sleep for its permits have to look again. */
 static void ask_again(struct wr_line *line)
 {
     if (wr_load(&line->needed, seq_cst))
@@ -115,7 +115,7 @@ static void count(struct wr_part *part, uint32_t more)
     wr_store(&part->count, wr_load(&part->count, relaxed) + more, relaxed);
 }
 
-/* Who comes last does not look at the first one, which lies in the memory of another. */
+/* A stand that comes last does not look at the first one, which lies in the memory of another owner. */
 static void insert(struct wr_line *line, struct wr_part *part, struct wr_stand *stand, bool first)
 {
     bool shows = first || wr_list_empty(&part->stands);
@@ -173,8 +173,8 @@ bool wr_line_drop(struct wr_line *line, struct wr_stand *stand)
     return true;
 }
 
-/* Looks for another that a stand of weight > 1 may cost while it is decided. Its worker may have lost its CPU, so others
- * offer theirs after the first hundred; in the end they go on without it. */
+/* How many looks for another stand one of weight > 1 may cost while it is being decided. Its worker may have lost its CPU, so
+ * other threads offer theirs after the first hundred looks; in the end they go on without it. */
 enum { LOOKS_AT_ONCE = 100, LOOKS_MAX = 20000 };
 
 static bool is_deciding(struct wr_line *line)
@@ -208,7 +208,7 @@ struct wr_stand *wr_line_take(struct wr_line *line)
     return stand;
 }
 
-/* ---- without it ---------------------------------------------------------------------------------- */
+/* ---- without that lock --------------------------------------------------------------------------- */
 
 bool wr_line_enter(struct wr_line *line, struct wr_stand *stand, bool ahead)
 {
@@ -234,8 +234,8 @@ void wr_line_give_way(struct wr_line *line)
         wr_os_yield();
 }
 
-/* Locks the part that has the first of all; NULL: there is none, or it may come back yet, because it is being decided.
- * `served`: only if none is. */
+/* Locks the part that has the first stand of all; NULL: there is none. `served`: also NULL while a stand of weight > 1 is being
+ * decided, which may come back first. */
 static struct wr_part *lock_first(struct wr_line *line, bool served)
 {
     for (;;) {
@@ -257,7 +257,7 @@ static uint32_t cost_of(const struct wr_stand *stand)
     return wr_load(&stand->needs, relaxed) & WR_COST_MAX;
 }
 
-/* Brings *reserved up to what the first one needs. */
+/* Brings *reserved up to the permits that the first stand needs. */
 static bool reserve(struct wr_line *line, struct wr_root *root, const struct wr_stand *first,
                     uint32_t *reserved)
 {
@@ -285,7 +285,7 @@ struct wr_stand *wr_line_pull(struct wr_line *line, struct wr_root *root, uint32
         else if (is_in(line, stand))
             take(line, part, stand);
         wr_unlock(&part->lock);
-    } while (!stand && first_part(line) != part); /* another has come before what was refused */
+    } while (!stand && first_part(line) != part); /* another has come before the refused one */
     if (!stand)
         wr_line_give_way(line);
     return stand;
@@ -306,7 +306,7 @@ void wr_line_return(struct wr_line *line, struct wr_stand *stand, uint32_t neede
     link_stand(line, part, stand, true);
     wr_line_decided(line, stand);
     wr_store(&line->needed, needed, seq_cst);
-    if (first_part(line) != part) /* another has come before it meanwhile */
+    if (first_part(line) != part) /* another stand has come before it meanwhile */
         ask_again(line);
     wr_unlock(&part->lock);
 }
@@ -341,8 +341,9 @@ void wr_line_to_end(struct wr_line *line, struct wr_stand *stand)
 
 void wr_line_ask_again(struct wr_line *line, const struct wr_stand *stand)
 {
-    struct wr_part *part = lock_part(line, stand); /* whoever found that it needs something else
-                                                      has said so by now */
+    struct wr_part *part = lock_part(line, stand);
+
+    /* A thread that saw the former needs, under this lock, has set `needed` by now. */
     ask_again(line);
     wr_unlock(&part->lock);
 }

@@ -44,7 +44,7 @@ static int number_of(const struct world *w, const struct wr_stand *stand)
     return stand ? (int)(stand - w->stand) : -1;
 }
 
-/* -1: there is none to be had. */
+/* -1: no stand can be taken. */
 static int pull(struct world *w)
 {
     return number_of(w, wr_line_pull(&w->line, &w->root, &w->reserved, NULL, NULL));
@@ -55,7 +55,7 @@ static void decided(struct world *w, int i)
     wr_line_decided(&w->line, &w->stand[i]);
 }
 
-/* It leaves for good. */
+/* The stand leaves for good. */
 static void expect(struct world *w, int i)
 {
     assert_int_equal(pull(w), i);
@@ -104,7 +104,7 @@ static void test_interrupted_turn_goes_first(void **state)
     enter(&w, 0);
     enter(&w, 1);
     set_weight(&w, 2, 3, 2);
-    assert_true(enter(&w, 2)); /* of another part than who was first */
+    assert_true(enter(&w, 2)); /* of another part than the first */
     assert_int_equal(w.stand[2].turn_left, 2);
     set_weight(&w, 3, 3, 3); /* it has not begun */
     assert_false(enter(&w, 3));
@@ -155,7 +155,7 @@ static void test_turn_that_is_over_goes_to_the_end(void **state)
     assert_int_equal(wr_line_count(&w.line), 3);
     assert_int_equal(pull(&w), 1);
     w.stand[1].turn_left = 0;
-    wr_line_to_end(&w.line, &w.stand[1]); /* whoever has it in hands decides */
+    wr_line_to_end(&w.line, &w.stand[1]); /* the thread that has it in hands decides */
     assert_int_equal(w.stand[1].turn_left, 0);
     decided(&w, 1);
     expect(&w, 2);
@@ -266,7 +266,7 @@ static void test_weight_above_1_holds_nobody_up_once_it_is_back(void **state)
     enter(&w, 1);
     assert_int_equal(pull(&w), 0);
     assert_true(wr_line_enter(&w.line, &w.stand[2], true));
-    assert_int_equal(pull(&w), -1); /* nor who came before it meanwhile */
+    assert_int_equal(pull(&w), -1); /* nor the one that came before it meanwhile */
     wr_line_return(&w.line, &w.stand[0], 0);
     expect(&w, 0);
     expect(&w, 2);
@@ -345,7 +345,7 @@ static void test_who_is_refused_permits_is_not_overtaken(void **state)
     assert_int_equal(atomic_load(&w.root.held), 0);
     enter(&w, 2);
     assert_int_equal(pull(&w), -1);
-    assert_int_equal(needed(&w), 3); /* who comes last changes nothing */
+    assert_int_equal(needed(&w), 3); /* a stand that comes last changes nothing */
     atomic_store(&w.root.inflight_max, 3);
     assert_int_equal(pull(&w), 0);
     assert_int_equal(w.reserved, 3);
@@ -465,7 +465,7 @@ static void test_set_has_the_bit_while_there_are_stands(void **state)
 
     (void)state;
     world_init(&w, 1, true);
-    atomic_store(&w.set, 3); /* others' */
+    atomic_store(&w.set, 3); /* bits of others */
     enter(&w, 0);
     assert_int_equal(atomic_load(&w.set), 7);
     enter(&w, 1);

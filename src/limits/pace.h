@@ -15,7 +15,7 @@ struct wr_pace {
     int64_t slack;    /* (burst - 1) intervals   */
 };
 
-/* From a pace as users write it, without zeros, or none. False: the burst is beyond all time; slack is the most there is. */
+/* Converts a pace as users write it, without zeros, or none. False: the burst is too large, and slack is INT64_MAX. */
 bool wr_pace_from(struct wr_pace *out, const weir_pace *pace);
 
 /* `next` after a start at that time. */
@@ -24,8 +24,8 @@ weir_time wr_pace_after(const struct wr_pace *pace, weir_time next, weir_time st
 /* How many starts the pace allows at once, at most `most`. */
 uint32_t wr_pace_allows(const struct wr_pace *pace, weir_time next, uint32_t most, weir_time now);
 
-/* `next` under another pace. What was left of the burst is left, as far as the new burst has room for it, and what was spent
- * has to be earned again. */
+/* `next` under another pace. The part of the burst that was left is left, as far as the new burst has room for it, and the part
+ * that was spent has to be earned again. */
 weir_time wr_pace_change(const struct wr_pace *from, const struct wr_pace *to, weir_time next,
                          weir_time now);
 

@@ -11,7 +11,7 @@ struct wr_refusal {
     uint64_t count;
 };
 
-/* Zeros are none. One entry per reason that ever came up, in the order in which they did.
+/* Zero is empty. One entry per reason that ever came up, in the order in which they did.
  *     total == the sum of all counts, and those that there was no memory for */
 struct wr_refusals {
     struct wr_refusal *entry;
@@ -21,7 +21,7 @@ struct wr_refusals {
 
 void wr_refusals_fini(struct wr_refusals *refusals);
 
-/* Counts one more. */
+/* Counts one more task that was rejected for this reason. */
 void wr_refusals_add(struct wr_refusals *refusals, weir_reason reason);
 
 uint64_t wr_refusals_count(const struct wr_refusals *refusals, weir_reason reason);

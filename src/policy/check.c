@@ -1,4 +1,4 @@
-/* Checking a policy: every field that makes no sense is named, with its value and what would be right.
+/* Checking a policy: the first field that makes no sense is named, with its value and which values to use.
  * SPDX-License-Identifier: MIT */
 #include "limits/ledger.h"
 #include "policy/policy.h"
@@ -13,7 +13,7 @@ struct check {
     bool failed;
 };
 
-/* The first complaint counts. `key` NULL: it is about the policy itself. */
+/* Only the first complaint counts. `key` NULL: it is about the policy itself. */
 static void complain(struct check *check, const char *key, const char *field, int64_t value,
                      const char *instead)
 {

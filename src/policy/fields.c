@@ -1,4 +1,5 @@
-/* The numbers of a policy, in tables: what each field may be, what zero stands for, what to say of any other value.
+/* The numbers of a policy, in tables: the values that each field may have, the value that zero stands for, and the text for any
+ * other value.
  * SPDX-License-Identifier: MIT */
 #include "policy/policy.h"
 #include "runtime/runtime.h"
@@ -18,7 +19,7 @@ static_assert(WEIR_LIMIT_MAX == 4294967294 && WEIR_SPAN_MAX_MS == 31536000000 &&
                   WR_STACK_MIN == 16384 && WR_STACK_MAX == 1 << 30 && WR_STACK_DEFAULT == 131072,
               "the sentences below say these in numbers");
 
-/* What several fields may be: least, most, what else is fine, and what to say. */
+/* Ranges of several fields: least, most, two other values that are fine, and the text for all others. */
 #define RANGE(name, ...) static const struct wr_range name = { __VA_ARGS__ }
 RANGE(a_limit, 1, WEIR_LIMIT_MAX, 1, WEIR_NO_LIMIT,
       LIMIT_RANGE ", WEIR_NO_LIMIT, or 0 for the default");
@@ -79,7 +80,7 @@ const struct wr_field wr_policy_fields[] = {
     { .name = NULL },
 };
 
-/* Zeros that stay have their default from the policy, or from functions of the user's. */
+/* Zeros that stay get their default from the policy, or from functions of the user's. */
 #define G weir_group_policy
 const struct wr_field wr_group_fields[] = {
     { FIELD(G, limit), 0, &a_limit },
@@ -108,7 +109,7 @@ const struct wr_field wr_domain_fields[] = {
     { .name = NULL },
 };
 
-/* And of the default one. It lends only if it is told to: by being borrowed from it serves others as it is. */
+/* Further fields of the default domain. It lends only if it is told to: other domains can borrow from it anyway. */
 const struct wr_field wr_default_domain_fields[] = {
     { FIELD(D, slots), 0, CHOICE(0, REST) },
     { FIELD(D, queue), 0, CHOICE(0, REST) },

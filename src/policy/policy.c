@@ -68,7 +68,7 @@ static bool is_default(const weir_domain_policy *domain)
     return domain->name && strcmp(domain->name, WEIR_DEFAULT_DOMAIN) == 0;
 }
 
-/* Entries as the caller knows them. What all versions have can be read there. */
+/* Entries as the caller knows them. Fields that all versions have can be read there. */
 static const weir_group_policy *given_group(const weir_policy *given, size_t i)
 {
     return (const void *)((const char *)given->groups + i * given->group_size);
@@ -191,7 +191,7 @@ int wr_policy_say(weir_message *message, int rc, const char *why)
     return rc;
 }
 
-/* Copies what the caller gave, or says why that cannot be read. */
+/* Copies the policy that the caller gave, or says why it cannot be read. */
 static int load(struct wr_policy *policy, const weir_policy *given, weir_message *message)
 {
     int rc = wr_options_load(&policy->given, sizeof(policy->given), given);
@@ -259,7 +259,7 @@ void wr_policy_complete(weir_group_policy *group, const weir_policy *given)
         group->pace.period_ns = WR_PACE_PERIOD_NS;
 }
 
-/* Room for what a newer program may know of an entry; what we do not know is ignored. */
+/* Room for an entry as a newer program may know it; fields that we do not know are ignored. */
 union answer {
     weir_group_policy known;
     char room[WR_ENTRY_MAX];
@@ -356,7 +356,7 @@ static weir_deadlines resolve_deadlines(const struct wr_policy *policy,
     return inherit(&d, &policy->given.deadlines);
 }
 
-/* The entry of `groups`, else what group_for answers, which is stored in *answer; NULL: neither. */
+/* The entry of `groups`, else the answer of group_for, which is stored in *answer; NULL: neither. */
 static const weir_group_policy *entry_for(weir_group_policy *answer, const struct wr_policy *policy,
                                           const char *key)
 {

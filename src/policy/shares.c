@@ -1,4 +1,4 @@
-/* What the domains of a policy have: the ledger as it is at first.
+/* The shares of the domains of a policy: the ledger as it is at first.
  * SPDX-License-Identifier: MIT */
 #include "policy/policy.h"
 
@@ -27,8 +27,8 @@ static struct wr_share share_of(const weir_domain_policy *given)
     return s;
 }
 
-/* By how many tasks stand in queues the ledger decides of places and loans. How many wait for a slot it has to know if more than
- * slots is limited. */
+/* With places or lending the ledger has to know how many tasks stand in queues; if more than slots is limited, how many wait for
+ * a slot. */
 static enum wr_counts must_count(const struct wr_policy *policy, const struct wr_ledger *l)
 {
     bool queued = l->lending.on, ready = policy->given.stall_policy == WEIR_STALL_TO_THREADS ||

@@ -1,4 +1,4 @@
-/* What the domains of a policy have.
+/* Tests of the shares of the domains of a policy.
  * SPDX-License-Identifier: MIT */
 #include "policy/policy.h"
 #include "support/ledger_books.h"
