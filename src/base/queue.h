@@ -45,6 +45,8 @@ struct wr_queue {
     };
 };
 static_assert(sizeof(struct wr_queue) == WR_ENTRY_WORDS * sizeof(uint64_t), "an entry fits in");
+static_assert(sizeof(void *) == 8 || __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+              "the lowest bit of `last` is that of the first word");
 
 /* A record as a queue knows it. */
 struct wr_queued {
