@@ -7,7 +7,7 @@
 #include <weir/blocking.h>
 #include <weir/error.h>
 
-/* Lives on the stack of the caller, who does not leave before `done`. */
+/* Lives on the stack of the caller, which does not return before `done`, unless it has withdrawn the job. */
 struct blocking_call {
     struct wr_job job;
     int (*call)(void *arg);
@@ -25,7 +25,7 @@ static void run_call(struct wr_job *job)
     call->result = call->call(call->arg);
     wr_lock(&call->lock);
     call->done = true;
-    wr_unpark(call->caller); /* under the lock: the caller cannot be gone before we let go of it */
+    wr_unpark(call->caller); /* under the lock: the caller cannot be gone before we unlock */
     wr_unlock(&call->lock);
 }
 
@@ -51,7 +51,7 @@ static int call_from_fiber(int *result, struct wr_pool *pool, struct blocking_ca
             rc = WEIR_ECANCELED;
         if (rc && wr_pool_withdraw(pool, &call->job))
             return rc;
-        if (rc) /* it has begun: there is no giving up any more */
+        if (rc) /* the call has begun: it cannot be given up any more */
             wr_park(call->caller, WEIR_FOREVER);
         else
             rc = wr_park(call->caller, deadline);

@@ -1,4 +1,4 @@
-/* What the calling stack carries: a body of the source's, what travels with it, and what runs inside of it.
+/* What the calling stack carries: a body of the source's, what travels with it, and the frames inside of it.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/os.h"
@@ -67,7 +67,7 @@ void wr_frame_enter(struct wr_frame *frame)
 {
     struct wr_frame **slot = frame_slot();
 
-    frame->unshielded = *wr_os_local() ? -1 : wr_os_shield(); /* our own threads are, always */
+    frame->unshielded = *wr_os_local() ? -1 : wr_os_shield(); /* our own threads always are */
     frame->outer = *slot;
     if (frame->outer && !frame->notes)
         frame->notes = frame->outer->notes;

@@ -22,7 +22,7 @@ static void fire_due(struct wr_clock *clock, weir_time now)
         struct wr_alarm *alarm = WR_CONTAINER(timer, struct wr_alarm, timer);
         clock->firing = alarm;
         wr_unlock(&clock->lock);
-        alarm->fired(alarm, now); /* it may be gone afterwards */
+        alarm->fired(alarm, now); /* the alarm may be gone afterwards */
         wr_lock(&clock->lock);
         clock->firing = NULL;
     }
@@ -107,7 +107,7 @@ void wr_clock_forget(struct wr_clock *clock, struct wr_alarm *alarm)
     wr_lock(&clock->lock);
     if (clock->wheel)
         wr_timer_cancel(clock->wheel, &alarm->timer);
-    while (clock->firing == alarm) { /* a few instructions more */
+    while (clock->firing == alarm) { /* for a few instructions more */
         wr_unlock(&clock->lock);
         wr_os_yield();
         wr_lock(&clock->lock);

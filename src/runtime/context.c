@@ -59,7 +59,8 @@ void wr_context_init_stack(struct wr_context *context, void *low, size_t size)
 }
 
 #ifdef WR_ASAN
-/* ASan lets go of the frames that it keeps apart for a stack when that is left for good: so it is told that we go there, and leave. */
+/* ASan frees the frames that it keeps apart for a stack when the stack is left for good: so we tell it that we go there and
+ * leave for good. */
 __attribute__((no_sanitize("address"), noinline)) static void drop_frames(
     struct wr_context *context)
 {
@@ -96,7 +97,7 @@ static void arrive(void *arg)
     struct wr_context *context = arg;
 
     __sanitizer_finish_switch_fiber(context->fake_stack, NULL, NULL);
-    __asan_handle_no_return(); /* frames that the last life left without a return are free */
+    __asan_handle_no_return(); /* frees frames that the stack's former user left without a return */
     context->entry(context->arg);
 }
 #endif
@@ -114,7 +115,7 @@ void wr_context_prepare(struct wr_context *context, void *top, void (*entry)(voi
     context->sp = wr_switch_prepare(top, entry, arg);
 #endif
 #ifdef WR_TSAN
-    /* What the stack held before never returned, so its calls still stand in TSan's books. */
+    /* The stack's former calls never returned, so they are still in TSan's books. */
     __tsan_destroy_fiber(context->tsan_fiber);
     context->tsan_fiber = __tsan_create_fiber(0);
 #endif
@@ -130,7 +131,7 @@ void wr_context_switch(struct wr_context *from, struct wr_context *to)
 
 void wr_context_leave(struct wr_context *from, struct wr_context *to)
 {
-    /* The next life of this stack takes them over: to map them anew for each took most of a test's time. */
+    /* The next user of this stack takes its fake frames over: to map them anew took most of a test's time. */
     __sanitizer_start_switch_fiber(&from->fake_stack, to->stack_low, to->stack_size);
     wr_switch(&from->sp, to->sp);
 }

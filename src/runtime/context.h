@@ -52,16 +52,16 @@ void wr_context_fini(struct wr_context *context);
  * Whatever the stack held is forgotten. entry must never return. */
 void wr_context_prepare(struct wr_context *context, void *top, void (*entry)(void *arg), void *arg);
 
-/* The bare jump: stores the caller's stack pointer in *from and goes on at `to`. Returns when
- * somebody jumps to what was stored. Only wr_context_switch, the simulator and the benchmark that
- * measures it call this. */
+/* The bare jump: stores the caller's stack pointer in *from and goes on at `to`. Returns when a
+ * later call jumps to the stored pointer. Only wr_context_switch, the simulator and the benchmark
+ * that measures it call this. */
 void wr_switch(void **from, void *to);
 
 /* Lays out the first frame of a stack and answers the stack pointer to jump to. */
 void *wr_switch_prepare(void *top, void (*entry)(void *arg), void *arg);
 
-/* Leaves `from`, goes on at `to`. Returns when somebody switches to `from` again. wr_context_leave is for
- * a stack that nobody will: the next to use it prepares it anew. */
+/* wr_context_switch leaves `from` and goes on at `to`. It returns when a later call switches to `from` again.
+ * wr_context_leave is for a stack to which no call will: its next user prepares it anew. */
 #if defined(WR_ASAN) || defined(WR_TSAN)
 void wr_context_switch(struct wr_context *from, struct wr_context *to);
 void wr_context_leave(struct wr_context *from, struct wr_context *to);

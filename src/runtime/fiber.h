@@ -1,6 +1,6 @@
-/* Fibers and parkers: those who can wait.
+/* Fibers, and parkers: fibers and threads that can wait.
  *
- * A parker is anyone that waits: a fiber, or an OS thread. Wait queues hold parkers and need not know
+ * A parker is what waits: a fiber, or an OS thread. Wait queues hold parkers and need not know
  * which kind they are. The protocol is in docs/internals/parking.md.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_RUNTIME_FIBER_H
@@ -19,9 +19,9 @@ struct wr_worker;
 struct wr_frame;
 
 struct wr_parker {
-    struct wr_worker *worker; /* whose fiber this is; NULL: a thread. Fixed while it can wait     */
-    _Atomic uint32_t word; /* a thread: its futex; see park.c. A fiber: posted, 1 in the inbox  */
-    void *wait;            /* the source's: what its body waits in, if that is to be known      */
+    struct wr_worker *worker; /* the fiber's; NULL: a thread. Fixed while the parker can wait */
+    _Atomic uint32_t word; /* a thread's futex, see park.c; a fiber: posted, 1 while in the inbox */
+    void *wait;            /* the source's: what the body waits in, if the source wants to know */
 };
 
 /* A thread of the pool as a parker: it can wait for a descriptor and for an unpark at once. */
@@ -55,7 +55,7 @@ struct wr_fiber {
     struct wr_fiber *next;       /* in the ready queue, or in a list of free stacks              */
     struct wr_fiber *inbox_next; /* shared: in the inbox                                         */
     void *luggage;               /* what travels with the body; see wr_context_slot */
-    struct wr_frame *frame;      /* what else is on the stack; see runtime.h        */
+    struct wr_frame *frame;      /* the innermost one on the stack; see runtime.h        */
     _Atomic(void *) item;        /* shared with the monitor: what the source gave, NULL: no body */
     struct wr_timer timer;
     struct wr_list link;

@@ -113,7 +113,7 @@ int weir_accept(int fd, struct sockaddr *address, socklen_t *length, weir_time d
         if (rc >= 0 || rc == -ECONNABORTED) {
             if (rc >= 0)
                 return rc;
-            rc = 0; /* that one vanished while it queued; there may be others */
+            rc = 0; /* that connection vanished while it queued; there may be others */
         } else {
             rc = wait_if_again(rc, fd, WEIR_READ, deadline);
         }
@@ -121,7 +121,7 @@ int weir_accept(int fd, struct sockaddr *address, socklen_t *length, weir_time d
     return rc;
 }
 
-/* The attempt is under way: how does it end? */
+/* The attempt is under way: waits for its end and answers its result. */
 static int connect_end(int fd, weir_time deadline)
 {
     int rc = weir_fd_wait(fd, WEIR_WRITE, deadline);

@@ -1,7 +1,7 @@
 /* Task locals: a context is the settings that a task or thread sees, one for each key.
  *
- * Tasks share the context they were submitted in, so one that others hold is never changed: setting a value
- * there makes a copy. Settings are shared by the copies, and their values dropped with the last one.
+ * Tasks share the context they were submitted in, so a context with several owners is never changed: setting a
+ * value there makes a copy. Settings are shared by the copies, and their values dropped with the last one.
  * SPDX-License-Identifier: MIT */
 #include "runtime/local.h"
 
@@ -18,7 +18,7 @@ struct setting {
 };
 
 struct wr_locals {
-    _Atomic uint32_t references; /* tasks and threads that have it; if one, it may change it */
+    _Atomic uint32_t references; /* tasks and threads that have it; a single one may change it */
     uint32_t count;
     struct setting *setting[];
 };

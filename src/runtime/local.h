@@ -12,7 +12,7 @@ void wr_locals_release(struct wr_locals *locals);
 /* One more reference; NULL is fine. */
 struct wr_locals *wr_locals_ref(struct wr_locals *locals);
 
-/* Where the caller's context stands: the same place for as long as the same body runs. */
+/* The place of the caller's context: the same for as long as the same body runs. */
 struct wr_locals *const *wr_locals_place(void);
 
 /* Makes `locals`, whose reference moves, the caller's context; answers the former one. */

@@ -32,7 +32,7 @@ void wr_monitor_notice(struct wr_monitor *monitor)
         wr_os_futex_wake(&monitor->word, 1);
 }
 
-/* A worker on the bench whose thread is there, or is gone; NULL if there is none. */
+/* A worker on the bench whose thread is gone, or (not `gone`) is there; NULL: there is none. */
 static struct wr_worker *on_the_bench(weir_runtime *rt, bool gone)
 {
     uint32_t count = wr_load(&rt->worker_count, relaxed);
@@ -73,8 +73,8 @@ static void judge(weir_runtime *rt, struct wr_worker *worker, weir_time now)
     watch->judge_at = now + (int64_t)rt->options.stall_after_ms * 1000000;
 }
 
-/* Has a stuck worker replaced, if that helps and can be done. On the bench it takes no work, so there nothing is
- * lost. */
+/* Has a stuck worker replaced, if that helps and can be done. A worker on the bench takes no work, so it needs no
+ * replacement. */
 static void replace(weir_runtime *rt, struct wr_worker *worker, weir_time now)
 {
     struct wr_stall_watch *watch = &worker->watch;
@@ -117,7 +117,7 @@ static void stall_found(weir_runtime *rt, struct wr_worker *worker, void *item, 
 
     watch->tag = rt->source->describe(rt->source, item, watch->name, &seen);
     if (!wr_still_there(&seen))
-        return; /* it went on just now, and the name may be another's */
+        return; /* the worker went on just now, and the name may be another body's */
     watch->stalled = true;
     wr_add(&rt->monitor.stalls, 1, relaxed);
     judge(rt, worker, now);
@@ -125,8 +125,8 @@ static void stall_found(weir_runtime *rt, struct wr_worker *worker, void *item, 
     tell(rt, worker, now);
 }
 
-/* Sends the replacement of a worker to the bench. If that is stuck itself it needs no replacement any more, since
- * on the bench it takes no work; and so on. */
+/* Sends the replacement of a worker to the bench. If the replacement has one itself, since it is stuck, that one goes
+ * to the bench, too, and so on: a worker on the bench takes no work, so it needs no replacement. */
 static void dismiss(struct wr_worker *worker)
 {
     struct wr_worker *next;
@@ -167,7 +167,7 @@ static bool inspect(weir_runtime *rt, struct wr_worker *worker, weir_time now)
         if (now - watch->since >= (int64_t)rt->options.stall_after_ms * 1000000)
             stall_found(rt, worker, item, now);
     } else if (!watch->replacement) {
-        replace(rt, worker, now); /* there was none to be had; there may be now */
+        replace(rt, worker, now); /* no replacement was to be had; there may be one now */
     }
     if (gone)
         wr_worker_bury(worker);

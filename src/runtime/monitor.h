@@ -36,7 +36,7 @@ int wr_monitor_start(weir_runtime *rt);
 /* Stops it and waits for it. */
 void wr_monitor_stop(weir_runtime *rt);
 
-/* A worker is awake: the monitor must be, too. */
+/* Called by a worker that woke up: the monitor must be awake, too. */
 void wr_monitor_notice(struct wr_monitor *monitor);
 
 #endif

@@ -8,9 +8,11 @@
 /* Installs the handler for the process, once, if the runtime asks for it. */
 int wr_overflow_install(const weir_runtime *rt);
 
-/* Gives the calling worker thread a stack for the handler to run on, and takes it back. Without one
- * the process dies of the overflow as it would without us. */
+/* Gives the calling worker thread a stack for the handler to run on. Without one the process dies of
+ * the overflow as it would without us. */
 void wr_overflow_thread_begin(const weir_runtime *rt);
+
+/* Takes that stack back. */
 void wr_overflow_thread_end(const weir_runtime *rt);
 
 #endif

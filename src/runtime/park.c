@@ -6,7 +6,7 @@
 
 #include <weir/error.h>
 
-/* A thread's word: nobody waits, an unpark came first, or what the thread sleeps in. */
+/* A thread's word: the thread does not wait; an unpark came first; it sleeps on the futex; it sleeps in its poller. */
 enum { NOBODY, TOKEN, ASLEEP, POLLING };
 
 struct wr_parker *wr_parker_self(struct wr_parker *storage)
@@ -18,7 +18,7 @@ struct wr_parker *wr_parker_self(struct wr_parker *storage)
     if (carrier)
         return &wr_load(&((struct wr_worker *)carrier)->current, relaxed)->parker;
     if (wr_frame_innermost() && wr_frame_innermost()->parker)
-        return wr_frame_innermost()->parker; /* whoever cancels the guest knows this one */
+        return wr_frame_innermost()->parker; /* a cancel of the guest unparks this one */
     storage->worker = NULL;
     storage->wait = NULL;
     wr_store(&storage->word, 0, relaxed);
@@ -41,7 +41,7 @@ int wr_park_polling(struct wr_thread_parker *self, struct wr_os_ready *ready, we
     int reports = 0;
 
     WR_ASSERT(self->polls);
-    /* Release, too: whoever finds it polling rings the poller that was opened before. */
+    /* Release, too: an unpark that finds the thread polling rings the poller that was opened before. */
     if (wr_cas(&self->parker.word, &word, POLLING, acq_rel))
         reports = wr_os_poller_wait(&self->poller, ready, 1, deadline);
     wr_swap(&self->parker.word, NOBODY, acquire);
@@ -83,7 +83,7 @@ static void post(struct wr_worker *worker, struct wr_fiber *fiber)
 {
     struct wr_fiber *head;
 
-    /* If it was posted already, the worker's own swap comes after ours and sees all we did before:
+    /* If the fiber was posted already, the worker's own swap comes after ours and sees all we did before:
      * the fiber will look after this moment. A plain load here would not promise that. */
     if (wr_swap(&fiber->parker.word, 1, acq_rel))
         return;

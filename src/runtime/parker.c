@@ -1,4 +1,4 @@
-/* Parking for those outside the library: weir/sys/park.h.
+/* Parking for code outside the library: weir/sys/park.h.
  * SPDX-License-Identifier: MIT */
 #include "runtime/worker.h"
 

@@ -14,10 +14,10 @@ struct wr_pool_thread {
     struct wr_carrier carrier; /* first: the thread-local slot points here         */
     struct wr_thread_parker parker;
     struct wr_pool *pool;
-    /* Handed over, under the pool's lock: then it is not in `idle` any more */
+    /* Handed over under the pool's lock: from then on the thread is not in `idle` any more */
     _Atomic(struct wr_job *) job;
     bool rests; /* idle already, or has its next job, though its last one has not returned */
-    bool stays; /* else, if it has no job now, it ends; as found when it came to rest */
+    bool stays; /* false: it ends if it has no job now. Decided when it came to rest */
     struct wr_list link; /* in pool->idle or pool->gone                      */
     struct wr_list everyone_link;
     struct wr_os_thread os;
@@ -45,7 +45,8 @@ static struct wr_job *first_job(struct wr_pool *pool)
     return WR_CONTAINER(first, struct wr_job, link);
 }
 
-/* Joins threads that have ended, taken out of `gone`. They touch nothing of the pool's after they enter that. */
+/* Joins threads that have ended, which the caller has taken out of pool->gone. A thread touches nothing of the pool's after
+ * it has entered that list. */
 static void bury(struct wr_list *gone)
 {
     wr_list_each_safe(node, gone) {
@@ -55,12 +56,12 @@ static void bury(struct wr_list *gone)
     }
 }
 
-/* It has nothing to do any more: takes the first job that waits, or is idle. Under the lock. */
+/* The thread has nothing to do any more: it takes the first job that waits, or is idle. Under the lock. */
 static void rest(struct wr_pool *pool, struct wr_pool_thread *self)
 {
     struct wr_job *job;
 
-    self->stays = pool->threads <= pool->threads_max; /* one too many does not */
+    self->stays = pool->threads <= pool->threads_max; /* a thread too many does not */
     job = self->stays ? first_job(pool) : NULL;
     wr_store(&self->job, job, relaxed);
     if (!job)
@@ -77,7 +78,7 @@ void wr_thread_rests(void)
     wr_unlock(&self->pool->lock);
 }
 
-/* Ends if it is time to and it has no job; then it is in `gone`. */
+/* True: the thread has no job and it is time to end; it is in `gone` now. */
 static bool leave(struct wr_pool *pool, struct wr_pool_thread *self, bool waited)
 {
     bool ends;
@@ -126,7 +127,7 @@ static void thread_main(void *thread_arg)
     *wr_os_local() = &self->carrier;
     for (; job; job = next_job(self->pool, self))
         job->run(job);
-    /* No thread rings it any more: no body waits, and it is not in `everyone`. */
+    /* No thread rings the poller any more: no body waits, and this thread is not in `everyone`. */
     if (self->parker.polls)
         wr_os_poller_close(&self->parker.poller);
     *wr_os_local() = NULL;
@@ -166,7 +167,7 @@ static void hand_over(struct wr_pool *pool, struct wr_job *job)
 
     wr_list_remove(&idle->link);
     wr_store(&idle->job, job, release);
-    wr_unpark(&idle->parker.parker); /* under the lock: it cannot end before it has it */
+    wr_unpark(&idle->parker.parker); /* under the lock: it cannot end before it has the job */
 }
 
 int wr_pool_submit(struct wr_pool *pool, struct wr_job *job, enum wr_job_turn turn)
@@ -218,7 +219,7 @@ bool wr_pool_withdraw(struct wr_pool *pool, struct wr_job *job)
     return waiting;
 }
 
-/* The first wait for a descriptor opens it; the thread keeps it to its end. */
+/* The first wait for a descriptor opens the thread's poller; the thread keeps it to its end. */
 static int open_poller(struct wr_thread_parker *parker)
 {
     int rc = parker->polls ? 0 : wr_os_poller_open(&parker->poller);
@@ -239,7 +240,7 @@ int wr_pool_fd_wait(struct wr_carrier *carrier, int fd, int events, weir_time de
     if (rc)
         return rc == -EPERM ? events : rc; /* EPERM: a kind of file that is always ready */
     while (!rc) {
-        /* The look comes before the sleep; an unpark in between ends the sleep. */
+        /* The look at weir_cancelled comes before the sleep; an unpark in between ends the sleep. */
         if (weir_cancelled()) {
             rc = WEIR_ECANCELED;
         } else if (wr_park_polling(&self->parker, &ready, deadline) == 1) {
@@ -292,7 +293,7 @@ void wr_pool_fini(struct wr_pool *pool)
             wr_list_remove(&last->everyone_link);
         wr_unlock(&pool->lock);
         bury(&gone);
-        /* It ends by itself, being told to close; it must not be buried twice. */
+        /* The thread ends by itself, since the runtime is closing; it must not be joined twice. */
         if (last)
             wr_os_thread_join(&last->os);
     } while (last);

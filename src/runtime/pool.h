@@ -18,7 +18,7 @@ struct wr_carrier;
  *     jobs is not empty  =>  idle is empty and threads > 0                                        */
 struct wr_pool {
     weir_runtime *runtime;
-    uint32_t threads_max; /* one more for each that is lost     */
+    uint32_t threads_max; /* one more for each thread that is lost */
     int64_t idle_ns;      /* an idle thread ends after this */
     struct wr_lock lock;
     struct wr_list jobs; /* waiting for a thread, first come first                             */
@@ -45,7 +45,7 @@ void wr_pool_wake_all(struct wr_pool *pool);
  * WEIR_ENOMEM, WEIR_EAGAIN: the pool has no thread and cannot get one; the job was not taken. */
 int wr_pool_submit(struct wr_pool *pool, struct wr_job *job, enum wr_job_turn turn);
 
-/* One thread more is lost in a body that does not return, or one less. */
+/* lost: one more thread is lost in a body that does not return. Not lost: one less. */
 void wr_pool_lost(struct wr_pool *pool, bool lost);
 
 /* Takes back a job that no thread has begun. False: it has begun. */

@@ -1,4 +1,4 @@
-/* Waiting for descriptors: who waits for what, and whom a report wakes.
+/* Waiting for descriptors: which fiber waits for what, and which ones a report wakes.
  * SPDX-License-Identifier: MIT */
 #include "runtime/reactor.h"
 
@@ -25,7 +25,7 @@ static int reserve(struct wr_reactor *reactor, int fd)
 
     if (fd < reactor->size)
         return 0;
-    /* Any number may come along; an open one is below 2^30. */
+    /* The caller may pass any number; that of an open descriptor is below 2^30. */
     if (wr_os_fd_poll(fd, WEIR_READ, WEIR_NOW_OR_NEVER) == -EBADF)
         return WEIR_EBADF;
     while (size <= fd)
@@ -41,7 +41,7 @@ static int reserve(struct wr_reactor *reactor, int fd)
     return 0;
 }
 
-/* Asks the poller for what those who wait for `fd` want. */
+/* Asks the poller for all events that fibers want of `fd`. */
 static int ask(struct wr_worker *worker, int fd)
 {
     int events = 0;
@@ -61,7 +61,7 @@ static void unlink_wait(struct wr_reactor *reactor, int fd, struct wr_fd_wait *w
     reactor->waits--;
 }
 
-/* Wakes those who wait for one of `events`. */
+/* Wakes the fibers that wait for one of `events`. */
 static void wake(struct wr_worker *worker, int fd, int events)
 {
     struct wr_reactor *reactor = &worker->reactor;
@@ -82,9 +82,9 @@ static void report(struct wr_worker *worker, const struct wr_os_ready *ready)
     struct wr_reactor *reactor = &worker->reactor;
 
     if (ready->fd >= reactor->size || ready->tag != reactor->watched[ready->fd].tag)
-        return; /* an answer to a request that nobody remembers */
+        return; /* an answer to an earlier request */
     wake(worker, ready->fd, ready->events);
-    /* A report disarms: ask again for the others. If that fails, let them find out by trying. */
+    /* A report disarms the watch: ask again for the other fibers. If that fails, let them find out by trying. */
     if (reactor->watched[ready->fd].first && ask(worker, ready->fd))
         wake(worker, ready->fd, WEIR_HANGUP);
 }
@@ -100,7 +100,7 @@ void wr_reactor_poll(struct wr_worker *worker, weir_time deadline)
         n = wr_os_poller_wait(&worker->poller, ready, REPORTS, deadline);
         for (int i = 0; i < n; i++)
             report(worker, &ready[i]);
-        deadline = WEIR_NOW_OR_NEVER; /* and the rest, before any timer is looked at */
+        deadline = WEIR_NOW_OR_NEVER; /* and the other reports, before any timer is looked at */
     } while (n == REPORTS);
 }
 

@@ -24,7 +24,7 @@ struct wr_fd_watch {
 };
 
 /* Owned by its worker's thread.
- *     watched[fd].first != NULL  <=>  the poller was asked for the union of what they want
+ *     watched[fd].first != NULL  <=>  the poller was asked for the union of their events
  *     waits == number of wr_fd_wait linked                                                   */
 struct wr_reactor {
     struct wr_fd_watch *watched; /* by descriptor */
@@ -32,7 +32,8 @@ struct wr_reactor {
     size_t waits;
 };
 
-/* What a report means to one who waits for `wanted`: after a hang-up neither reading nor writing waits. */
+/* The part of a report that a wait for `wanted` gets; 0: it goes on waiting. A hang-up ends every wait, since neither reading
+ * nor writing blocks after it. */
 static inline int wr_fd_found(int events, int wanted)
 {
     return events & WEIR_HANGUP ? wanted | WEIR_HANGUP : events & wanted;
@@ -40,7 +41,7 @@ static inline int wr_fd_found(int events, int wanted)
 
 void wr_reactor_fini(struct wr_reactor *reactor);
 
-/* Sleeps in the worker's poller until `deadline` at most and readies whoever got a report. */
+/* Sleeps in the worker's poller until `deadline` at most, and makes the fibers ready that got a report. */
 void wr_reactor_poll(struct wr_worker *worker, weir_time deadline);
 
 /* Parks `self`, the running fiber of `worker`, until `fd` is ready. As weir_fd_wait. */

@@ -103,7 +103,7 @@ void wr_runtime_sweep(weir_runtime *rt)
     wr_pool_wake_all(&rt->pool);
 }
 
-/* Refuses new bodies and wakes everyone who waits: each finds the runtime closing. */
+/* Refuses new bodies and wakes every body that waits: each finds the runtime closing. */
 static void begin_closing(weir_runtime *rt)
 {
     wr_spawn_close(&rt->spawn);

@@ -88,7 +88,7 @@ static uint64_t spawn_describe(struct wr_source *source, void *item_arg, char *n
     return wr_load(&item->tag, acquire);
 }
 
-/* The name is another thread's to write only before the body begins and after it has ended. */
+/* Other threads write the name only before the body begins and after it has ended. */
 static void spawn_identify(struct wr_source *source, void *item_arg,
                            const char *part[WR_NAME_PARTS])
 {

@@ -1,4 +1,4 @@
-/* Stacks: made in slabs, guarded, kept hot, trimmed when nobody needed them for a while.
+/* Stacks: made in slabs, guarded, kept hot, trimmed when they were not needed for a while.
  * SPDX-License-Identifier: MIT */
 #include "runtime/stack.h"
 
@@ -128,8 +128,8 @@ static void grow(struct wr_stack_pool *pool)
     pool->total += slab->count;
 }
 
-/* If the light way is barred by now, because the program locked its memory, map entries serve. What could
- * stop those is a lack of memory in which no body could touch its stack either. */
+/* If light guards cannot be had any more, because the program locked its memory, map entries serve. Those fail
+ * only for a lack of memory in which no body could touch its stack either. */
 static void guard(const struct wr_stack_pool *pool, const struct wr_fiber *lowest, size_t count)
 {
     void *first = guard_of(pool, lowest);
@@ -163,7 +163,7 @@ void wr_stack_die(const struct wr_stack_pool *pool, const struct wr_fiber *fiber
     *((volatile char *)fiber->context.stack_low - 1) = 0;
 }
 
-/* Divides what was taken, highest first, into runs. The lowest of each gets its guard. */
+/* Divides the stacks that were taken, highest first, into runs. The lowest stack of each run gets its guard. */
 static void make_runs(const struct wr_stack_pool *pool, struct wr_fiber *list)
 {
     struct wr_fiber *highest, *lowest;
@@ -225,7 +225,7 @@ void wr_stack_give(struct wr_stack_pool *pool, struct wr_fiber *list, size_t cou
     wr_unlock(&pool->lock);
 }
 
-/* The hot list is last in, first out, so the stacks nobody needed since the last trim are its last
+/* The hot list is last in, first out, so the stacks that were not needed since the last trim are its last
  * `idle_low` entries. They are cut off under the lock and given up without it, a batch at a time. */
 static struct wr_fiber *cut_unneeded(struct wr_stack_pool *pool, size_t *count)
 {

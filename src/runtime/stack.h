@@ -33,14 +33,14 @@ struct wr_fiber *wr_stack_take(struct wr_stack_pool *pool, size_t want, size_t *
 /* Gives a list of `count` back; bare ones get their guards. None of them may be posted. */
 void wr_stack_give(struct wr_stack_pool *pool, struct wr_fiber *list, size_t count);
 
-/* Guards a bare stack, and with it all of its run. By the thread that has taken them. */
+/* Guards a bare stack, and with it all of its run. Called by the thread that has taken them. */
 void wr_stack_guard(const struct wr_stack_pool *pool, struct wr_fiber *fiber);
 
 /* Whether a body may run on the stack: it has a guard, or nothing is in use between it and the guard at
  * the end of its run. */
 bool wr_stack_is_safe(const struct wr_fiber *fiber);
 
-/* For a body that stands outside its stack: dies as it would have at the guard. */
+/* For a body that runs outside of its stack: the process dies as it would have at the guard. */
 void wr_stack_die(const struct wr_stack_pool *pool, const struct wr_fiber *fiber);
 
 /* Returns the memory of stacks that were free ever since the last trim. Answers how many. */

@@ -85,7 +85,7 @@ static size_t resident_pages(const struct wr_fiber *fiber)
     return count;
 }
 
-/* How a child ends that runs that. */
+/* The status of a child process that calls run(arg). */
 static int child_status(void (*run)(void *arg), void *arg)
 {
     int status = 0;
@@ -373,7 +373,7 @@ static void test_an_overflow_is_known_by_its_address(void **state)
 
 enum { RUN = 6, SMALL_SLABS = 1016, KEPT = 2048 };
 
-/* Taken, until the group is over: what comes back is not bare any more. */
+/* Stacks that stay taken until the test is over: a stack that comes back is not bare any more. */
 static struct wr_fiber *kept[KEPT];
 static size_t kept_count;
 static bool bare; /* false: this kernel's guards take map entries, so no stack is bare */
@@ -600,7 +600,7 @@ static void *take_and_give(void *arg)
         struct wr_fiber *list = wr_stack_take(&pool, 1 + luck % 16, &got);
         WR_ASSERT(list);
         for (struct wr_fiber *f = list; f; f = f->next)
-            ((char *)wr_stack_top(f))[-1] = (char)i; /* nobody else has it */
+            ((char *)wr_stack_top(f))[-1] = (char)i; /* no other thread has it */
         wr_stack_give(&pool, list, got);
         if (i % 64 == 0)
             wr_stack_trim(&pool);

@@ -1,4 +1,4 @@
-/* The worker's loop: who runs next on this thread, and when to sleep.
+/* The worker's loop: what runs next on this thread, and when it sleeps.
  *
  * There is no scheduler stack. The loop runs on a fiber's stack and calls new bodies directly; when a
  * body parks, its stack stays with it and another loop goes on, on the spare. A loop keeps nothing on
@@ -19,8 +19,8 @@ enum {
     STACKS_MAX = 4,
     STACKS_BATCH = 3,
 #else
-    TURN = 16,         /* switches or bodies before one that waits to start comes first          */
-    TURNS = 4,         /* turns before the loop looks at timers and descriptors, if none waits   */
+    TURN = 16,         /* switches or bodies before a body that waits to start comes first       */
+    TURNS = 4,         /* turns before the loop looks at timers and descriptors, if no body waits */
     STACKS_MAX = 64,   /* free stacks a worker keeps at hand                                     */
     STACKS_BATCH = 64, /* how many it gets from the shared pool at a time                        */
 #endif
@@ -52,8 +52,8 @@ static void stacks_return(struct wr_worker *worker, size_t count)
         wr_stack_give(&worker->carrier.runtime->stacks, list, moved);
 }
 
-/* Keeps a stack whose loop is no longer needed. It may be the one we run on: nobody else touches it
- * before we are off it, because only this worker takes from here. */
+/* Keeps a stack whose loop is no longer needed. It may be the stack we run on: no other thread touches it
+ * before we are off it, because only this worker takes stacks from here. */
 static void stack_put(struct wr_worker *worker, struct wr_fiber *fiber)
 {
     if (fiber->bare) /* it may come into use after one that lies below it */
@@ -101,7 +101,7 @@ static struct wr_fiber *spare_enter(struct wr_worker *worker)
 /* ---- switching ------------------------------------------------------------------------------- */
 
 /* Whether ready fibers go on: not if it is time to look around, nor if a new body waits and they have had a turn since
- * one came first. */
+ * a new body last came first. */
 static bool turn_lasts(struct wr_worker *worker)
 {
     struct wr_source *source = worker->carrier.runtime->source;
@@ -123,12 +123,12 @@ void wr_worker_suspend_apart(struct wr_worker *worker, struct wr_fiber *self)
         wr_worker_go_to_ready(worker, self);
         return;
     }
-    /* It has left a bare stack, or stepped over a guard: what lies here is, or will be, another's. */
+    /* The body has left a bare stack, or stepped over a guard: the memory here is, or will be, another stack's. */
     if (WR_UNLIKELY((char *)__builtin_frame_address(0) < (char *)self->context.stack_low))
         wr_stack_die(&worker->carrier.runtime->stacks, self);
     if (self->bare && self->state == WR_FIBER_PARKED)
         self->state = WR_FIBER_PARKED_BARE;
-    else if (self->bare) /* it only yields, and soon goes on */
+    else if (self->bare) /* the body only yields, and soon goes on */
         wr_stack_guard(&worker->carrier.runtime->stacks, self);
     if (wr_list_empty(&self->link))
         wr_list_append(&worker->waiting, &self->link);
@@ -138,7 +138,7 @@ void wr_worker_suspend_apart(struct wr_worker *worker, struct wr_fiber *self)
 
 void wr_worker_ready_bare(struct wr_worker *worker, struct wr_fiber *fiber)
 {
-    if (fiber->bare) /* unless another of its run came first */
+    if (fiber->bare) /* unless another stack of its run was guarded first */
         wr_stack_guard(&worker->carrier.runtime->stacks, fiber);
     wr_worker_ready(worker, fiber);
 }
@@ -185,7 +185,7 @@ static void inbox_drain(struct wr_worker *worker)
     }
     for (fiber = first; fiber; fiber = next) { /* the first to be posted is the first to go on */
         next = fiber->inbox_next;
-        /* Not posted any more before it is unparked: whoever comes later posts it again. */
+        /* Not posted any more before it is unparked: a later unpark posts it again. */
         wr_swap(&fiber->parker.word, 0, acq_rel);
         wr_unpark_local(worker, fiber);
     }
@@ -239,8 +239,8 @@ static void stop_searching(struct wr_worker *worker)
     wr_sub(&worker->carrier.runtime->searching, 1, seq_cst);
 }
 
-/* Stops searching for a reason other than having found nothing: whoever made work available meanwhile
- * relied on us, so if there is some, another must look. */
+/* Stops searching for a reason other than having found nothing. A thread that made work available meanwhile
+ * relied on this search, so if there is work, another worker must search. */
 static void pass_search_on(struct wr_worker *worker)
 {
     weir_runtime *rt = worker->carrier.runtime;
@@ -259,7 +259,7 @@ static void run(struct wr_worker *worker, struct wr_fiber *self, void *item)
     WR_ASSERT_SLOW(wr_stack_is_safe(self));
     self->state = WR_FIBER_RUNNING;
     self->token = false;
-    wr_bump(&worker->epoch); /* first: who sees the item sees that the worker has moved on */
+    wr_bump(&worker->epoch); /* first: a monitor that sees the item sees the new epoch */
     wr_store(&self->item, item, release); /* pairs with the monitor's acquire */
     source->run(source, item);
     WR_ASSERT(self->state == WR_FIBER_RUNNING && !wr_load(&self->item, relaxed));
@@ -296,7 +296,7 @@ void wr_worker_wake(struct wr_worker *worker)
         wr_os_poller_ring(&worker->poller);
 }
 
-/* The set of idle workers; a worker enters and leaves it itself, or is taken out by who wakes it. */
+/* The set of idle workers. A worker enters and leaves it itself, or the thread that wakes it takes it out. */
 static _Atomic uint64_t *idle_word(struct wr_worker *worker)
 {
     return &worker->carrier.runtime->idle[worker->number / 64];
@@ -340,7 +340,7 @@ static struct wr_worker *idle_pop(weir_runtime *rt)
 
 void wr_worker_note_feeding(void)
 {
-    enum { QUESTIONS = 64 }; /* before it is forgotten */
+    enum { QUESTIONS = 64 }; /* calls of wr_worker_feeds before it is forgotten */
     struct wr_worker *self = wr_worker_self();
 
     if (self)
@@ -370,21 +370,21 @@ void wr_runtime_wake(weir_runtime *rt)
             wr_worker_wake(worker);
             return;
         }
-        /* They woke by themselves. Others may have relied on our search meanwhile: look again. */
+        /* The idle workers woke by themselves. Other threads may have relied on our search meanwhile: look again. */
         wr_sub(&rt->searching, 1, seq_cst);
     } while (rt->source->pending(rt->source));
 }
 
 static void idle_enter(struct wr_worker *worker)
 {
-    stop_searching(worker); /* it looks once more itself, after this */
+    stop_searching(worker); /* the worker looks once more itself, after this */
     wr_or(idle_word(worker), idle_bit(worker), seq_cst);
 }
 
 static void idle_leave(struct wr_worker *worker)
 {
     if (!(wr_and(idle_word(worker), ~idle_bit(worker), seq_cst) & idle_bit(worker)))
-        worker->searching = true; /* somebody has taken us out */
+        worker->searching = true; /* another thread has taken us out */
 }
 
 void wr_worker_bench(struct wr_worker *worker)
@@ -393,7 +393,7 @@ void wr_worker_bench(struct wr_worker *worker)
     wr_worker_wake(worker); /* if it sleeps it stands in the idle set, where it is of no use */
 }
 
-/* There is work: whoever made some available while we searched before has relied on us. */
+/* There is work. A thread that made it available while we searched before has relied on us, so we search again. */
 static void search(struct wr_worker *worker)
 {
     uint32_t none = 0;
@@ -435,8 +435,8 @@ void wr_worker_give_way(int64_t nap_ns)
         wr_os_yield();
 }
 
-/* Whether this worker's thread is done for good. A benched one stays while there is work, since it may
- * be called upon to do it. */
+/* Whether this worker's thread is done for good. A benched worker stays while there is work, since it may
+ * be called back to do it. */
 static bool finished(struct wr_worker *worker)
 {
     weir_runtime *rt = worker->carrier.runtime;
@@ -445,8 +445,8 @@ static bool finished(struct wr_worker *worker)
            !rt->source->pending(rt->source);
 }
 
-/* Whether this worker is a replacement that has had nothing to do for a while, and ends for that: unless it is called back
- * before it says so. */
+/* Whether this worker is a replacement that has had nothing to do for a while, and so ends. It does not if it is called
+ * back before it stores WR_GONE. */
 static bool retire(struct wr_worker *worker)
 {
     weir_runtime *rt = worker->carrier.runtime;
@@ -474,7 +474,7 @@ static void sleep_until_something(struct wr_worker *worker)
     weir_time deadline = wr_wheel_next(&worker->wheel);
     bool takes_work, found;
 
-    /* What has come since we looked needs no visit to the idle set. */
+    /* Work has come since we looked: no need to enter the idle set. */
     if (worker->spare && !wr_worker_is_benched(worker) && rt->source->pending(rt->source)) {
         search(worker);
         wr_monitor_notice(&rt->monitor);
@@ -611,7 +611,7 @@ int wr_worker_start(weir_runtime *rt)
         return rc;
     }
     wr_store(&rt->worker_count, number + 1, seq_cst); /* pairs with readers of rt->worker */
-    if (wr_load(&rt->sweeps, seq_cst)) /* who asked for a sweep may not have seen it */
+    if (wr_load(&rt->sweeps, seq_cst)) /* wr_runtime_sweep may not have seen this worker */
         wr_worker_wake(worker);
     return 0;
 }

@@ -14,7 +14,7 @@
 #include "runtime/stack.h"
 #include "runtime/timer.h"
 
-/* What every thread of a runtime's has in its thread-local slot. */
+/* What each thread of a runtime has in its thread-local slot. */
 struct wr_carrier {
     weir_runtime *runtime;
     struct wr_parker *parker; /* a pool thread's own; NULL on a worker, whose fibers are parkers */
@@ -26,7 +26,7 @@ struct wr_fiber_queue {
     struct wr_fiber *tail; /* meaningless while head is NULL */
 };
 
-/* Only the monitor sends a worker to the bench and calls it back; the worker itself goes from there. */
+/* Only the monitor sends a worker to the bench and calls it back. A worker on the bench ends its thread itself. */
 enum wr_bench {
     WR_TAKES_WORK,
     WR_BENCHED, /* a replacement whose stall is over                                           */
@@ -46,8 +46,8 @@ struct wr_worker {
     unsigned turns;          /* turns left, if none does, before it looks around                */
     bool new_first;          /* the next thing to start is a new body, not a ready fiber       */
     bool searching;          /* counted in runtime->searching                                  */
-    uint8_t feeds;           /* its bodies make work for others: 0, they did not lately         */
-    uint32_t swept;          /* which of the sweeps asked for it has made */
+    uint8_t feeds;           /* its bodies make work for workers; 0: they did not lately       */
+    uint32_t swept;          /* runtime->sweeps as of its latest sweep */
     uint32_t attempts;       /* reads and writes that did not have to wait; see io.c */
     struct wr_fiber *stacks; /* free ones at hand, hottest first                               */
     size_t stack_count;
@@ -56,9 +56,9 @@ struct wr_worker {
     struct wr_wheel wheel;
     struct wr_reactor reactor;
     struct wr_fiber home; /* the thread's own stack: where the loop starts and ends         */
-    uint64_t idle_epoch;  /* of a replacement on the bench: since this epoch,                */
-    weir_time idle_since; /* and this moment, it has had nothing to do,                      */
-    weir_time retire_at;  /* and ends then; else WEIR_FOREVER                                */
+    uint64_t idle_epoch;  /* a replacement on the bench has had nothing to do since this epoch */
+    weir_time idle_since; /* and since this moment,                                            */
+    weir_time retire_at;  /* so its thread ends at this one; else WEIR_FOREVER                 */
 
     /* Shared. */
     _Atomic(struct wr_fiber *) current; /* written by its own thread, read by the monitor        */
@@ -83,8 +83,8 @@ struct weir_runtime {
     _Atomic bool closing;  /* every body is cancelled, no new ones are accepted              */
     _Atomic uint64_t live; /* bodies accepted and not ended                                  */
     _Atomic uint64_t stack_waits;
-    _Atomic uint32_t sweeps; /* asked for: each wakes every parked body once */
-    struct wr_waitq drained; /* those who wait for live == 0                                   */
+    _Atomic uint32_t sweeps; /* how many were asked for: each wakes every parked body once */
+    struct wr_waitq drained; /* the parkers that wait for live == 0                            */
 
     /* Sleeping workers, a bit for each; see "Idle workers and new work" in parking.md. */
     _Atomic uint64_t *idle;
@@ -107,15 +107,17 @@ static inline struct wr_worker *wr_worker_self(void)
     return carrier && !carrier->parker ? (struct wr_worker *)carrier : NULL;
 }
 
-/* Waits for one report of the calling pool thread's poller, or an unpark. Answers how many came; also
+/* Waits for one report of the calling pool thread's poller, or an unpark. Answers how many reports came; also
  * returns for no reason. */
 int wr_park_polling(struct wr_thread_parker *self, struct wr_os_ready *ready, weir_time deadline);
 
 /* Starts worker number `runtime->worker_count`. */
 int wr_worker_start(weir_runtime *rt);
 
-/* Joins a worker whose runtime is closing. And, when no thread can wake it any more, frees its record. */
+/* Joins the thread of a worker whose runtime is closing. */
 void wr_worker_join(struct wr_worker *worker);
+
+/* Frees the worker's record, when no thread can wake it any more. */
 void wr_worker_delete(struct wr_worker *worker);
 
 static inline bool wr_worker_is_benched(const struct wr_worker *worker)
@@ -134,10 +136,13 @@ void wr_worker_wake(struct wr_worker *worker);
 /* How many workers sleep, ready for work. */
 uint32_t wr_idle_count(const weir_runtime *rt);
 
-/* Sends a worker to the bench, where it takes no new work; calls it back from there, with a new thread if
- * it is gone; joins the thread of one that is gone. Only the monitor does. */
+/* Sends a worker to the bench, where it takes no new work. Only the monitor does. */
 void wr_worker_bench(struct wr_worker *worker);
+
+/* Calls a worker back from the bench, with a new thread if it is gone. Only the monitor does. */
 int wr_worker_call_back(struct wr_worker *worker);
+
+/* Joins the worker's thread, if it has one. While the runtime runs only the monitor does, for a worker that is gone. */
 void wr_worker_bury(struct wr_worker *worker);
 
 /* Puts a fiber of this worker last in the ready queue. Own thread only. */
@@ -199,7 +204,7 @@ static inline void wr_worker_go_to_ready(struct wr_worker *worker, struct wr_fib
         wr_bump(&worker->epoch);
 }
 
-/* Leaves `self`, whose state the caller has set, and runs whatever is next. Returns when `self` runs
+/* Leaves `self`, whose state the caller has set, and runs the next fiber or body. Returns when `self` runs
  * again. Straight to a ready fiber if there is one; through the loop when nothing is ready, when a new
  * body is to come first or it is time to look around, and on a body's first park, which is when it joins
  * `waiting`. All but the common case is apart, so that a park saves few registers. */
@@ -214,7 +219,7 @@ static inline void wr_worker_suspend(struct wr_worker *worker, struct wr_fiber *
         wr_worker_suspend_apart(worker, self);
 }
 
-/* Takes a body's end into account; wakes those who drain. */
+/* Counts the end of a body; wakes the parkers in `drained` when it was the last. */
 void wr_runtime_ended(weir_runtime *rt);
 
 #endif
