@@ -1,7 +1,7 @@
 /* The seed on stderr if the process dies in a run: without it the crash could not be repeated.
  *
  * The handlers only write a note, put back what was there before and return: the fault happens
- * again and meets whom it would have met. What the library wants to do about faults is done here,
+ * again and meets the handler it would have met. What the library wants to do about faults is done here,
  * too. SPDX-License-Identifier: MIT */
 #include "sim/sim.h"
 

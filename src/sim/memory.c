@@ -81,8 +81,7 @@ void *wr_os_alloc(size_t size)
     return block + 1;
 }
 
-/* Lets go of the block that was held longest; answers its number if somebody wrote to it, else 0.
- */
+/* Frees the block that was held longest; answers its number if it was written to meanwhile, else 0. */
 static uint64_t held_drop(void)
 {
     struct block *block = held[held_first];
@@ -181,7 +180,7 @@ bool wr_sim_memory_maps(const void *address)
     return map_around(address, 1) != NULL;
 }
 
-/* Any part of a map may go; what stays on either side is remembered. */
+/* Unmaps a part of a map, whichever; what stays of the map on either side is remembered. */
 static void map_cut(struct map *map, char *memory, size_t size)
 {
     struct map before = { map->memory, (size_t)(memory - map->memory) };

@@ -145,7 +145,7 @@ static void begin(const weir_sim_options *opt)
 static void clean_up(void)
 {
     wr_sim.current = NULL;
-    wr_sim_threads_reset(); /* first: what follows would wake those who wait for descriptors */
+    wr_sim_threads_reset(); /* first: what follows would wake threads that wait for descriptors */
     wr_sim_sched_reset();
     wr_sim_fds_reset();
     wr_sim_children_reset();

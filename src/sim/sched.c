@@ -1,4 +1,4 @@
-/* Who goes on: points, blocking, the clock, futexes.
+/* Which thread goes on: points, blocking, the clock, futexes.
  *
  * The ready set holds every thread that could run, the current one included. At a point the current
  * thread may be put behind another; when it blocks, another is drawn; when there is none, the clock
@@ -38,7 +38,7 @@ static struct wr_sim_thread *ready_draw(void)
     return ready[wr_sim_below(&wr_sim.schedule_luck, ready_count)];
 }
 
-/* One that is not the current thread. */
+/* Draws a ready thread that is not the current one. */
 static struct wr_sim_thread *ready_draw_other(void)
 {
     unsigned place = wr_sim_below(&wr_sim.schedule_luck, ready_count - 1);
@@ -51,7 +51,7 @@ void wr_sim_sched_reset(void)
     ready_count = 0;
 }
 
-/* ---- what everybody waits for ---------------------------------------------------------------- */
+/* ---- what threads wait for ------------------------------------------------------------------- */
 
 static int describe(char *out, size_t size, const struct wr_sim_thread *thread)
 {
@@ -166,7 +166,7 @@ void wr_sim_point(void)
     maybe_preempt();
 }
 
-/* Who goes on when the current thread cannot. */
+/* The thread that goes on when the current one cannot. */
 static struct wr_sim_thread *next_thread(void)
 {
     while (ready_count == 0)

@@ -2,7 +2,7 @@
  *
  *     run.c     one run and many: options, luck, failure, report
  *     crash.c   the seed on stderr if the process dies in a run
- *     sched.c   who goes on: points, blocking, the clock, futexes
+ *     sched.c   which thread goes on: points, blocking, the clock, futexes
  *     thread.c  simulated threads: stacks, jumps between them, start and join
  *     memory.c  allocations and maps, counted and checked; counted-down faults
  *     fd.c      the table of descriptors: open, close, modes, waiting for one
@@ -64,7 +64,7 @@ struct wr_sim {
     weir_sim_options opt; /* defaults filled in */
     weir_sim_report report;
     bool failed;
-    bool frozen; /* in a handler of a deadly signal: nobody else may run any more */
+    bool frozen; /* in a handler of a deadly signal: no other thread may run any more */
     bool trace;
     weir_time now;
     uint64_t jumps;
@@ -149,11 +149,11 @@ extern unsigned wr_sim_thread_count;
 struct wr_sim_thread *wr_sim_thread_new(const char *name, void (*main)(void *arg), void *arg);
 void wr_sim_thread_join(uint64_t id);
 
-/* Leaves the current stack and goes on with `to`. If `for_good`, nobody comes back to it. */
+/* Leaves the current stack and goes on with `to`. If `for_good`, no thread comes back to that stack. */
 void wr_sim_jump(struct wr_sim_thread *to, bool for_good);
 _Noreturn void wr_sim_go_home(void);
 
-/* Starts the run's first thread; returns when somebody goes home. */
+/* Starts the run's first thread; returns when a thread calls wr_sim_go_home. */
 void wr_sim_leave_home(struct wr_sim_thread *main);
 
 #ifdef WR_ASAN
@@ -238,11 +238,11 @@ struct wr_sim_fd *wr_sim_fd_next(enum wr_sim_kind kind, unsigned *place);
 /* What a descriptor is ready for at this moment. */
 int wr_sim_fd_ready(const struct wr_sim_fd *fd);
 
-/* Tells those who wait that a descriptor may have become ready. NULL is fine. */
+/* A descriptor may have become ready: wakes the threads that wait for it, and tells the pollers. NULL is fine. */
 void wr_sim_fd_changed(const struct wr_sim_fd *fd);
 
 /* Blocks until the descriptor changes or the deadline comes. -EBADF: it is closed by now. As in a
- * real kernel, closing it wakes nobody. */
+ * real kernel, closing it wakes no thread. */
 int wr_sim_fd_block(struct wr_sim_fd *fd, weir_time deadline);
 
 void wr_sim_fds_left(char *out, size_t size);
@@ -274,8 +274,10 @@ int wr_sim_stream_ready(const struct wr_sim_fd *fd);
 void wr_sim_listener_close(struct wr_sim_fd *fd);
 int wr_sim_socket_ready(const struct wr_sim_fd *fd); /* one that is not connected */
 
-/* The next moment at which a connection is made; and making those whose moment has come. */
+/* The next moment at which a connection is made. */
 weir_time wr_sim_sockets_due(void);
+
+/* Makes the connections whose moment has come. */
 void wr_sim_sockets_tick(void);
 
 /* ---- child.c ----------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ void wr_sim_listener_close(struct wr_sim_fd *fd)
     fd->backlog_count = 0;
 }
 
-/* As Linux tells it: a socket that never tried is writable and hung up, one that failed is all. */
+/* As Linux tells it: a socket that never tried to connect is writable and hung up; one that failed is readable, too. */
 int wr_sim_socket_ready(const struct wr_sim_fd *fd)
 {
     if (fd->connected_at != WEIR_FOREVER)

@@ -26,7 +26,7 @@ enum { STACK_SIZE = 256 * 1024, STACK_GUARD = 4096 };
 struct wr_sim_thread *wr_sim_threads[WR_SIM_THREADS_MAX];
 unsigned wr_sim_thread_count;
 
-static struct wr_sim_thread *spare; /* those without a life */
+static struct wr_sim_thread *spare; /* records that are not in use */
 static struct wr_sim_thread home;   /* the stack that called weir_sim_run */
 static uint64_t ids;
 static void *slot_outside[WR_OS_LOCALS];
@@ -34,7 +34,7 @@ static void *slot_outside[WR_OS_LOCALS];
 /* ---- jumps ----------------------------------------------------------------------------------- */
 
 #ifdef WR_ASAN
-static struct wr_sim_thread *left; /* whom the jump in progress left */
+static struct wr_sim_thread *left; /* the thread that the jump in progress left */
 
 static void jump(struct wr_sim_thread *from, struct wr_sim_thread *to, bool for_good)
 {
@@ -92,7 +92,7 @@ void wr_sim_go_home(void)
 
     wr_sim.current = NULL;
     jump(from, &home, true);
-    abort(); /* nobody knows this stack any more */
+    abort(); /* no thread comes back to this stack */
 }
 
 void wr_sim_leave_home(struct wr_sim_thread *main)
@@ -179,7 +179,7 @@ void wr_sim_thread_join(uint64_t id)
 
     if (id == wr_sim.current->id)
         weir_sim_fail("a thread joins itself");
-    /* Looked up anew each time: it moves, and somebody else may be first. */
+    /* Looked up anew each time: its place changes, and another thread may have joined it first. */
     while (thread = wr_sim_threads[place = thread_place(id)], thread->state != WR_SIM_ENDED)
         wr_sim_block(WR_SIM_JOIN, thread, id, WEIR_FOREVER);
     memmove(&wr_sim_threads[place], &wr_sim_threads[place + 1],
