@@ -8,7 +8,7 @@
 
 /* ---- asking for one ------------------------------------------------------------------------------------ */
 
-/* No turn can be had: if there is none, what waits is refused. */
+/* No turn can be had. If the run has none, the nodes that wait are refused. */
 static void refuse(struct wr_run *run, struct wr_turn *turn, const weir_result *result)
 {
     struct wr_work work = { .run = run, .moves = WR_NO_MOVES, .next = WR_NODE_NONE };
@@ -33,8 +33,8 @@ static void refuse(struct wr_run *run, struct wr_turn *turn, const weir_result *
     wr_run_told(run, work.told);
 }
 
-/* It is over, or was cancelled while its body runs, which then ends soon. A turn is no task of the user's: whatever a
- * rejection_fn has made of one that did not begin, no node has run in it. */
+/* The turn is over, or was cancelled while its body runs, which then ends soon. A turn is no task of the user's: whatever a
+ * rejection_fn has made of a turn that did not begin, no node has run in it. */
 static void turn_done(weir_task *task, const weir_result *result, void *turn_arg)
 {
     struct wr_turn *turn = turn_arg;
@@ -66,7 +66,7 @@ static void turn_over(void *turn_arg)
     wr_os_free(turn);
 }
 
-/* For weir_run_why. By the time it is kept, the turn may have come, or be over. */
+/* Keeps a turn's handle, for weir_run_why. By the time it is kept, the turn may have come, or be over. */
 static void keep_handle(struct wr_run *run, weir_task *handle)
 {
     weir_task *former;
@@ -88,7 +88,7 @@ static int submit_turn(struct wr_run *run, struct wr_turn *turn)
     wr_lock(&run->lock);
     wr_list_append(&run->turns, &turn->link);
     wr_unlock(&run->lock);
-    former = wr_locals_install(NULL); /* it installs the run's */
+    former = wr_locals_install(NULL); /* the turn installs the run's */
     rc = weir_submit(&handle, run->group, wr_turn_run, turn,
                      WEIR_TASK(.on_done = turn_done, .on_done_arg = turn, .drop_arg = turn_over,
                                .deadlines = wr_group_no_deadlines(run->group, 0)));
@@ -137,7 +137,8 @@ static bool wants_turn(struct wr_run *run)
     return wants && !(others && wr_load(&run->refused, relaxed));
 }
 
-/* One thread at a time, so that a turn which its submitter runs (WEIR_CALLER_RUNS) submits no further ones inside of it. */
+/* One thread at a time asks, so that a turn which its submitter runs (WEIR_CALLER_RUNS) submits no further turns inside of
+ * it. */
 void wr_turn_ask(struct wr_run *run)
 {
     bool asking;
@@ -145,7 +146,7 @@ void wr_turn_ask(struct wr_run *run)
     while (wants_turn(run)) {
         asking = false;
         if (!wr_cas(&run->asking, &asking, true, seq_cst))
-            return; /* that thread looks again */
+            return; /* the thread that is asking looks again */
         if (wants_turn(run)) {
             wr_add(&run->coming, WR_COMING, seq_cst);
             ask_once(run);

@@ -12,16 +12,16 @@ enum {
 #else
     BRISK_NS = 128, /* a node, with its body: about what it costs to share one */
 #endif
-    BRISK_NODES = 16,   /* that it takes to know */
+    BRISK_NODES = 16,   /* nodes that it takes to know */
     NAP_MIN_NS = 50000, /* in which a brisk turn looks at the clock several times */
     NAP_MAX_NS = 1000000,
 };
 
-/* ---- who works ------------------------------------------------------------------------------------- */
+/* ---- which turns work ------------------------------------------------------------------------------ */
 
 struct turns {
     uint32_t active, standing_by;
-    struct wr_turn *brisk; /* an active one, not the one that asks; NULL: there is none */
+    struct wr_turn *brisk; /* an active brisk one, not the one that asks; NULL: there is none */
 };
 
 static struct turns count_turns(struct wr_run *run, const struct wr_turn *asks)
@@ -72,7 +72,7 @@ void wr_run_part(struct wr_run *run)
     wr_unlock(&run->lock);
 }
 
-/* After something has changed. Under the lock. */
+/* Called after turns have changed. Under the lock. */
 static void settle(struct wr_run *run, bool lone)
 {
     struct turns turns = count_turns(run, NULL);
@@ -91,7 +91,7 @@ enum wr_entrance wr_brisk_enter(struct wr_turn *turn)
     struct turns turns = count_turns(turn->run, NULL);
 
     turn->began = true;
-    if (turns.brisk && turns.standing_by) { /* that is enough */
+    if (turns.brisk && turns.standing_by) { /* two are enough */
         wr_list_remove(&turn->link);
         return WR_LEAVES;
     }
@@ -140,7 +140,7 @@ bool wr_brisk_look(struct wr_turn *turn, uint32_t nodes, int64_t ns)
 
 /* ---- standing by ----------------------------------------------------------------------------------- */
 
-/* The turn of ours that is coming, if one is, wants it for nobody else. */
+/* A turn of this run that is coming does not count: it wants the permit for the same run. */
 bool wr_brisk_is_wanted(struct wr_run *run)
 {
     return wr_group_has_rivals(run->group, wr_load(&run->coming, relaxed) & WR_COMING);
@@ -158,7 +158,7 @@ static bool goes_on(struct wr_turn *turn, struct wr_turn **brisk, uint32_t *look
     *looks = wr_load(&(*brisk)->looks, relaxed);
     if (*brisk != former || *looks != seen)
         return true;
-    wr_store(&(*brisk)->brisk, false, relaxed); /* its body is a long one */
+    wr_store(&(*brisk)->brisk, false, relaxed); /* it runs a long body */
     return false;
 }
 

@@ -28,7 +28,7 @@ static bool is_meant(const struct wr_declared *edge, const struct meant *meant)
            strcmp(edge->down ? edge->down->id : edge->down_id, meant->down) == 0;
 }
 
-/* Answers how many there were. Under the lock. */
+/* Answers how many edges it has removed. Under the lock. */
 static size_t remove_edges(struct weir_flow *flow, const struct meant *meant)
 {
     size_t kept = 0, count = flow->declared_count;
@@ -58,7 +58,7 @@ int weir_flow_edge_remove(weir_flow *flow, const char *upstream, const char *dow
     return rc;
 }
 
-/* Of doubles, as the freeze merges them: the first, but WEIR_MUST wins. */
+/* Of several edges between the same nodes, as the freeze merges them: the first, but WEIR_MUST wins. */
 bool weir_flow_edge_get(weir_need *need, weir_flow *flow, const char *upstream,
                         const char *downstream)
 {

@@ -1,4 +1,4 @@
-/* Flows that change while they are built: what was removed leaves no trace, whoever looks meanwhile.
+/* Flows that change while they are built: a node or edge that was removed leaves no trace, even if other calls look meanwhile.
  * SPDX-License-Identifier: MIT */
 #include "flow/graph.h"
 
@@ -194,7 +194,7 @@ struct builder {
     uint32_t number;
 };
 
-/* Each has nodes of its own, which it adds, joins, looks up and removes; one of each round stays. */
+/* Each thread has nodes of its own, which it adds, joins, looks up and removes; one of each round stays. */
 static void *build(void *arg)
 {
     struct builder *b = arg;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <weir/error.h>
 
-/* On the way: edges by number, sorted by their target, without doubles. */
+/* The flow while it freezes: edges by number, sorted by their target, without doubles. */
 struct draft {
     struct weir_flow *flow;
     struct wr_text *text;
@@ -237,8 +237,8 @@ static bool is_right_before(const struct draft *draft, uint32_t up, uint32_t n)
     return false;
 }
 
-/* Marks the nodes after `up`, however far, but none that comes after `last` in the order. draft->down is the list of those
- * to be looked at. */
+/* Marks the nodes after `up`, however far, but none that comes after `last` in the order. draft->down is the list of nodes
+ * still to be looked at. */
 static void mark_after(struct draft *draft, uint32_t up, uint32_t last)
 {
     uint32_t count = 0, *list = draft->down;
@@ -256,8 +256,8 @@ static void mark_after(struct draft *draft, uint32_t up, uint32_t last)
     }
 }
 
-/* Those that are bound to `up`, from `first` on, are looked at together: else a long chain of nodes that all have the value
- * of the first would take time in proportion to its square. */
+/* The nodes that are bound to `up`, from `first` on, are looked at together: else a long chain of nodes that all have the
+ * value of the first would take time in proportion to its square. */
 static void check_bound(struct draft *draft, uint32_t up, uint32_t first)
 {
     uint32_t last = 0;
@@ -270,7 +270,8 @@ static void check_bound(struct draft *draft, uint32_t up, uint32_t first)
             draft->bound[n] = NOT_BEFORE;
 }
 
-/* Finds what each parameter is of; those that are not right before are left in lists, by `first_bound`. */
+/* Finds the node that each parameter is of. Nodes whose parameter is not of a node right before them are put into lists, by
+ * `first_bound`. */
 static void resolve_params(struct draft *draft, uint32_t *first_bound)
 {
     for (uint32_t n = 0; n < draft->nodes; n++)
@@ -395,7 +396,7 @@ static void count_parts(struct draft *draft)
     }
 }
 
-/* The same twice: how much it takes, and where each part is. */
+/* Called twice: the first time, without memory, for how much is needed; then to place each part. */
 static size_t lay_out(struct draft *draft, char *memory)
 {
     struct weir_flow *flow = draft->flow;
@@ -490,7 +491,7 @@ static uint32_t heir_of(const struct draft *draft, uint32_t n)
     return flow->hot[n].flags & flow->hot[only].flags & WR_F_PLAIN ? only : WR_NODE_NONE;
 }
 
-/* What follows from all edges together. */
+/* Finds what depends on all edges: which nodes are plain, and their heirs. */
 static void fill_ways(struct draft *draft)
 {
     struct weir_flow *flow = draft->flow;

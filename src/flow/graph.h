@@ -18,13 +18,13 @@ enum {
 #ifdef WEIR_SIM
     WR_LARGE = 2, /* so that small graphs go that way, too */
 #else
-    WR_LARGE = 1024, /* nodes from which on runs are calm at first; see run.h */
+    WR_LARGE = 1024, /* runs of this many nodes or more are calm at first; see run.h */
 #endif
     WR_NODES_MAX = (1 << 30) - 1, /* so that a target has two bits left */
     WR_NODE_NONE = WR_NODES_MAX,  /* no node */
 };
 
-/* What rarely used options need. */
+/* The options of a node, unless all of them have their defaults. */
 struct wr_extra {
     weir_node_options options; /* strings in it are copies, in the same allocation */
 };
@@ -46,7 +46,7 @@ struct wr_declared {
     weir_need need;
 };
 
-/* What is called for a node. Apart from the rest, as heirs are: a chain of plain nodes needs nothing else, and what it costs
+/* The function of a node. Apart from the rest, as heirs are: a chain of plain nodes needs nothing else, and what it costs
  * is mostly the memory that it has to read. */
 struct wr_body {
     weir_node_fn *fn; /* NULL: it has a sub-flow */
@@ -131,7 +131,7 @@ struct weir_flow {
     uint8_t *in_kind;
     uint64_t *word; /* what each node's word is at first; see plan.h */
     struct wr_join *join;
-    uint32_t *own, *root, *sink; /* their nodes */
+    uint32_t *own, *root, *sink; /* the nodes of these kinds */
     uint32_t *bound;             /* by node: whose value is its parameter; NULL: no node has one */
 };
 
@@ -167,7 +167,7 @@ struct wr_text {
 void wr_text_add(struct wr_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Checks and freezes, once. WEIR_EINVAL, with what is wrong in *text (may be NULL); WEIR_ENOMEM: it can be tried again. */
+/* Checks and freezes the flow, once. WEIR_EINVAL, with what is wrong in *text (may be NULL); WEIR_ENOMEM: try again. */
 int wr_flow_freeze(struct weir_flow *flow, struct wr_text *text);
 
 /* The same, with as much of what is wrong as the message (may be NULL) has room for. */

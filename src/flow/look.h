@@ -11,7 +11,7 @@ bool wr_run_find(struct wr_run **run, uint32_t *n, const char *id);
 /* The sub-run that a node has started; NULL: none, or not yet. It is there as long as the run is. */
 struct wr_run *wr_run_sub(struct wr_run *run, uint32_t n);
 
-/* How a node stands, for those who look from outside. */
+/* How a node stands, for callers that look from outside of the run. */
 enum wr_standing { WR_STANDS_WAITING, WR_STANDS_READY, WR_STANDS_RUNNING, WR_STANDS_ENDED };
 enum wr_standing wr_run_standing(struct wr_run *run, uint32_t n);
 

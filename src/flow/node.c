@@ -21,7 +21,7 @@ static int error_of(uint64_t word, const union wr_slot *slot)
     }
 }
 
-/* How it is read by others: its own value, or what stands in for it. */
+/* The value that other nodes read: the node's own, or what stands in for it. */
 static void *value_of(const struct wr_run *run, uint32_t n, uint64_t word)
 {
     const weir_node_options *options = wr_run_options(run, n);
@@ -47,7 +47,7 @@ static uint32_t cause_of(struct wr_run *run, uint32_t n, uint64_t word)
 
 void wr_node_result(weir_node_result *out, struct wr_run *run, uint32_t n)
 {
-    uint64_t word = wr_load(&run->plan.word[n], acquire); /* pairs with whoever decided it */
+    uint64_t word = wr_load(&run->plan.word[n], acquire); /* pairs with the deciding thread */
     uint32_t cause = cause_of(run, n, word);
 
     *out = (weir_node_result){ .size = sizeof(*out),
@@ -93,7 +93,7 @@ void *wr_node_param(const struct wr_run *run, uint32_t n)
 static void end_after_begin(struct wr_run *run, uint32_t n)
 {
     while (!wr_word_outcome(wr_load(&run->plan.word[n], acquire)))
-        wr_os_yield(); /* whoever decides it is a few instructions away from that */
+        wr_os_yield(); /* the thread that decides it is a few instructions away from that */
     wr_node_ended(run, n);
 }
 
@@ -165,7 +165,8 @@ static void end_parts(struct wr_run *run, uint32_t n)
         wr_own_cancel(own);
 }
 
-/* A node without which the rest is of no use has ended: the run is over, unless it succeeded or nothing needed it. */
+/* A fatal node, without which the rest is of no use, has ended: the run is over, unless the node succeeded or no node needed
+ * it. */
 static void end_fatally(struct wr_run *run, uint32_t n)
 {
     uint64_t word = wr_load(&run->plan.word[n], relaxed);
@@ -193,7 +194,8 @@ static void ask_judge(struct wr_work *work, uint32_t n)
     } while (wr_plan_judged(&run->plan, n, verdict, &edges, &work->moves));
 }
 
-/* What was told of so far; before the task of a node starts, which its submitter may have to run (WEIR_CALLER_RUNS). */
+/* Counts the nodes told of so far: before the task of a node starts, since its submitter may have to run it
+ * (WEIR_CALLER_RUNS). */
 static void count_told(struct wr_work *work)
 {
     uint32_t told = work->told;
@@ -234,7 +236,7 @@ void wr_work_ended(struct wr_work *work, uint32_t n)
     wr_plan_add_ended(&work->run->plan, &work->moves.ended, n);
 }
 
-/* What became ready first may have lost all that needed it to what followed. Answers whether it has, so that more follows. */
+/* The node that became ready first may have lost all nodes that needed it to what followed. True: it has, so more follows. */
 static bool drops(struct wr_work *work, uint32_t *kept)
 {
     if (*kept == WR_NODE_NONE || wr_plan_is_needed(&work->run->plan, *kept, &work->moves))

@@ -20,34 +20,35 @@ static inline bool wr_own_is_decided(const struct wr_own *own)
 /* ---- own.c ------------------------------------------------------------------------------------- */
 
 /* Something is about to be submitted for the node: a try, or the pause before it. What was submitted before has ended, so that
- * no other thread comes here; but one may be late to keep its handle. */
+ * no other thread comes here; but a thread may be late to keep its handle. */
 uint32_t wr_own_next_stage(struct wr_own *own);
 
-/* Keeps the handle, unless that has ended already; if the node was decided meanwhile, the task is cancelled. */
+/* Keeps the task's handle, unless it has ended already; if the node was decided meanwhile, the task is cancelled. */
 void wr_own_keep_task(struct wr_own *own, weir_task *task, uint32_t stage);
 
-/* It has ended: its handle is given back, if it was kept. */
+/* The task has ended: its handle is given back, if it was kept. */
 void wr_own_drop_task(struct wr_own *own);
 
-/* A reference to what was submitted for it; NULL: there is none. */
+/* A reference to what was submitted for the node; NULL: there is none. */
 weir_task *wr_own_ref_task(struct wr_own *own);
 
 /* The context of this thread goes on to the nodes that the end of this one makes ready. A body that runs on after its node has
  * ended may come here late, when that makes no difference any more. */
 void wr_own_keep_locals(struct wr_own *own);
 
-/* Callbacks of nodes are still part of the run, and must not wait for it: see wr_telling_task. */
+/* Tells of the node's end. Its callbacks are still part of the run, and must not wait for it: see wr_telling_task. */
 void wr_own_tell_end(struct wr_own *own, weir_task *task);
 
-/* How many milliseconds are left until its total deadline, at most `most`; 0: it has passed. Without a deadline, `most`. */
+/* How many milliseconds are left until the node's total deadline, at most `most`; 0: it has passed. Without a deadline,
+ * `most`. */
 int64_t wr_own_time_left(const struct wr_own *own, int64_t most);
 
-/* A try. `last`: as the last thing that the caller does before it looks for work. */
+/* Submits a try. `last`: as the last thing that the caller does before it looks for work. */
 void wr_own_submit(struct wr_own *own, bool last);
 
 /* ---- retry.c ----------------------------------------------------------------------------------- */
 
-/* Another try, now or after a pause. False: there is none. */
+/* Submits another try, now or after a pause. False: there is none. */
 bool wr_own_try_again(struct wr_own *own, const weir_result *result);
 
 /* ---- sub.c ------------------------------------------------------------------------------------- */

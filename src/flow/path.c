@@ -26,7 +26,7 @@ static bool may_be_last(const struct wr_run *run, uint32_t n, weir_time now)
            wr_word_outcome(wr_load(&run->plan.word[n], acquire)) != WEIR_SKIPPED;
 }
 
-/* The one of them that ended last, or has not. */
+/* The one of these nodes that ended last, or has not ended. */
 static uint32_t last_of(const struct wr_run *run, weir_time now)
 {
     uint32_t last = WR_NODE_NONE;
@@ -47,7 +47,8 @@ static size_t length_of(const struct wr_run *run, uint32_t last)
     return length;
 }
 
-/* One node of it. One that failed before it was ready took no time; one that ended before its body began only waited. */
+/* Adds the times of a node on the path. A node that failed before it was ready took no time; one that ended before its body
+ * began only waited. */
 static void add_times(weir_critical_path *path, const struct wr_run *run, uint32_t n, weir_time now)
 {
     weir_time ready = ready_at(run, n, now), ended = ended_at(run, n, now);

@@ -1,4 +1,4 @@
-/* Who is ready, who failed, who is not needed; see plan.h.
+/* Which nodes are ready, failed, or not needed; see plan.h.
  * SPDX-License-Identifier: MIT */
 #include "flow/plan.h"
 
@@ -91,7 +91,7 @@ static weir_outcome outcome_of(int error)
     return error == 0 ? WEIR_DONE : error == WEIR_ECANCELED ? WEIR_CANCELLED : WEIR_FAILED;
 }
 
-/* The slot is its thread's until the word is changed; whatever else decides a running node does not use it. */
+/* The slot belongs to the thread that runs the node until the word is changed: end_running does not use it. */
 bool wr_plan_finish(struct wr_plan *plan, uint32_t n, int error, void *value)
 {
     uint64_t word = wr_load(&plan->word[n], relaxed) & WR_BEGUN, end;
@@ -224,7 +224,7 @@ static bool is_needless(const struct wr_plan *plan, uint32_t p, uint32_t lost)
     return plan->skip == WEIR_SKIP_CHAIN ? lost && degree == 1 : lost && lost == degree;
 }
 
-/* The same of what it has lost so far. */
+/* Whether p is needless by what it has lost so far. */
 static bool has_lost_all(struct wr_plan *plan, uint32_t p)
 {
     return WR_UNLIKELY(wr_load(&plan->losses, seq_cst)) &&
@@ -379,7 +379,7 @@ bool wr_plan_waits_for(struct wr_plan *plan, uint32_t n, uint8_t kind)
     return waits;
 }
 
-/* The node where it began that a node before n has failed; WR_NODE_NONE: none has. */
+/* The cause for which a node before n has failed, which may be that node itself; WR_NODE_NONE: none has failed. */
 static uint32_t failed_before(struct wr_plan *plan, uint32_t n)
 {
     const struct weir_flow *flow = plan->flow;
@@ -394,12 +394,12 @@ static uint32_t failed_before(struct wr_plan *plan, uint32_t n)
     return WR_NODE_NONE;
 }
 
-/* The node failed because of `by`: it ends as that one did, and for what made that one end. If that one succeeded, a judge
- * has failed it, for a failure of another one or for reasons of its own. */
+/* Node n failed because of `by`: it ends as `by` did, with the same cause. If `by` succeeded, a judge has failed n, for a
+ * failure of another node or for reasons of its own. */
 static void fail(struct wr_plan *plan, uint32_t n, uint32_t by, struct wr_moves *moves)
 {
     const union wr_slot *before = &plan->slot[by];
-    uint64_t word = wr_load(&plan->word[by], relaxed); /* acquired by whoever tells of it */
+    uint64_t word = wr_load(&plan->word[by], relaxed); /* acquired by the thread that tells of it */
     weir_outcome outcome = wr_word_outcome(word);
     bool has_slot = outcome != WEIR_DONE && word & WR_HAS_SLOT;
     uint32_t cause = has_slot && before->cause != WR_NODE_NONE ? before->cause : by;

@@ -40,8 +40,9 @@
  * A store and a later load of something else: acquire and release do not keep their order, and some CPUs change it. So all
  * four are seq_cst (on x86 that costs nothing, the two writes being locked instructions anyway): in the one order of all of
  * these, the later of the two writes comes before a look that sees the other. Likewise `losses`, which is set before the first
- * of all losses and looked at before `lost`. Claims by compare-and-swap let only one of them skip it. A node that stays RUNNING in the hands of a turn is not put off; its turn looks at `losses` before it
- * begins, and if that comes too late, the node had begun.
+ * of all losses and looked at before `lost`. Claims by compare-and-swap let only one of them skip it. A node that stays
+ * RUNNING in the hands of a turn is not put off; its turn looks at `losses` before it begins, and if that comes too late,
+ * the node had begun.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_FLOW_PLAN_H
 #define WR_FLOW_PLAN_H
@@ -61,8 +62,8 @@
 #define WR_OUTCOME    (UINT64_C(7) << WR_OUTCOME_AT)
 #define WR_IS_DONE    ((uint64_t)WEIR_DONE << WR_OUTCOME_AT)
 
-/* A node of a run, beside its word: what it has or leaves; and what waiting, ended and needless ones need. Apart, because only
- * words have to be filled in before a run can begin. */
+/* What a run has of a node, beside its word: the slot holds what the node has or leaves, the links are for waiting, ended and
+ * needless nodes. Apart, because only words have to be filled in before a run can begin. */
 union wr_slot {
     void *value; /* WEIR_DONE */
     struct {
@@ -75,7 +76,7 @@ union wr_slot {
 struct wr_links {
     uint32_t next; /* in a list of ready nodes, or of those to be judged */
     uint32_t todo; /* in a list of nodes that have ended, of the thread that decided them */
-    uint32_t by;   /* what made it ready or fail, or, with a judge, asked; of roots WR_NODE_NONE */
+    uint32_t by;   /* the node that made it ready or fail, or a judge be asked; or WR_NODE_NONE */
 };
 
 static_assert(sizeof(uint64_t) + sizeof(union wr_slot) + sizeof(struct wr_links) +
@@ -94,7 +95,7 @@ struct wr_plan {
     _Atomic uint32_t *lost; /* once there are any losses */
     _Atomic bool losses;    /* some node has lost another */
     _Atomic uint32_t calm;
-    void (*stir)(struct wr_plan *plan); /* before it is not calm any more */
+    void (*stir)(struct wr_plan *plan); /* called before the run stops being calm */
     struct wr_join *join;               /* under the lock */
     struct wr_lock lock;                /* nothing is called under it, and no other lock taken */
     weir_skip skip;
@@ -102,12 +103,13 @@ struct wr_plan {
     void (*release)(void *locals);
 };
 
-/* What follows from an end. Lists of nodes, each in order, for the caller to deal with: ended ones are told of, and then
- * passed to wr_plan_tell. */
+/* A list of nodes, in order. */
 struct wr_row {
     uint32_t first, last; /* WR_NODE_NONE: empty */
 };
 
+/* What follows from an end, as lists for the caller to deal with: ended nodes are told of, and then passed to
+ * wr_plan_tell. */
 struct wr_moves {
     struct wr_row ready;    /* RUNNING: to be begun, or put off by wr_plan_put_off; by `next` */
     struct wr_row ended;    /* by `todo` */
@@ -133,8 +135,10 @@ bool wr_plan_is_needed(struct wr_plan *plan, uint32_t n, struct wr_moves *moves)
 /* The cause of a node that was not needed any more: one of the nodes after it. All of those have left WAITING. */
 uint32_t wr_plan_lost_to(const struct wr_plan *plan, uint32_t n);
 
-/* RUNNING becomes READY, unless it is decided; and back: false if it was decided meanwhile. `locals` may be NULL. */
+/* RUNNING becomes READY, unless the node is decided. `locals` may be NULL. */
 void wr_plan_put_off(struct wr_plan *plan, uint32_t n, void *locals, struct wr_moves *moves);
+
+/* READY becomes RUNNING. False: the node was decided meanwhile. */
 bool wr_plan_begin(struct wr_plan *plan, uint32_t n, void **locals);
 
 /* RUNNING: `begin` is called next. False: it was decided meanwhile. */
@@ -146,7 +150,7 @@ bool wr_plan_begun(struct wr_plan *plan, uint32_t n);
 /* A body has returned: RUNNING is decided. False: it was decided before, and the value is dropped. */
 bool wr_plan_finish(struct wr_plan *plan, uint32_t n, int error, void *value);
 
-/* What the word becomes of a node that is WEIR_DONE with that value, which is in its slot from here on. */
+/* The word of a node that is WEIR_DONE with that value, which is in its slot from here on. */
 static inline uint64_t wr_plan_done(struct wr_plan *plan, uint32_t n, void *value)
 {
     if (!value)
@@ -162,7 +166,7 @@ static inline void *wr_plan_value(const struct wr_plan *plan, uint32_t n, uint64
                                                                              : NULL;
 }
 
-/* The same for a plain node that is WEIR_DONE, without `begin`. */
+/* As wr_plan_finish, for a plain node that is WEIR_DONE, without `begin`. */
 static inline bool wr_plan_finish_plain(struct wr_plan *plan, uint32_t n, void *value)
 {
     uint64_t word = 0;
@@ -181,7 +185,7 @@ bool wr_plan_close(struct wr_plan *plan, uint32_t n, weir_outcome outcome, weir_
 /* The node has ended and was told of: the nodes after it hear of it. */
 void wr_plan_tell(struct wr_plan *plan, uint32_t n, struct wr_moves *moves);
 
-/* Tells of the end of a plain node that is WEIR_DONE to nodes that only have WEIR_MUST edges. */
+/* Tells node n, which only has WEIR_MUST edges, of the end of a plain node that is WEIR_DONE. True: n is ready. */
 static inline bool wr_plan_is_last(struct wr_plan *plan, uint32_t n)
 {
     return wr_sub(&plan->word[n], 1, acq_rel) == 1; /* acquires what all the others have released */
@@ -190,8 +194,10 @@ static inline bool wr_plan_is_last(struct wr_plan *plan, uint32_t n)
 /* Whether edges of a kind can still hold a WAITING node back. */
 bool wr_plan_waits_for(struct wr_plan *plan, uint32_t n, uint8_t kind);
 
-/* How the edges stand, for a judge; and what it said. True: it is to be asked again, since more nodes have ended. */
+/* How the node's edges stand, for its judge. */
 void wr_plan_edges(struct wr_plan *plan, uint32_t n, weir_edges *edges);
+
+/* What the judge said of the edges that it has seen. True: it is to be asked again, since more nodes have ended. */
 bool wr_plan_judged(struct wr_plan *plan, uint32_t n, weir_judgement verdict,
                     const weir_edges *seen, struct wr_moves *moves);
 

@@ -141,7 +141,7 @@ static bool compare(struct pair *p)
     return true;
 }
 
-/* What is ready begins now, or is put off. */
+/* Nodes that are ready begin now, or are put off. */
 static void take_ready(struct pair *p, struct wr_moves *moves)
 {
     uint32_t n;

@@ -48,7 +48,7 @@ static bool nap_inside(struct wr_whole *nap, const weir_task *task)
     return false;
 }
 
-/* It ends by itself. */
+/* A nap waits for no other task: it ends by itself. */
 static void look_at_nothing(struct wr_whole *nap, void (*look)(struct weir_task *part, void *arg),
                             void *arg)
 {

@@ -14,9 +14,9 @@
 /* ---- references -------------------------------------------------------------------------------------- */
 
 /* Parts keep the run's task, not only its memory: a body that runs on after the end may still ask for it. One reference is
- * enough for all of them, since a task has few to give. Whoever adds the first part knows that the task is still there: the
- * end was not told of. Nor is the run around it gone then, which waits to hear of that end; it is kept as long, since bodies
- * of a sub-run use its input and its values. */
+ * enough for all parts, since a task has few to give. When the first part is added the task is still there, since its end was
+ * not told of. Nor is the run around a sub-run gone then, since it waits to hear of that end; it is kept as long as the
+ * sub-run has parts, since bodies of the sub-run use its input and its values. */
 void wr_run_ref(struct wr_run *run)
 {
     if (wr_add(&run->parts, 1, acq_rel) != 0)
@@ -77,7 +77,7 @@ static void run_free(struct wr_run *run)
 
 /* ---- the end ----------------------------------------------------------------------------------------- */
 
-/* The first last node that is neither done nor skipped; WR_NODE_NONE: there is none. */
+/* The first of the last nodes (no node comes after them) that is neither done nor skipped; WR_NODE_NONE: there is none. */
 static uint32_t first_failed(const struct wr_run *run)
 {
     for (uint32_t i = 0; i < run->flow->sinks; i++) {
@@ -89,7 +89,7 @@ static uint32_t first_failed(const struct wr_run *run)
     return WR_NODE_NONE;
 }
 
-/* All nodes were told of: the run is what that node is. */
+/* All nodes were told of: the run ends as the first failed node of these did. */
 static void settle(struct wr_run *run)
 {
     weir_node_result result = { .error = 0 };
@@ -145,7 +145,7 @@ void wr_run_await_publishers(struct wr_run *run)
     wr_list_each(link, &run->turns)
         while (wr_load(&WR_CONTAINER(link, struct wr_turn, link)->step.node, acquire) ==
                WR_PUBLISHING)
-            wr_os_yield(); /* it is a few instructions away from the end of that */
+            wr_os_yield(); /* the turn is a few instructions away from the end of that */
 }
 
 void wr_turn_expect(struct wr_turn *turn)
@@ -185,7 +185,7 @@ static uint64_t sweep(struct wr_run *run, weir_outcome outcome, weir_reason reas
     return work.told;
 }
 
-/* Bodies are asked to end: all of them on a cancel; on a deadline those that may be. What waits is taken back. */
+/* Asks bodies to end: all of them on a cancel; on a deadline those that may be interrupted. What waits is taken back. */
 static void end_parts(struct wr_run *run, bool all)
 {
     wr_turn_interrupt(run, WR_NODE_NONE, all);
@@ -201,7 +201,8 @@ static void end_parts(struct wr_run *run, bool all)
         wr_own_end_sub(own);
 }
 
-/* What turns have told of and have yet to count: their bodies may take long. Note: what turns have told. */
+/* How many nodes turns have told of and have yet to count: the caller counts for them, since their bodies may take long.
+ * Note: what turns have told. */
 static uint64_t count_for_turns(struct wr_run *run)
 {
     uint64_t told = 0;
@@ -251,7 +252,7 @@ static bool is_turn(struct wr_run *run, const weir_task *task)
 
 static bool run_inside(struct wr_whole *whole, const weir_task *task);
 
-/* Whether it is the sub-run that a node has started, whose end calls back, or a body of it. */
+/* Whether the task is the sub-run that a node has started, whose end calls back, or a body of it. */
 static bool sub_inside(struct wr_own *own, const weir_task *task)
 {
     struct wr_run *sub;
@@ -264,8 +265,8 @@ static bool sub_inside(struct wr_own *own, const weir_task *task)
     return is || (sub && run_inside(&sub->whole, task));
 }
 
-/* Whether a task's body is one of the run's, or of a sub-run's. The lock is not kept while many nodes are looked at: whoever
- * asks is that task, so what is true of it stays true meanwhile. */
+/* Whether a task's body is one of the run's, or of a sub-run's. The lock is not kept while many nodes are looked at: the
+ * task itself asks, so what is true of it stays true meanwhile. */
 static bool run_inside(struct wr_whole *whole, const weir_task *task)
 {
     struct wr_run *run = WR_CONTAINER(whole, struct wr_run, whole);
@@ -326,7 +327,7 @@ struct wr_own *wr_run_added_by(struct wr_run *run, uint32_t n)
     return added;
 }
 
-/* By node they are found in an array, which is not there, and hardly touched, in runs that hardly need it. */
+/* An array finds them by node. It is made on the first call, and hardly touched in runs that hardly need it. */
 int wr_run_add(struct wr_run *run, struct wr_own *own)
 {
     struct wr_own **by;
@@ -361,7 +362,7 @@ static void *cut(char *memory, size_t *used, size_t count, size_t size)
     return part;
 }
 
-/* The same twice: how much it takes, and where each part is. */
+/* Called twice: the first time, without memory, for how much is needed; then to place each part. */
 static size_t lay_out(struct wr_run *run, char *memory, const struct weir_flow *flow,
                       const weir_run_options *o)
 {
@@ -390,7 +391,7 @@ static size_t lay_out(struct wr_run *run, char *memory, const struct weir_flow *
     return used;
 }
 
-/* They were checked. */
+/* The parameters were checked. */
 static void set_params(struct wr_run *run, const weir_run_options *o)
 {
     for (size_t i = 0; i < o->param_count; i++) {
@@ -471,7 +472,7 @@ static void start_roots(struct wr_run *run)
         settle(run);
 }
 
-/* A sub-run is known to its node before it does anything; it is kept, since its values are the run's. */
+/* A sub-run is known to its node before it does anything; its handle is kept, since its values are the run's. */
 static void keep_sub_run(struct wr_own *node, weir_task *task)
 {
     wr_lock(&node->run->lock);

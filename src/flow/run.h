@@ -1,4 +1,4 @@
-/* A run: one allocation with the state of every node; and who works on it.
+/* A run: one allocation with the state of every node; and the turns that work on it.
  *
  * Ready plain nodes are run by turns: tasks of the run's group, each of which runs one node after the other. A node that
  * becomes ready goes to the turn that made it so, if it is the first one; others go into that turn's deque, where other
@@ -16,9 +16,9 @@
  * plain node costs. They are needed because a node may be decided by another thread than the turn that runs it: by a close
  * (cancel, deadline), or when it is skipped. A large run is *calm* until the first of that happens, and in a calm run
  * a turn changes two kinds of words by plain stores: that of the node whose body has returned, and that of its *heir*,
- * which has no other node before it, as it has no other after it. It says so (`publishing`) before it looks whether the run
- * is calm, and no more when it is done: the word that says which node's body runs says that, too. Whoever wants to decide
- * nodes stirs the run first (wr_run_stir), once:
+ * which has no other node before it, as it has no other after it. The turn says so (`publishing`) before it looks whether
+ * the run is calm, and no more when it is done: the word that says which node's body runs says that, too. A thread that
+ * wants to decide nodes stirs the run first (wr_run_stir), once:
  *
  *     turn:  publishing = true;  light fence;  calm?  then store the words;  publishing = false
  *     stir:  calm = STIRRING;    heavy fence;  wait until no turn is publishing;  calm = STIRRED
@@ -31,7 +31,7 @@
  *
  * Note: brisk turns. If bodies take less time than a cache line takes from one CPU to the next, a second turn makes a run
  * slower, not faster. A turn whose latest nodes took BRISK_NS each or less is *brisk*. While a calm run has a brisk turn,
- * others lay down what they hold and *stand by*: they sleep, and look again. If the brisk one is gone by then, or has come
+ * others lay down what they hold and *stand by*: they sleep, and look again. If the brisk turn is gone by then, or has come
  * no further, they work. The longer they have stood by the longer they sleep, but never longer than the brisk turn has gone
  * on before, so a run takes at most about twice as long as it would if all of them worked at once.
  *
@@ -77,13 +77,14 @@
 
 struct wr_run;
 
-/* Of one node, if the run keeps them: 0 until it happens. When the end of the node is told of, what has not happened never
- * does, and is WEIR_FOREVER: after that no moment changes, though a body that was late may just begin. */
+/* The times of one node, if the run keeps them; each is 0 until its event happens. When the end of the node is told of, an
+ * event that has not happened never does, and its time is WEIR_FOREVER: after that no time changes, though a body that was
+ * late may just begin. */
 struct wr_times {
     _Atomic weir_time ready_at, started_at, ended_at;
 };
 
-/* The first to note it decides. */
+/* The first thread that notes a time decides it. */
 static inline void wr_times_note(_Atomic weir_time *when, weir_time now)
 {
     weir_time none = 0;
@@ -91,7 +92,7 @@ static inline void wr_times_note(_Atomic weir_time *when, weir_time now)
     wr_cas(when, &none, now, acq_rel);
 }
 
-/* When that happened; 0: it had not by then. */
+/* When the event happened; 0: it had not by `then`. */
 static inline weir_time wr_times_get(const _Atomic weir_time *when, weir_time then)
 {
     weir_time time =
@@ -107,7 +108,7 @@ struct wr_own {
     weir_task *task; /* the task or sub-run, or the nap before the next try; under the run's lock */
     struct wr_list link;                /* in run->under_way, while that has not ended; likewise */
     bool ended;                         /* the sub-run has; likewise */
-    _Atomic uint32_t stage;             /* counts what was submitted, and what of that has ended */
+    _Atomic uint32_t stage;             /* counts what was submitted, and what of it has ended */
     _Atomic(weir_task *) runner;        /* the task whose body or end calls code of the user's: only
                                     compared, by that code */
     uint32_t tries;                     /* so far */
@@ -115,15 +116,15 @@ struct wr_own {
     _Atomic bool began;                 /* the body of this try */
     struct wr_own *adds;                /* what its body has added */
     struct wr_locals *sees;             /* the context of each try, if there may be several */
-    _Atomic(struct wr_locals *) leaves; /* that which the nodes after it see; NULL: the run's */
-    int error;                          /* of the latest */
+    _Atomic(struct wr_locals *) leaves; /* the context for the nodes after it; NULL: the run's */
+    int error;                          /* of the latest try */
     struct wr_whole nap;
     weir_flow *flow;     /* of a node that has added nodes; NULL: that of its options */
     void *input, *value; /* the value goes with the run, unless it became the node's */
     struct wr_own *more; /* one that was added before it: run->added */
 };
 
-/* What a body or callback gets. */
+/* The step that a body or callback gets. */
 struct weir_step {
     struct wr_run *run;
     _Atomic uint32_t node; /* of a turn also WR_PUBLISHING; see Note: calm runs */
@@ -132,7 +133,8 @@ struct weir_step {
     _Atomic(struct wr_locals *) expects; /* of a turn; see below */
 };
 
-/* step.expects: no end is published by plain stores. Else an end is, if its body leaves that context behind. */
+/* step.expects: no end is published by plain stores. With any other value an end is, if its body leaves that context
+ * behind. */
 #define WR_NO_LOCALS ((struct wr_locals *)UINTPTR_MAX)
 
 /* run->coming */
@@ -141,19 +143,19 @@ enum { WR_COMING = 1, WR_COVERED = 2 };
 /* turn->current: its body was asked to end, and the turn ends after it. */
 enum { WR_ASKED = WR_NODES_MAX + 1 };
 
-/* turn->step.node: it changes words, and is in no body. */
+/* turn->step.node: the turn changes words, and is in no body. */
 #define WR_PUBLISHING UINT32_MAX
 
 /* A task that runs ready nodes. */
 struct wr_turn {
     struct wr_run *run;
-    struct wr_list link;    /* in run->turns from its submit on, under the run's lock */
-    weir_task *task;        /* once it has begun; likewise */
-    bool began, stands_by;  /* likewise */
-    _Atomic bool asked;     /* its task has settled: if it was cancelled, by whomever, the turn ends
-                                 after the body that runs, since other nodes are not meant; as brisk */
-    _Atomic bool brisk;     /* likewise; it itself reads it without */
-    _Atomic uint32_t looks; /* at the clock, so far */
+    struct wr_list link;      /* in run->turns from its submit on, under the run's lock */
+    weir_task *task;          /* once it has begun; likewise */
+    bool began, stands_by;    /* likewise */
+    _Atomic bool asked;       /* its task has settled: if by a cancel, the turn ends after the body
+                                 that runs, since other nodes are not meant; as brisk */
+    _Atomic bool brisk;       /* likewise; the turn itself reads it without the lock */
+    _Atomic uint32_t looks;   /* at the clock, so far */
     _Atomic uint32_t current; /* the node whose body runs, if it may be interrupted; WR_NODE_NONE;
                                  WR_ASKED */
     struct weir_step step;    /* of the node that it runs */
@@ -172,7 +174,7 @@ struct wr_run {
     struct wr_plan plan;
     struct weir_flow *flow;
     struct weir_group *group;
-    struct wr_run *outer; /* whose node has started it; NULL: none has */
+    struct wr_run *outer; /* the run whose node has started this one; NULL: none has */
     _Atomic(weir_task *) task;
     _Atomic uint32_t parts;
     _Atomic uint64_t left;
@@ -191,10 +193,10 @@ struct wr_run {
     struct wr_own *own;
     size_t bytes;
 
-    char apart[64]; /* what turns write */
+    char apart[64]; /* turns write what follows */
     struct wr_lock lock;
     _Atomic uint32_t coming;  /* whether some turn will look for nodes; see above */
-    _Atomic bool asking;      /* a thread is submitting one */
+    _Atomic bool asking;      /* a thread is submitting a turn */
     _Atomic bool refused;     /* the group took no more turns; those there are do the rest */
     _Atomic uint32_t waiting; /* nodes in the list below */
     struct wr_row ready;      /* by `next` */
@@ -208,7 +210,7 @@ struct wr_run {
 /* What follows from the ends of nodes, while a thread deals with it. */
 struct wr_work {
     struct wr_run *run;
-    struct wr_turn *turn; /* NULL: the caller is none */
+    struct wr_turn *turn; /* the caller's; NULL: it has none */
     struct wr_moves moves;
     uint32_t next;  /* ready, for the turn itself */
     bool keeps_own; /* the caller submits one node's task itself, when all else is done: */
@@ -222,7 +224,7 @@ static inline void wr_turn_has_told(struct wr_turn *turn, uint32_t nodes)
     wr_store(&turn->told, wr_load(&turn->told, relaxed) + nodes, release);
 }
 
-/* How many of the nodes that a turn has told of the caller is to count down. */
+/* How many nodes that the turn has told of are not counted yet; the caller is to count them down. */
 static inline uint32_t wr_turn_to_count(struct wr_turn *turn)
 {
     uint32_t told = wr_load(&turn->told, acquire), counted = wr_load(&turn->counted, relaxed);
@@ -242,8 +244,10 @@ static inline const weir_node_options *wr_run_options(const struct wr_run *run, 
 
 /* ---- run.c ---------------------------------------------------------------------------------------- */
 
-/* One part more, or less. */
+/* Adds a part to the run. */
 void wr_run_ref(struct wr_run *run);
+
+/* Takes a part away. */
 void wr_run_unref(struct wr_run *run);
 
 /* The run of a task; NULL: it is none. */
@@ -255,16 +259,17 @@ struct wr_own *wr_run_added(struct wr_run *run);
 /* The latest that a body of the node has added; NULL: there is none. */
 struct wr_own *wr_run_added_by(struct wr_run *run, uint32_t n);
 
-/* One more, which is the run's from then on. WEIR_ENOMEM. */
+/* Adds one more, which is the run's from then on. WEIR_ENOMEM. */
 int wr_run_add(struct wr_run *run, struct wr_own *own);
 
 /* The run settles no sooner than a sub-run that is about to start. False: it has settled. */
 bool wr_run_hold(struct wr_run *run);
 
-/* So many nodes more were told of, or sub-runs have settled. */
+/* `count` more nodes were told of, or sub-runs have settled. */
 void wr_run_told(struct wr_run *run, uint64_t count);
 
-/* As weir_flow_start, of a frozen flow. `node` NULL, or what gets another handle before any node of it starts. */
+/* As weir_flow_start, of a frozen flow. `node`: NULL, or the node that starts the run as its sub-run; it gets another handle
+ * before any node of the sub-run starts. */
 int wr_run_start(weir_task **out, struct weir_flow *flow, weir_group *group,
                  const weir_run_options *opt, struct wr_own *node);
 
@@ -276,16 +281,16 @@ int wr_node_call(struct weir_step *step, void **value);
 /* Deals with everything that follows until nothing is left but work->next. */
 void wr_work_settle(struct wr_work *work);
 
-/* A node has ended: joins it to what is to be dealt with. */
+/* A node has ended: adds it to what wr_work_settle deals with. */
 void wr_work_ended(struct wr_work *work, uint32_t n);
 
-/* The same for a thread that has no turn, and all at once. */
+/* The same for a thread that has no turn; it deals with everything that follows, too. */
 void wr_node_ended(struct wr_run *run, uint32_t n);
 
-/* The same of a node whose body has left that context behind; NULL: the run's. */
+/* As wr_node_ended, of a node whose body has left that context behind; NULL: the run's. */
 void wr_node_ended_with(struct wr_run *run, uint32_t n, struct wr_locals *locals);
 
-/* What its body gets. */
+/* The parameter that the node's body gets. */
 void *wr_node_param(const struct wr_run *run, uint32_t n);
 void wr_node_drop_value(const struct wr_run *run, uint32_t n, void *value);
 void wr_node_result(weir_node_result *out, struct wr_run *run, uint32_t n);
@@ -308,19 +313,19 @@ void wr_run_part(struct wr_run *run);
 enum wr_entrance { WR_WORKS, WR_STANDS_BY, WR_LEAVES };
 enum wr_entrance wr_brisk_enter(struct wr_turn *turn);
 
-/* It has looked at the clock: so many nodes took so long. True: it is to lay down what it holds, and to stand by. */
+/* The turn has looked at the clock: so many nodes took so long. True: it is to lay down what it holds, and to stand by. */
 bool wr_brisk_look(struct wr_turn *turn, uint32_t nodes, int64_t ns);
 
-/* It holds nothing. True: it works (again); false: it has left the list of turns. */
+/* The turn, which holds nothing, stands by. True: it works (again); false: it has left the list of turns. */
 bool wr_brisk_stand_by(struct wr_turn *turn);
 
-/* It is about to lay down what it holds, and does not count on others to stand by. */
+/* The turn is about to lay down what it holds, and does not count on others to stand by. */
 void wr_brisk_stop(struct wr_turn *turn);
 
-/* It leaves the list of turns. Under the lock. */
+/* The turn leaves the list of turns. Under the lock. */
 void wr_brisk_leave(struct wr_turn *turn);
 
-/* Whether others want what the turn has: a worker, or a permit. */
+/* Whether other tasks want what the turn has: a worker, or a permit. */
 bool wr_brisk_is_wanted(struct wr_run *run);
 
 /* ---- walk.c ---------------------------------------------------------------------------------------- */
@@ -353,7 +358,7 @@ static inline bool wr_turn_has_waiting(struct wr_run *run, struct wr_turn *turn)
 /* How many RUNNING nodes are in the hands of turns and have not begun; `n` not WR_NODE_NONE: whether that one is. */
 uint32_t wr_turn_holds(struct wr_run *run, uint32_t n);
 
-/* Sees to it that a turn comes for what waits. */
+/* Sees to it that a turn comes for the nodes that wait. */
 void wr_turn_ask(struct wr_run *run);
 
 /* Asks bodies to end: that of one node, or (WR_NODE_NONE) all, or all that may be interrupted. */
@@ -370,15 +375,17 @@ void wr_own_start_added(struct wr_own *own, void *value);
 /* Cancels what was submitted for a node that was decided. */
 void wr_own_cancel(struct wr_own *own);
 
-/* The same for a sub-run: if the deadline of the run has passed, it ends as if its own had. */
+/* Cancels the sub-run of a node; if the deadline of the run has passed, the sub-run ends as if its own had. */
 void wr_own_end_sub(struct wr_own *own);
 struct wr_own *wr_own_of(struct wr_run *run, uint32_t n);
 
-/* Whether its body has begun; it may be over. */
+/* Whether the node's body has begun; it may be over. */
 bool wr_own_runs(struct wr_own *own);
 
-/* As what it is at first; and when its run is gone. */
+/* Sets the node up, at first. */
 void wr_own_init(struct wr_own *own, struct wr_run *run, uint32_t n);
+
+/* Gives back what the node has, when its run is gone. */
 void wr_own_fini(struct wr_own *own);
 
 /* A handle of what was submitted for it. Under the run's lock. */

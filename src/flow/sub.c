@@ -16,7 +16,7 @@ void wr_own_end_sub(struct wr_own *own)
     weir_task_unref(task);
 }
 
-/* Its handle is kept all the same, since its values are the run's. */
+/* The sub-run has ended. Its handle is kept all the same, since its values are the run's. */
 static void end_sub(struct wr_own *own)
 {
     wr_lock(&own->run->lock);
@@ -25,7 +25,7 @@ static void end_sub(struct wr_own *own)
     wr_unlock(&own->run->lock);
 }
 
-/* The value of the only node that has none after it. */
+/* The value of the only node that has no other after it; NULL: there are several such nodes. */
 static void *value_of_run(struct wr_run *run)
 {
     weir_node_result result;
@@ -57,7 +57,7 @@ static void sub_done(weir_task *task, const weir_result *result, void *own_arg)
     wr_run_unref(run);
 }
 
-/* The options of the run, as far as they are for all nodes, and those of the node. */
+/* The sub-run's options: those of the run, as far as they are for all nodes, and those of the node. */
 static weir_run_options options_of(struct wr_own *own, void *input)
 {
     struct wr_run *run = own->run;
@@ -80,7 +80,7 @@ static weir_run_options options_of(struct wr_own *own, void *input)
                                .on_done_arg = own };
 }
 
-/* The node was not decided, and from here on its run does not settle before what is started now. */
+/* True: the node was not decided, and from here on its run does not settle before the sub-run that is started now. */
 static bool holds_run(struct wr_own *own)
 {
     if (!wr_run_hold(own->run))
@@ -91,7 +91,7 @@ static bool holds_run(struct wr_own *own)
     return false;
 }
 
-/* Nothing, if the node was decided meanwhile. */
+/* Starts a sub-run; does nothing if the node was decided meanwhile. */
 static void start_sub(struct wr_own *own, struct weir_flow *flow, void *input)
 {
     struct wr_run *run = own->run;

@@ -197,7 +197,7 @@ static void begin_slice(struct wr_turn *turn)
     turn->began_at = turn->looked_at = wr_os_now();
 }
 
-/* After a look at the clock. */
+/* What a turn does after a look at the clock. */
 enum look { GO_ON, STAND_BY, OVER };
 
 /* Whether the turn has lasted long enough for others to go first, or is to leave the work to another. It looks at the clock
@@ -226,7 +226,7 @@ static void leave_list(struct wr_turn *turn)
     wr_unlock(&turn->run->lock);
 }
 
-/* What it has in its hands goes to the run's list, for the next turn. */
+/* The nodes in the turn's hands go to the run's list, for the next turn. */
 static void lay_down(struct wr_turn *turn, uint32_t n)
 {
     struct wr_run *run = turn->run;
@@ -250,7 +250,7 @@ static void ask_if_waiting(struct wr_run *run)
         wr_turn_ask(run);
 }
 
-/* Nothing wants to go first but what is ready on this thread: the turn keeps what it has. Answers a node that is left in
+/* No task wants to go first but those that are ready on this thread: the turn keeps its nodes. Answers a node that is left in
  * its hands. */
 static uint32_t yield(struct wr_turn *turn, uint32_t n)
 {
@@ -263,7 +263,7 @@ static uint32_t yield(struct wr_turn *turn, uint32_t n)
     return WR_NODE_NONE;
 }
 
-/* Lets others go first. False: no other turn could be had, and this one goes on. */
+/* Lets other tasks go first. False: no other turn could be had, and this one goes on. */
 static bool make_way(struct wr_turn *turn, uint32_t n, bool asked)
 {
     struct wr_run *run = turn->run;
@@ -282,7 +282,7 @@ static bool make_way(struct wr_turn *turn, uint32_t n, bool asked)
     return true;
 }
 
-/* Leaves the work to another. False: it has left. */
+/* Leaves the work to another turn. False: the turn has left. */
 static bool stand_by(struct wr_turn *turn, uint32_t n)
 {
     struct wr_run *run = turn->run;
@@ -297,7 +297,7 @@ static bool stand_by(struct wr_turn *turn, uint32_t n)
     return false;
 }
 
-/* False: it has left. */
+/* Begins the turn. False: it has left. */
 static bool begin(struct wr_turn *turn)
 {
     struct wr_run *run = turn->run;
@@ -310,7 +310,7 @@ static bool begin(struct wr_turn *turn)
     turn->step.in_body = true;
     wr_locals_release(wr_locals_install(wr_locals_ref(run->locals)));
     wr_lock(&run->lock);
-    if (wr_load(&turn->asked, relaxed)) { /* and refused: it counts as one that never came */
+    if (wr_load(&turn->asked, relaxed)) { /* and refused: the turn counts as one that never came */
         wr_unlock(&run->lock);
         return false;
     }

@@ -90,7 +90,7 @@ static inline uint32_t tell_plainly(struct wr_turn *turn, uint32_t n)
     return n;
 }
 
-/* The same in a run that is the turn's alone, and takes the next one: maybe one that it had before. Only while it is
+/* The same in a run that is the turn's alone, and takes the next node: maybe one that it had before. Only while the turn is
  * publishing; false, and nothing is done, if there is no room. The oldest node comes next, not the latest: then a CPU can
  * begin with it before it knows what this one has made ready. But if there are many, the latest one does, so that they do
  * not become more. */
@@ -133,7 +133,7 @@ static bool is_plain(const struct wr_turn *turn, uint32_t n)
     return !(run->flow->hot[n].flags & WR_F_AT_END) && !run->odd && *turn->locals == run->locals;
 }
 
-/* A body has returned WEIR_ECANCELED: what for is what its turn was asked to end for. */
+/* A body has returned. If with WEIR_ECANCELED, its reason is the one for which its turn was asked to end. */
 static bool finish(struct wr_turn *turn, uint32_t n, int error, void *value)
 {
     struct wr_plan *plan = &turn->run->plan;
@@ -150,7 +150,7 @@ static __attribute__((noinline)) uint32_t end_oddly(struct wr_turn *turn, uint32
     struct wr_run *run = turn->run;
 
     if (error == WEIR_PENDING)
-        error = WEIR_EINVAL; /* it is no task of its own */
+        error = WEIR_EINVAL; /* the node is no task of its own */
     if (!finish(turn, n, error, value)) {
         wr_node_drop_value(run, n, value); /* too late */
         reset_locals(turn);
@@ -195,7 +195,7 @@ static inline uint32_t end_node(struct wr_turn *turn, uint32_t n, int error, voi
     return tell_plainly(turn, n);
 }
 
-/* A node that has something special about its start, or a run that has. */
+/* Calls a node that has something special about its start, or whose run has. */
 static __attribute__((noinline)) int call_oddly(struct wr_turn *turn, void **value, bool *asked)
 {
     int error;
@@ -225,8 +225,8 @@ static inline uint32_t run_node(struct wr_turn *turn, uint32_t n, bool *asked)
     return end_node(turn, n, error, value);
 }
 
-/* The end of a plain node of a calm run is published, and the turn is still publishing: the nodes after it hear of it, which
- * are more than an heir. Answers the next one; WR_NODE_NONE: there is none. Not inline, so that the loop below has its
+/* The end of a plain node of a calm run is published, and the turn is still publishing: the nodes after it, which are more
+ * than an heir, hear of it. Answers the next node; WR_NODE_NONE: there is none. Not inline, so that the loop below has its
  * registers for itself. */
 static __attribute__((noinline)) uint32_t tell_calmly(struct wr_turn *turn, size_t ended)
 {
