@@ -34,7 +34,7 @@ const struct opt_command command_completion = {
     .options = options,
 };
 
-/* Reads what follows one of these: a word, or none. False: there is nothing more to do, and *status is set. */
+/* Reads the word, if any, that follows one of these commands. False: there is nothing more to do, and *status is set. */
 static bool read_word(const char **word, const struct opt_command *command, char **argv,
                       int *status)
 {

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum { STATUS_NOT_FOUND = 127, STATUS_NOT_EXECUTABLE = 126 };
-enum { FILES_MAX = 64 }; /* of inputs that are compared with what is written to */
+enum { FILES_MAX = 64 }; /* inputs that are compared with the files that are written to */
 
 /* ---- --dry-run ------------------------------------------------------------------------------------ */
 
@@ -46,7 +46,7 @@ static int dry_run(struct feed *feed)
 
 /* ---- a run ---------------------------------------------------------------------------------------- */
 
-/* A command that is the same for all is looked for once, and missed before anything is run. */
+/* A command that is the same for all tasks is looked for once; if it does not exist, nothing is run. */
 static int find_command(char **resolved, const struct map_options *opt, const struct feed *feed)
 {
     const char *command = opt->words[0];
@@ -54,7 +54,7 @@ static int find_command(char **resolved, const struct map_options *opt, const st
     int error;
 
     *resolved = NULL;
-    /* A relative path is looked up from --cwd, as in a shell that went there. */
+    /* A relative path is looked up from --cwd, as by a shell after `cd`. */
     if (!feed_command_is_fixed(feed) || (opt->feed.directory && relative))
         return 0;
     *resolved = child_find(command);

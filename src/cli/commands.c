@@ -61,7 +61,7 @@ int command_unknown(const char *name)
 {
     weir_message message = { "" };
 
-    opt_subcommand(&command_weir, name, &message); /* says which there are, or what may be meant */
+    opt_subcommand(&command_weir, name, &message); /* says which there are, or which may be meant */
     return command_wrong(&command_weir, &message);
 }
 

@@ -1,4 +1,4 @@
-/* The subcommands of weir: their option tables and what runs them. One file each, cmd_*.c; the table of all is in
+/* The subcommands of weir: their option tables and their functions. One file each, cmd_*.c; the table of all is in
  * commands.c.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_CLI_COMMANDS_H
@@ -23,7 +23,7 @@ int cmd_help(char **argv);
 int cmd_man(char **argv);
 int cmd_completion(char **argv);
 
-/* Whether standard input was closed when weir was started; main finds out. */
+/* Whether standard input was closed when weir was started; main sets it. */
 extern bool standard_input_is_closed;
 
 /* The command of that name; NULL: there is none. */

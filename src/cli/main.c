@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* What is written last tells whether all of it went out. */
+/* Writes what standard output still holds; a failure means that not all of it went out. */
 static int finish(int status)
 {
     if (fflush(stdout) || ferror(stdout)) {

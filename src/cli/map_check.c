@@ -5,7 +5,7 @@
 
 #include <fnmatch.h>
 
-/* Without groups all tasks have the key "": a rule for others would be ignored in silence. */
+/* Without groups all tasks have the key "": a rule for other keys would be ignored in silence. */
 static int check_rules(const struct rules *rules, weir_message *message)
 {
     for (size_t i = 0; i < rules->count; i++)

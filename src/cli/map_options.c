@@ -249,7 +249,7 @@ static void set_defaults(struct map_options *p)
 
 /* ---- the whole ------------------------------------------------------------------------------------- */
 
-/* What options say together. */
+/* Sets what follows from several options together. */
 static void combine(struct map_options *p)
 {
     enum { BLOCK = 1 << 20 };
@@ -282,7 +282,7 @@ static char **duplicate_words(char **words)
     return copy;
 }
 
-/* The command ends where a list begins. */
+/* Cuts the words in two: the command ends where a list begins. */
 static void cut_lists(struct map_options *p)
 {
     for (char **word = p->words; *word; word++)

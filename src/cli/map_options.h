@@ -80,11 +80,11 @@ struct map_options {
     weir_message *message;
 };
 
-/* Reads what follows `weir map`. WEIR_EINVAL with a sentence. To be given back in any case. */
+/* Reads the arguments after `weir map`. WEIR_EINVAL with a sentence. To be given back in any case. */
 int map_options_read(struct map_options *out, char **argv, weir_message *message);
 void map_options_fini(struct map_options *options);
 
-/* Refuses what has no meaning together, or not on this machine; for map_options_read. */
+/* Refuses options that have no meaning together, or not on this machine; for map_options_read. */
 int map_options_check(const struct map_options *options, weir_message *message);
 
 #endif

@@ -49,7 +49,7 @@ static void close_if(int *fd)
 
 /* ---- descriptors --------------------------------------------------------------------------------- */
 
-/* Not through a link, nor over a file of another run: only what an earlier attempt of this task wrote gives way. */
+/* Not through a link, nor over a file of another run: only the file of an earlier attempt of this task is replaced. */
 static int open_file(const struct attempt *a, const char *suffix)
 {
     char name[40];
@@ -116,8 +116,8 @@ static void close_theirs(struct attempt *a)
         close_if(&a->input);
 }
 
-/* Out of the set by name: a child of another thread that is between fork and exec may still hold a copy, which
- * would keep it there after close. */
+/* Takes the descriptor out of the set before it is closed: a child of another thread that is between fork and exec
+ * may still hold a copy, which would keep it in the set after close. */
 static void drop(struct attempt *a, int *fd)
 {
     if (*fd < 0)
@@ -165,7 +165,7 @@ static void set_deadline(struct attempt *a, int64_t ns_from_now)
     a->deadline = weir_in_ns(ns_from_now);
 }
 
-/* The deadline has passed; but if we have been stopped, it was put off by that. */
+/* The deadline has passed. True: we have been stopped meanwhile, and that puts it off. */
 static bool was_put_off(struct attempt *a)
 {
     int64_t ns = suspend_ns(&a->engine->suspend) - a->stopped_ns;
@@ -217,8 +217,8 @@ static bool read_flow(struct attempt *a, int flow, size_t size)
     return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
-/* The command has ended; what it wrote is in the pipes. Others that it left behind may hold them open and
- * write more, so what is there now is all we take. */
+/* The command has ended; what it wrote is in the pipes. Processes that it left behind may hold them open and
+ * write more, so we take only what is there now. */
 static void drain(struct attempt *a)
 {
     for (int i = 0; i < FLOWS; i++) {
@@ -232,7 +232,7 @@ static void drain(struct attempt *a)
 
 /* ---- until it has ended -------------------------------------------------------------------------- */
 
-/* Its time is up: TERM, and KILL the next time. */
+/* The command's time is up: TERM, and KILL the next time. */
 static void overdue(struct attempt *a)
 {
     bool warned = a->sentenced;
@@ -272,7 +272,7 @@ static bool serve(struct attempt *a)
     return runs;
 }
 
-/* --timeout N%: when that is depends on how long others take, and so is looked at again and again. */
+/* --timeout N%: the deadline depends on how long other commands take, so it is looked at again and again. */
 static void look_at_median(struct attempt *a)
 {
     enum { LOOK_MS = 200 };
@@ -307,7 +307,7 @@ static void wait_for_end(struct attempt *a)
     }
 }
 
-/* What the command said about how long its group should pause, or the option's. */
+/* How long the group should pause: as the command said, or as the option says. */
 static int64_t cool_time(struct attempt *a)
 {
     char text[64];
@@ -366,7 +366,7 @@ static void see_it_through(struct attempt *a, int64_t *cool_ns)
         end_group(a, SIGKILL);
     } else {
         if (atomic_load(&a->engine->phase) == PHASE_ENDING)
-            end_group(a, SIGTERM); /* it was started while the others were being told */
+            end_group(a, SIGTERM); /* it was started while the others were being ended */
         wait_for_end(a);
         drain(a);
     }
@@ -418,7 +418,7 @@ static int start(struct attempt *a)
     return rc;
 }
 
-/* There is no place for its output, nor for that of others. */
+/* There is no place for the command's output, nor for that of other commands. */
 static void fail_file(struct attempt *a, int error)
 {
     a->task->outcome = OUTCOME_OUTPUT_LOST;

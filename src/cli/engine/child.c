@@ -56,8 +56,8 @@ static int take_descriptors(const struct child_plan *plan)
     return plan->extra < 0 ? 0 : dup2(plan->extra, 3);
 }
 
-/* What the terminal sent to our parent's process group before we left that: it is the parent's affair. Being ignored
- * for a moment, it is forgotten. */
+/* Forgets the signals that the terminal sent to our parent's process group before we left that: they are the parent's
+ * affair. A pending signal that is ignored for a moment is forgotten. */
 static void forget_pending(sigset_t *pending)
 {
     static const int sent[] = { SIGINT, SIGQUIT, SIGTSTP, SIGHUP, SIGTERM };

@@ -25,15 +25,14 @@ struct child {
     int fd; /* a pidfd: readable when it has ended */
 };
 
-/* What is done once: remembers the signal mask that children get, which is the caller's. Before any signal
- * is blocked. */
+/* Call once, before any signal is blocked: remembers the caller's signal mask, which children get. */
 void child_setup(void);
 
 /* Raises our limit of open descriptors, as far as we may; children get the one we were started with. */
 void child_raise_descriptors(rlim_t wanted);
 
-/* Starts it. 0, or a negated errno: of exec (what the child could not do is our error, too) or of what came
- * before. It gets SIGKILL if the calling thread ends; a task that waits for it keeps its thread. */
+/* Starts the child. 0, or a negated errno: of exec (an error in the child is ours, too) or of a step before it. The
+ * child gets SIGKILL if the calling thread ends; a task that waits for it keeps its thread. */
 int child_start(struct child *child, const struct child_plan *plan);
 
 /* The status of a child that has ended, as from waitpid(2); closes fd. */

@@ -19,8 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A group without tasks is forgotten after this: nothing is lost by that, and endless input may have groups
- * without end. */
+/* A group without tasks is forgotten after this: nothing is lost by that, and endless input may have an unbounded set
+ * of groups. */
 enum { GROUP_IDLE_MS = 1000 };
 
 /* ---- what runs need ------------------------------------------------------------------------------ */
@@ -47,7 +47,8 @@ static bool is_replaced(const struct engine_options *opt, const char *variable)
     return false;
 }
 
-/* Ours without what commands get from us, so that a weir inside weir is not confused; and what --env sets. */
+/* Our environment without the variables that commands get from us, so that a weir inside weir is not confused; and with
+ * those that --env sets. */
 static int copy_environment(struct engine *engine)
 {
     extern char **environ;
@@ -185,7 +186,7 @@ static rlim_t open_descriptors(void)
     return count > 3 ? count - 3 : 0; /* ".", ".." and the directory's own */
 }
 
-/* Where not even one command could be started, none would ever give a descriptor back. */
+/* If there are too few descriptors to start even one command, no command would ever give one back. */
 static int check_descriptors(void)
 {
     enum { ONE_COMMAND = 9, ONE_WORKER = 2 };
@@ -205,7 +206,7 @@ static int start(struct engine *engine)
     int rc;
 
     child_raise_descriptors((rlim_t)engine->opt->jobs * 8 +
-                            64); /* each takes up to eight of ours */
+                            64); /* each takes up to eight of our descriptors */
     block_signals();
     rc = slots_new(&engine->slots, SLOTS_MAX, engine->run_id);
     if (!rc)

@@ -22,7 +22,7 @@ enum output_mode {
 
 enum progress_mode { PROGRESS_AUTO, PROGRESS_NEVER, PROGRESS_ALWAYS };
 
-/* What to do if what a run would write to has content already. */
+/* What to do if a file or directory that a run would write to has content already. */
 enum exists_mode { EXISTS_REFUSE, EXISTS_APPEND, EXISTS_NEW };
 
 /* Which file a descriptor or a path leads to. */
@@ -53,8 +53,8 @@ struct engine_options { /* as given, with defaults filled in */
     const char *journal_path; /* NULL: none */
     bool resume, retry_failed;
     enum exists_mode if_exists;
-    bool show_retries;            /* print what attempts wrote that failed and were retried */
-    const struct file_id *inputs; /* what must not be written to */
+    bool show_retries;            /* print the output of attempts that failed and were retried */
+    const struct file_id *inputs; /* files that must not be written to */
     size_t input_count;
     enum progress_mode progress;
     const char *resolved; /* path of a command that is the same for all; NULL: it varies */
@@ -74,7 +74,7 @@ struct source {
     void *arg;
 };
 
-/* Runs what the source brings until its end; answers the exit status. stop_fd is an eventfd that the source waits
+/* Runs the source's plans until there are no more; answers the exit status. stop_fd is an eventfd that the source waits
  * for, too; it stays the caller's. */
 int engine_run(const struct engine_options *opt, const struct source *source, int stop_fd);
 

@@ -21,7 +21,7 @@ struct pace {
 double pace_read(struct pace *pace, uint64_t ended, int64_t ns);
 double pace_get(const struct pace *pace);
 
-/* A group's commands: what is left, and what those took that have ended. */
+/* A group's commands: how many are left, and how long the ended ones took. */
 struct work {
     uint64_t left;        /* tasks that have not ended                  */
     uint64_t running;     /* of these                                   */
@@ -32,7 +32,7 @@ struct work {
     int64_t per_start_ns; /* its pace: time between two starts; 0: none */
 };
 
-/* How many tasks those make that run, as far as they have come: two of four seconds are half a task. */
+/* How many tasks the running ones count for, as far as they have come: two of four seconds are half a task. */
 double forecast_parts(const struct work *work);
 
 /* How long `left` more tasks take, of which `parts` are done, if all goes on as it went for took_ns, in which `ended`

@@ -30,7 +30,7 @@ static bool read_text(char *out, size_t size, const struct gate_limits *limits, 
     return n > 0;
 }
 
-/* Processes that run or want to, without the thread that asks. */
+/* Processes that run or want to, without the calling thread. */
 static bool load_now(double *out, const struct gate_limits *limits)
 {
     char text[200];

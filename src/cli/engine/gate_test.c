@@ -68,7 +68,7 @@ static void test_processes_that_run_hold_back(void)
 {
     const struct gate_limits limits = { .load = 2, .proc = proc };
 
-    the_kernel_says("loadavg", "9.50 9.00 8.00 4/200 1234\n"); /* three and the one that asks */
+    the_kernel_says("loadavg", "9.50 9.00 8.00 4/200 1234\n"); /* three, and the thread that asks */
     assert_closed(&limits, "3 processes run (--load 2)");
     the_kernel_says("loadavg", "9.50 9.00 8.00 3/200 1234\n");
     assert_closed(&limits, "2 processes run (--load 2)");

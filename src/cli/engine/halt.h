@@ -26,7 +26,7 @@ enum { HALT_SHARE_MIN = 3 }; /* a single one at the start is 100 % of all */
 
 int halt_parse(struct halt_rule *rule, const char *text, weir_message *message);
 
-/* Whether so many that failed and succeeded, among so many that ended, ask for it. */
+/* Whether so many failed and succeeded tasks, among so many ended ones, ask for a halt. */
 enum halt_when halt_judge(const struct halt_rule *rule, uint64_t failed, uint64_t succeeded,
                           uint64_t ended);
 

@@ -21,7 +21,7 @@ static const off_t LOCK_AT = INT64_C(1) << 40;
 
 /* ---- one at a time -------------------------------------------------------------------------------- */
 
-/* What a process was started as, for people; "" if there is no telling. */
+/* The command line of a process, for people; "" if it is not known. */
 static void command_of(char *out, size_t size, pid_t pid)
 {
     char path[40];
@@ -39,7 +39,7 @@ static void command_of(char *out, size_t size, pid_t pid)
             out[i] = ' ';
 }
 
-/* The process of the run that has not ended, if the journal says so; 0: no telling. */
+/* The process of the run that has not ended, if the journal says so; 0: not known. */
 static pid_t holder_of(const char *path)
 {
     sqlite3_stmt *statement = NULL;
@@ -57,7 +57,7 @@ static pid_t holder_of(const char *path)
     return pid;
 }
 
-/* The other one may just have begun, or be in a commit: its row is waited for a little. */
+/* The other run may just have begun, or be in a commit: its row is waited for a little. */
 static int tell_holder(const char *path)
 {
     enum { TIMES = 40, PAUSE_US = 25000 };
@@ -225,7 +225,7 @@ static bool is_not_there(const char *path)
     return lstat(path, &st) < 0;
 }
 
-/* A name that says when it was found damaged, and is not taken; NULL without memory. */
+/* A free name that says when the file was found damaged; NULL without memory. */
 static char *name_aside(const char *path)
 {
     char stamp[32], *dated, *name;
@@ -252,7 +252,7 @@ static int move_one(const char *path, const char *aside, const char *ending)
     return rc;
 }
 
-/* What is damaged is kept under another name, with what belongs to it. */
+/* Keeps a damaged journal under another name, with the files that belong to it. */
 static int move_aside(const char *path)
 {
     static const char *const endings[] = { "", "-wal", "-shm", "-journal" };

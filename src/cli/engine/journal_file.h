@@ -21,7 +21,7 @@ void journal_file_close(struct journal_file *file);
 /* What went wrong last, in the system's words where SQLite has only "disk I/O error". */
 void journal_file_why(const struct journal_file *file, char *text, size_t size);
 
-/* A row for this run, whose number is *run. */
+/* Adds a row for this run, whose number is *run. */
 bool journal_file_begin_run(struct journal_file *file, int64_t *run);
 void journal_file_end_run(struct journal_file *file, int64_t run);
 

@@ -217,8 +217,8 @@ static const char groups[] =
     "round(max(ended - started), 6) AS slowest FROM task WHERE reason IS NOT NULL AND (NOT ?1 OR "
     "reason <> 'done') GROUP BY \"group\" ORDER BY 1 LIMIT CASE WHEN ?2 > 0 THEN ?2 ELSE -1 END";
 
-/* Those that the last run ran. One it met for the first time is compared with another task of the same record, or of
- * the same words, that it did not meet. */
+/* The tasks that the last run ran. A task that it met for the first time is compared with another task of the same record,
+ * or of the same words, that it did not meet. */
 static const char reruns[] =
     "WITH last AS (SELECT max(id) AS id FROM run) SELECT t.seq, t.\"group\", "
     "CASE WHEN t.first_run < last.id THEN 'it had not succeeded, or --resume was not given' "

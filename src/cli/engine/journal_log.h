@@ -10,7 +10,7 @@ enum log_form { LOG_TEXT, LOG_JSONL, LOG_CSV };
 
 struct journal_log_options {
     const char *path;
-    bool failed;     /* only those                                    */
+    bool failed;     /* only tasks that failed                        */
     bool by_group;   /* a line per group instead of one per task      */
     bool why_rerun;  /* why the last run ran what it ran              */
     int64_t slowest; /* this many, the slowest first; 0: all, in order */

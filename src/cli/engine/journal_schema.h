@@ -1,4 +1,4 @@
-/* The tables of a journal, and how it is opened: for those who write it and those who read it.
+/* The tables of a journal, and how it is opened: for the code that writes it and the code that reads it.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_CLI_ENGINE_JOURNAL_SCHEMA_H
 #define WR_CLI_ENGINE_JOURNAL_SCHEMA_H
@@ -7,7 +7,7 @@
 #define JOURNAL_APPLICATION "2003134834"
 #define JOURNAL_VERSION     "1"
 
-/* How long one waits for another program that has the file locked: without shared memory readers and writers exclude each
+/* How long to wait for another program that has the file locked: without shared memory readers and writers exclude each
  * other. */
 enum { JOURNAL_PATIENCE_MS = 20000 };
 

@@ -36,14 +36,14 @@ struct loop {
     weir_time blocked_at;     /* when output that cannot be written is given up     */
     weir_time sweep_at, jobs_at;
     bool redraw;
-    bool quiet_end; /* our reader went away: nobody wants to hear more */
+    bool quiet_end; /* the reader of our output went away: nothing more is said */
     char phase[120];
     bool order_told, gate_told;
 };
 
 /* ---- phases -------------------------------------------------------------------------------------- */
 
-/* Starts nothing more. What waits has not run; what was to be tried again has failed (see the loop). */
+/* Starts nothing more. Tasks that wait are not run; tasks that were to be tried again have failed (see the loop). */
 static void stop_starting(struct loop *loop)
 {
     struct engine *engine = loop->engine;
@@ -72,10 +72,10 @@ static void kill_running(struct loop *loop)
 {
     end_running(loop);
     slots_signal_all(loop->engine->slots, SIGKILL);
-    loop->kill_at = weir_in_s(1); /* one may have been between fork and exec */
+    loop->kill_at = weir_in_s(1); /* a command may have been between fork and exec */
 }
 
-/* What a signal of ours does to others. */
+/* Lets a signal that comes to the loop do what it does to other processes. */
 static void act_as_usual(int signal)
 {
     sigset_t set;
@@ -122,7 +122,7 @@ static void reap_orphans(struct loop *loop)
         slots_reaped(loop->engine->slots, pid);
 }
 
-/* Nobody may be there to read what is left to print, or what is printed only when its command is dead. */
+/* Drops what is left to print, and what is printed only when its command is dead: there may be no reader for it. */
 static void give_up_printing(struct loop *loop)
 {
     atomic_store(&loop->engine->wrong, true);
@@ -219,7 +219,7 @@ static void take_signals(struct loop *loop)
     }
 }
 
-/* What failures ask for. */
+/* Does what failures ask for. */
 static void take_halt(struct loop *loop)
 {
     int asked = atomic_load(&loop->engine->asked);
@@ -290,7 +290,7 @@ static void give_up_if_blocked(struct loop *loop)
         give_up_printing(loop);
 }
 
-/* What tasks that were ended by force have left behind; looked for a few times a second at most. */
+/* Ends processes that tasks ended by force have left behind; looks for them a few times a second at most. */
 static void sweep(struct loop *loop)
 {
     if (weir_now() < loop->sweep_at)
@@ -301,8 +301,8 @@ static void sweep(struct loop *loop)
 
 /* ---- the loop ------------------------------------------------------------------------------------ */
 
-/* Submits those that are due; answers when to look again. Once nothing more is started, all have failed, also
- * those that come from commands which end only now. */
+/* Submits the tasks that are due for another attempt; answers when to look again. Once nothing more is started, all
+ * of them have failed, also those whose command ends only now. */
 static weir_time submit_retries(struct engine *engine)
 {
     struct task *task;
@@ -314,7 +314,7 @@ static weir_time submit_retries(struct engine *engine)
         return next;
     }
     while ((task = retries_any(engine->retries))) {
-        task->journal_id = 0; /* it has attempts left: a later run goes on with it */
+        task->journal_id = 0; /* the task has attempts left: a later run goes on with it */
         task_end(task);
     }
     return WEIR_FOREVER;
@@ -453,13 +453,13 @@ static void turn(struct loop *loop)
             kill_running(loop);
         show_update(&loop->show, loop->redraw, phase_text(loop));
         loop->redraw = false;
-        if (is_over(engine)) /* asked after printing: nobody wakes us for the last line */
+        if (is_over(engine)) /* asked after printing: no thread wakes us for the last line */
             return;
         sleep_until_work(loop, next);
     }
 }
 
-/* Not those that we were started to ignore (nohup): blocked ones would come all the same. */
+/* Without the signals that we were started to ignore (nohup): blocked ones would come all the same. */
 void loop_signals(sigset_t *set)
 {
     static const int ours[] = { SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT,
@@ -483,8 +483,8 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Nothing runs any more: signals do again what they usually do, so that a reader of our last words who does
- * not read cannot keep us. Those that came so far were meant for the run. */
+/* Nothing runs any more: signals do again what they usually do, so that a reader of our last words that does
+ * not read cannot keep us. Signals that came so far were meant for the run. */
 static void release_signals(struct loop *loop)
 {
     struct signalfd_siginfo info;

@@ -18,7 +18,7 @@ void engine_wake(struct engine *engine)
     if (atomic_exchange(&engine->woken, true))
         return;
     n = write(engine->wake_fd, &one, sizeof(one));
-    (void)n; /* cannot fail below 2^64 - 1 wake-ups that nobody read */
+    (void)n; /* cannot fail below 2^64 - 1 wake-ups that the loop has not read */
 }
 
 static void print_message(struct engine *engine, const char *format, va_list args)

@@ -105,8 +105,8 @@ static void expect(struct picture *p)
     }
 }
 
-/* Groups that are forgotten, and records that were not valid, count in what has ended, but it is not known when
- * theirs began: then it is the run's beginning. */
+/* Groups that are forgotten, and records that were not valid, count in what has ended, but it is not known when their
+ * first task began: the run's beginning is taken for that. */
 static void estimate(struct picture *p, const struct tally_sums *others)
 {
     struct view *view = &p->view;
@@ -124,7 +124,7 @@ static void estimate(struct picture *p, const struct tally_sums *others)
         view->eta_ns = forecast_seconds(eta > p->at_least_ns ? eta : p->at_least_ns);
 }
 
-/* ---- those that have a row ------------------------------------------------------------------------ */
+/* ---- groups that have a row ------------------------------------------------------------------------ */
 
 /* What is special about a group, if anything. */
 static int special_state(const struct picture *p, const struct tally *tally, char *text)
@@ -200,7 +200,7 @@ static bool take_row(struct picture *p, const struct tally *tally)
     return true;
 }
 
-/* Second look: those that are shown. */
+/* Second look: the groups that are shown. */
 static void take(struct tally *tally, void *arg)
 {
     struct picture *p = arg;
@@ -225,7 +225,7 @@ static void take(struct tally *tally, void *arg)
     p->view.count++;
 }
 
-/* More groups than rows: those that run go first, since reasons and other lines may take more rows yet. */
+/* More groups than rows: groups that run go first, since reasons and other lines may take more rows yet. */
 static void put_running_first(struct picture *p)
 {
     struct view_group sorted[PICTURE_ROWS_MAX] = { 0 };
@@ -250,7 +250,7 @@ static void say_why(char *text, size_t size, const weir_why *why)
         weir_why_text(text, size, why);
 }
 
-/* The first that waits in a group can say why. */
+/* The first task that waits in a group can say why. */
 static void ask_why(struct tally *tally, void *arg)
 {
     struct picture *p = arg;

@@ -23,7 +23,7 @@ struct picture_wish {
 
 struct picture; /* view is valid until it is freed */
 
-/* Now; NULL without memory. `phase`: a sentence for what is special, or NULL. */
+/* The picture of this moment; NULL without memory. `phase`: a sentence for what is special, or NULL. */
 struct picture *picture_new(struct engine *engine, struct film *film,
                             const struct picture_wish *wish, weir_time now, const char *phase);
 const struct view *picture_view(const struct picture *picture);

@@ -27,7 +27,7 @@ struct text {
     char bytes[];
 };
 
-/* The lock is for what others bring: tasks, texts, held, and next_seq with --keep-order. The rest is the
+/* The lock is for what other threads bring: tasks, texts, held, and next_seq with --keep-order. The rest is the
  * loop's. */
 struct printer {
     struct engine *engine;
@@ -106,7 +106,7 @@ void printer_free(struct printer *printer)
     free(printer);
 }
 
-/* ---- what others bring --------------------------------------------------------------------------- */
+/* ---- what other threads bring -------------------------------------------------------------------- */
 
 static struct task *task_of(struct wr_list *link)
 {
@@ -429,7 +429,7 @@ int printer_pending(struct printer *printer)
     return printer->fd;
 }
 
-/* A pipe that polls as writable takes so much without making us wait. */
+/* How much to write at once: a pipe that polls as writable takes so much without making us wait. */
 static size_t at_once(const struct printer *printer)
 {
     return printer->is_pipe[printer->fd] && printer->left > PIPE_BUF ? PIPE_BUF : printer->left;
@@ -443,7 +443,7 @@ int printer_write(struct printer *printer)
 
     if (n < 0) {
         if (errno == EAGAIN)
-            printer->is_pipe[fd] = true; /* somebody made it non-blocking: poll it from now on */
+            printer->is_pipe[fd] = true; /* it is non-blocking by now: poll it from now on */
         if (errno == EINTR || errno == EAGAIN)
             return 0;
         printer->broken[fd] = true;

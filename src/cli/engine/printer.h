@@ -26,8 +26,8 @@ int printer_lines(struct printer *printer, struct task *task, int flow, const ch
 int printer_room_fd(const struct printer *printer);
 bool printer_is_full(struct printer *printer);
 
-/* --keep-order: which task has not ended that is to be printed next, and how many have ended that come after it.
- * False: none waits for it. */
+/* --keep-order: the task that is to be printed next and has not ended, and how many tasks after it have ended. False:
+ * no task waits for it. */
 bool printer_waits_for(struct printer *printer, uint64_t *seq, uint64_t *waiting);
 
 /* ---- for the loop ------------------------------------------------------------------------------- */
@@ -46,11 +46,13 @@ void printer_line_ended(struct printer *printer);
 /* Whether a task's output, or a text, has been written in part: nothing may come in between. */
 bool printer_is_amid(const struct printer *printer);
 
-/* Whether what is pending goes to a pipe, so that only poll(2) tells when it can be written; or to a terminal. */
+/* Whether what is pending goes to a pipe, so that only poll(2) tells when it can be written. */
 bool printer_may_wait(const struct printer *printer);
+
+/* Whether what is pending goes to a terminal. */
 bool printer_writes_to_terminal(const struct printer *printer);
 
-/* Drops what is not written yet, and whatever comes. */
+/* Drops what is not written yet, and all that comes later. */
 void printer_give_up(struct printer *printer);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the executor takes as weight, and what no machine will ever run at once. */
+/* The largest weight that the executor takes, and more commands than any machine will ever run at once. */
 enum { WEIGHT_MAX = 1000, LIMIT_MAX = 1000000000 };
 
 static int parse_value(struct rule *rule, const char *value, weir_message *message)

@@ -33,7 +33,7 @@
     X(FAILED, "failed") /* another exit, or a signal             */                  \
     X(TIMED_OUT, "timed_out")                                                        \
     X(CANNOT_RUN, "cannot_run")     /* not found, not executable, too long   */      \
-    X(BAD_INPUT, "bad_input")       /* the record has no such field, …       */    \
+    X(BAD_INPUT, "bad_input")       /* the record has no such field, ...       */    \
     X(OUTPUT_LOST, "output_lost")   /* no room to keep what it wrote         */      \
     X(NOT_RECORDED, "not_recorded") /* done, but the journal could not be written */ \
     X(SKIPPED, "skipped")           /* an earlier run has done it            */      \
@@ -66,7 +66,7 @@ enum task_state {
     TASK_STATES
 };
 
-/* One plan and what becomes of it. It belongs to one at a time: the reader, the executor, the retries, the printer. */
+/* One plan and what becomes of it. It belongs to one part at a time: the reader, the executor, the retries, the printer. */
 struct task {
     struct engine *engine;
     struct wr_list link; /* among its tally's waiting tasks, the retries, or the printer's queue */
@@ -85,11 +85,11 @@ struct task {
     int output_error;   /* an errno: why its output is lost  */
     bool no_files;      /* --files: its files could not be created, so it was not run */
     bool again;         /* run it once more                  */
-    bool counted;       /* among those that have ended */
+    bool counted;       /* among the tasks that have ended */
     bool handed_over;   /* its body has passed it on to be told */
     int64_t journal_id; /* its row; 0: none */
     void (*tell)(struct task *task); /* called when that is committed */
-    /* The executor, and the part that tells of it */
+    /* How many hold it: the executor, and the part that tells of it */
     _Atomic int holders;
     /* A JSON array, for results; NULL: none */
     char *failed_attempts;
@@ -120,7 +120,7 @@ struct totals {
     _Atomic uint64_t skipped;       /* not ended: an earlier run has done them */
     _Atomic uint64_t failed_before; /* of the skipped */
     _Atomic bool all_read;   /* the input's end was reached                                     */
-    _Atomic bool first_told; /* who sets it writes first_failure                                */
+    _Atomic bool first_told; /* the thread that sets it writes first_failure                    */
     char first_failure[256]; /* for the last words                                              */
 };
 
@@ -151,7 +151,7 @@ struct engine {
     int null_fd, directory_fd;
     int tty_fd;            /* --tty; else -1 */
     char *files_directory; /* of --files, or the name that was found free */
-    char run_id[40]; /* in $WEIR_RUN of every command: what they leave behind is known by it */
+    char run_id[40];       /* in $WEIR_RUN of every command: processes they leave are known by it */
     struct strays *strays;
 
     int stop_fd; /* readable: the reader stops */
@@ -173,17 +173,19 @@ struct engine {
 /* Starts the reader's thread; to be joined when the input is over. */
 int supply_start(pthread_t *thread, struct engine *engine);
 
-/* Asks it to stop reading. */
+/* Asks the reader to stop reading. */
 void supply_stop(struct engine *engine);
 
 /* A task is over and printed. */
 void window_leave(struct engine *engine, size_t weight);
 
-/* As much is under way as may be; and whether that is so many tasks. */
+/* Whether the window is full: no further task may be under way. */
 bool window_is_full(struct engine *engine);
+
+/* Whether it is full, with so many tasks under way. */
 bool window_is_full_of(struct engine *engine, uint64_t tasks);
 
-/* All has been read that will be. */
+/* No more of the input will be read. */
 bool window_input_is_over(struct engine *engine);
 
 /* Nothing is under way, and the input is over. */
@@ -194,13 +196,13 @@ bool window_is_closed(struct engine *engine);
 /* Submits a task, for the first time or again. If that fails, the task is over. */
 void task_submit(struct task *task);
 
-/* Its end, with outcome and status set: counts, result line, output to the printer. */
+/* The end of a task, with outcome and status set: counts, result line, output to the printer. */
 void task_end(struct task *task);
 
-/* An earlier run has done it. */
+/* Ends a task that an earlier run has done. */
 void task_skip(struct task *task);
 
-/* One of its holders is done with it; the last one frees it. */
+/* A holder is done with the task; the last one frees it. */
 void task_release(struct task *task);
 
 /* ---- attempt.c ----------------------------------------------------------------------------------- */
@@ -213,9 +215,9 @@ void attempt_run(struct task *task, int64_t *cool_ns);
 
 int retries_new(struct retries **out);
 void retries_add(struct retries *retries, struct task *task);
-/* The first whose time has come, or NULL; *next is when to look again. */
+/* Takes out the first task whose time has come, or NULL; *next is when to look again. */
 struct task *retries_due(struct retries *retries, weir_time now, weir_time *next);
-/* Any; NULL if there is none. */
+/* Takes out any task; NULL if there is none. */
 struct task *retries_any(struct retries *retries);
 void retries_free(struct retries *retries);
 
@@ -223,7 +225,7 @@ void retries_free(struct retries *retries);
 
 /* Runs until everything is done; answers the exit status. */
 int loop_run(struct engine *engine);
-/* Those that come to the loop; the others are what they are. */
+/* The signals that come to the loop; the others keep their actions. */
 void loop_signals(sigset_t *set);
 void engine_wake(struct engine *engine);
 

@@ -16,11 +16,11 @@ int show_open(struct show *show, struct engine *engine)
     show->film.seen_at = show->film.began;
     if (mode == PROGRESS_NEVER)
         return 0;
-    /* Whoever types records into the terminal needs its echo and its lines. */
+    /* A user who types records into the terminal needs its echo and its lines. */
     show->live = term_is_live(2) && !engine->opt->typed_input;
     show->plain = !show->live && always;
     show->period_ns = (show->live ? 100 : 1000) * INT64_C(1000000);
-    /* Nothing at all for what is over at once, but what is asked for comes. */
+    /* Not at once: a run may be over before. With --progress always there is a line in any case. */
     show->next = show->film.began + (show->live ? show->period_ns / 2 : show->period_ns);
     return show->live ? term_open(&show->term, 2) : 0;
 }
@@ -55,7 +55,7 @@ static void draw(struct show *show, const struct view *view)
         printer_text(show->engine->printer, 2, show->text.text, show->text.length);
 }
 
-/* Whoever asked for lines gets one at the end as well. */
+/* With --progress always there is a line at the end as well. */
 static bool last_line(const struct show *show)
 {
     return show->closing && show->engine->opt->progress == PROGRESS_ALWAYS;

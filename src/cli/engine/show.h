@@ -21,7 +21,7 @@ struct show {
 
 int show_open(struct show *show, struct engine *engine);
 
-/* Draws if it is time, or `now` regardless. `phase`: a sentence for what is special, or NULL. */
+/* Draws if it is time; with `regardless` a display is drawn now. `phase`: a sentence for what is special, or NULL. */
 void show_update(struct show *show, bool regardless, const char *phase);
 
 /* Makes way for output on the terminal; the next update draws again. */

@@ -101,7 +101,7 @@ static void test_no_room_for_the_file_is_said_and_nothing_is_lost_that_was_there
     spool_free(spool);
 }
 
-/* What all tails take together is bounded: beyond it they go to the file half full. */
+/* The memory of all tails together is bounded: beyond that, tails go to the file half full. */
 static void test_thousands_of_outputs_do_not_pile_up_in_memory(void)
 {
     enum { OUTPUTS = 2500, EACH = 50000 };

@@ -92,7 +92,7 @@ static bool is_ours(const struct search *search, const char *pid)
                             search->arg);
 }
 
-/* True: it was one. The number is looked at again behind a descriptor, so that no other process can have it. */
+/* True: it was a stray. The process is looked at again behind a descriptor, so that no other one can have its number. */
 static bool kill_if_ours(const struct search *search, const char *pid)
 {
     int fd;
@@ -131,7 +131,7 @@ void strays_kill(const char *run_id, bool (*is_meant)(uint64_t seq, uint64_t att
     struct search search = { .run_id = run_id, .is_meant = is_meant, .arg = arg };
 
     search.environment = malloc(ENVIRONMENT_MAX + 2);
-    /* Those that were just being made are found the next time. */
+    /* Processes that were just being made are found the next time. */
     for (int i = 0; search.environment && i < ROUNDS_MAX && kill_round(&search); i++)
         ;
     free(search.environment);

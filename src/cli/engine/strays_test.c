@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* One that waits, as an attempt of a task of the run would. */
+/* Starts a process that waits, with the environment of an attempt of a task of the run. */
 static pid_t start(const char *run_id, int seq, int attempt)
 {
     char run[64], task[32], number[32];
@@ -29,7 +29,7 @@ static pid_t start(const char *run_id, int seq, int attempt)
     return pid;
 }
 
-/* What ended it; 0: nothing has. */
+/* The signal that ended the process; 0: none has. */
 static int killed_by(pid_t pid)
 {
     int status = 0;
@@ -42,7 +42,7 @@ static int killed_by(pid_t pid)
     return WTERMSIG(status) == SIGTERM ? 0 : WTERMSIG(status);
 }
 
-/* Until it is the program that it was started for: before that it has our environment. */
+/* Waits until the child has executed its program: before that it has our environment. */
 static void wait_for_exec(pid_t pid)
 {
     char path[64], name[16] = "";

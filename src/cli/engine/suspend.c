@@ -1,4 +1,4 @@
-/* Standstills: how long we have been stopped.
+/* Suspends: how long we have been stopped.
  * SPDX-License-Identifier: MIT */
 #include "cli/engine/suspend.h"
 

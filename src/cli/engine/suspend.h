@@ -1,4 +1,4 @@
-/* Standstills: while we are stopped (Ctrl-Z) our commands are, too, so that time counts for none of them.
+/* Suspends: while we are stopped (Ctrl-Z) our commands are, too, so that time counts for none of them.
  *
  *     deadline = now + span          with  before = suspend_ns(), taken at the same moment
  *     it is over at                  deadline + suspend_ns() - before
@@ -17,21 +17,25 @@
 
 struct suspend {
     struct wr_lock lock;
-    weir_time since;   /* 0: there is none at present    */
-    int64_t ns;        /* all that are over              */
+    weir_time since;   /* when the suspend began; 0: there is none at present */
+    int64_t ns;        /* of all suspends that are over */
     uint32_t starting; /* commands that are being started */
 };
 
-/* Around being stopped. The end answers how long it was. The beginning answers false if a command takes so long to
- * start that we cannot be stopped; it is to be ended all the same. */
+/* Call before we are stopped. False: a command takes so long to start that we cannot be stopped; suspend_end is to be
+ * called all the same. */
 bool suspend_begin(struct suspend *suspend);
+
+/* Call after we were stopped. Answers how long that was. */
 int64_t suspend_end(struct suspend *suspend);
 
-/* Around starting a command; the first waits for the end of a suspend. */
+/* Call before a command is started. Waits for the end of a suspend. */
 void suspend_hold_off(struct suspend *suspend);
+
+/* Call after a command was started. */
 void suspend_allow(struct suspend *suspend);
 
-/* How long we have been stopped in all. Right also for a thread that goes on before whoever is to call
+/* How long we have been stopped in all. Right also for a thread that goes on before the main thread calls
  * suspend_end. */
 int64_t suspend_ns(struct suspend *suspend);
 

@@ -119,7 +119,7 @@ void tally_submits(struct task *task)
     submitting = task;
 }
 
-/* Under the lock; answers the task that nobody will ask any more. */
+/* Under the lock. Answers the handle of the task, which is not asked why it waits any more. */
 static weir_task *move(struct task *task, enum task_state to)
 {
     struct tally *tally = task->tally;

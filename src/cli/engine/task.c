@@ -34,9 +34,9 @@ const char *outcome_name(enum outcome outcome)
 
 /* ---- the body ------------------------------------------------------------------------------------ */
 
-/* --delay: starts are at least so far apart. Nobody else could start meanwhile, so it may be waited for here,
- * with permits held. A turn is taken when it has come: one that was given ahead could be taken late, and the next one
- * would follow too soon. */
+/* --delay: starts are at least so far apart. No other task could start meanwhile, so this one may wait here, with
+ * permits held. A task takes its turn when the turn has come: a turn that was given ahead could be taken late, and
+ * the next one would follow too soon. */
 static void wait_for_delay(struct engine *engine)
 {
     weir_time now = weir_now(), turn = atomic_load(&engine->next_start), next;
@@ -53,11 +53,11 @@ static void wait_for_delay(struct engine *engine)
     }
 }
 
-/* --load and the like: nothing may start, so that is waited for here, with permits held. */
+/* --load and the like: no task may start, so this one waits here, with permits held. */
 static void wait_for_gate(struct engine *engine)
 {
     while (gate_is_closed(&engine->gate) && atomic_load(&engine->phase) == PHASE_RUNNING) {
-        engine_wake(engine); /* which says why nothing starts */
+        engine_wake(engine); /* the loop says why nothing starts */
         weir_fd_wait(engine->stop_fd, WEIR_READ, weir_in_ms(GATE_MS));
     }
 }
@@ -105,7 +105,7 @@ static void end_lines(struct task *task)
             printer_lines(task->engine->printer, task, i, "\n", 1);
 }
 
-/* The latest call counts, so each asks for as long as any. */
+/* Of several calls of weir_task_cool_down the latest counts, so each asks for as long as any. */
 static void cool_group(struct task *task, int64_t cool_ns)
 {
     weir_task_cool_down(weir_task_self(), tally_cools(task, weir_in_ns(cool_ns)));
@@ -129,7 +129,7 @@ static void tell_shortage(const struct task *task)
                (unsigned long long)task->seq, why);
 }
 
-/* Whether a shortage may pass: others run, or so little time has gone by that others may be about to. */
+/* Whether a shortage may pass: other commands run, or so little time has gone by that others may be about to. */
 static bool may_pass(struct task *task, weir_time since)
 {
     weir_time now = weir_now();
@@ -138,7 +138,7 @@ static bool may_pass(struct task *task, weir_time since)
            (now < since + SHORTAGE_NS && slots_running(task->engine->slots) > 0);
 }
 
-/* One attempt. A shortage is waited out with permits held, so that nobody else runs into it instead. */
+/* One attempt. A shortage is waited out with permits held, so that no other task runs into it instead. */
 static void attempt(struct task *task, int64_t *cool_ns)
 {
     struct engine *engine = task->engine;
@@ -222,7 +222,7 @@ static int body(void **value, void *arg)
 
 /* ---- around it ----------------------------------------------------------------------------------- */
 
-/* Its permits are given back by now. */
+/* The executor's task is over, and its permits are given back by now. */
 static void settled(weir_task *handle, const weir_result *result, void *arg)
 {
     struct task *task = arg;
@@ -302,7 +302,7 @@ static void describe(const struct task *task, char *text, size_t size)
         describe_outcome(task, text + n, size - (size_t)n);
 }
 
-/* What could not be run; or the directory, if that is why. */
+/* The command that could not be run; or the directory, if that is why. */
 static const char *obstacle(const struct task *task)
 {
     struct stat st;
@@ -329,7 +329,7 @@ static void count_failure(struct task *task)
     }
 }
 
-/* Asks the loop to halt, if failures are as many as that. */
+/* Asks the loop to halt, if failures or successes are as many as --halt says. */
 static void judge(struct engine *engine)
 {
     const struct totals *totals = &engine->totals;
@@ -360,7 +360,7 @@ static void count_end(struct task *task)
     judge(engine);
 }
 
-/* Makes known what became of it: nothing of it is told before. */
+/* Makes known what became of the task: nothing of it is told before. */
 static void tell(struct task *task)
 {
     struct engine *engine = task->engine;

@@ -5,8 +5,8 @@
 
 #include "cli/engine/run.h"
 
-/* As GNU parallel's: how many failed, up to 100; 101 for more; 255 if something else went wrong. What we ended because
- * others failed has not failed. */
+/* As GNU parallel's: how many failed, up to 100; 101 for more; 255 if something else went wrong. A command that we ended
+ * because others failed has not failed. */
 int verdict_status(const struct engine *engine);
 
 /* How many failed, the first of them, and what stopping early has cost; nothing if all is well. */

@@ -21,7 +21,7 @@ static bool has_room(const struct engine *engine)
            (engine->window.bytes < WINDOW_BYTES || engine->window.under_way == 0);
 }
 
-/* Waits until one more may be under way; false: no more are wanted. */
+/* Waits until one more task may be under way; false: no more are wanted. */
 static bool window_wait(struct engine *engine)
 {
     bool wanted;
@@ -103,7 +103,7 @@ void supply_stop(struct engine *engine)
     uint64_t one = 1;
     ssize_t n = write(engine->stop_fd, &one, sizeof(one));
 
-    (void)n; /* an eventfd that nobody reads takes more of them than we ever write */
+    (void)n; /* an eventfd takes more of them than we ever write, even if it is never read */
     pthread_mutex_lock(&engine->window.lock);
     pthread_cond_signal(&engine->window.room);
     pthread_mutex_unlock(&engine->window.lock);
@@ -203,7 +203,7 @@ static void *run(void *arg)
 
     while (window_wait(engine) && take_one(engine))
         wait_for_printer(engine);
-    if (engine->source->is_used_up(engine->source->arg)) /* we stopped before it could say so */
+    if (engine->source->is_used_up(engine->source->arg)) /* we stopped before `next` could say so */
         atomic_store(&engine->totals.all_read, true);
     pthread_mutex_lock(&engine->window.lock);
     engine->window.input_over = true;

@@ -104,7 +104,7 @@ void batches_free(struct batches *batches)
 
 /* ---- adding ---------------------------------------------------------------------------------------- */
 
-/* Bytes that a plan's words take; of a further record only those that stand once for each. */
+/* Bytes that a plan's words take; for a further record (not `first`) only of words that stand once per record. */
 static size_t line_size(const struct batches *batches, const struct plan *plan, bool first)
 {
     size_t size = 0;
@@ -235,7 +235,7 @@ static char **join_words(const struct batches *batches, const struct batch *batc
     return words;
 }
 
-/* Of several files the last record of one may lack its end, which keeps it apart from the first of the next. */
+/* The last record of a file may lack its end, which keeps it apart from the first record of the next file. */
 static int join_input(struct plan *out, const struct batches *batches, const struct batch *batch)
 {
     struct span end = feed_record_end(batches->opt);

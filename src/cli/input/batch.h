@@ -1,7 +1,7 @@
 /* Several records per command: batches, one per group at a time.
  *
- * Each record is filled into the command by itself; a batch is put together of these: a word with a placeholder of
- * the record stands once for each of them.
+ * Each record is filled into the command by itself; a batch is put together of these plans: a word with a placeholder
+ * of the record stands once per record.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_CLI_INPUT_BATCH_H
 #define WR_CLI_INPUT_BATCH_H
@@ -21,7 +21,7 @@ int batches_add(struct batches *batches, struct plan *plan);
 /* Takes out a batch that is complete; with `all`, any. 1, and *out is its plan; 0: there is none; WEIR_ENOMEM. */
 int batches_take(struct plan *out, struct batches *batches, bool all);
 
-/* None is left, complete or not. */
+/* Whether no batch is left, complete or not. */
 bool batches_are_empty(const struct batches *batches);
 
 #endif

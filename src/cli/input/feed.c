@@ -67,8 +67,8 @@ static size_t column(const struct feed *feed, const char *name)
     return 0;
 }
 
-/* {key} and {seq} are ours; but where there is a column of that name it may be meant, and without groups a key is
- * empty. Neither should be noticed by what the commands did. */
+/* {key} and {seq} are ours; but if there is a column of that name it may be meant, and without groups a key is
+ * empty. The user should learn of neither from what the commands did. */
 static int check_our_names(const struct feed *feed, weir_message *message)
 {
     const char *group_by = feed->opt->group_by;
@@ -129,7 +129,7 @@ static int make_templates(struct feed *feed, char **words)
     return rc ? wrong_text(&message, rc) : 0;
 }
 
-/* Several records per command: which words stand once for each. */
+/* Several records per command: finds the words that stand once per record. */
 static int make_batches(struct feed *feed)
 {
     size_t words = template_words(feed->command);
@@ -242,8 +242,8 @@ static int fill(struct plan *out, struct feed *feed, struct record *record, uint
     return rc;
 }
 
-/* The record as standard input, with its end: many programs take no notice of a line without. Of a stream that is
- * split among commands nothing is made up. */
+/* The record as standard input, with its end: many programs ignore a line without one. In a stream that is split
+ * among commands (--pipe) no end is added that the input lacks. */
 static int give_input(struct plan *out, const struct record *record, const struct feed_options *opt)
 {
     struct span end = feed_record_end(opt);
@@ -260,7 +260,7 @@ static int give_input(struct plan *out, const struct record *record, const struc
     return 0;
 }
 
-/* A copy of what stood in the input, for results and the journal. */
+/* A copy of the record as it stood in the input, for results and the journal. */
 static int keep_record(struct plan *out, const struct record *record)
 {
     out->record = malloc(sizeof(*out->record) + record->length);
@@ -272,7 +272,7 @@ static int keep_record(struct plan *out, const struct record *record)
     return 0;
 }
 
-/* A plan of one record: 1; without a command if that makes none. 0: there are no more. */
+/* A plan of one record: 1; without a command if the record makes none. 0: there are no more. */
 static int next_plan(struct plan *out, struct feed *feed, uint64_t seq, weir_message *message)
 {
     struct record record;

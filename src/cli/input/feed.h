@@ -22,7 +22,7 @@ struct feed_options {
     bool identify;        /* plans tell what the journal knows them as */
     size_t batch_records; /* records per command; 0: one, or as many as fit */
     bool batch_fit;       /* as many as fit into a command line */
-    bool whole_stream;    /* what commands get is the input, byte by byte: --pipe */
+    bool whole_stream;    /* commands together get the input, byte by byte: --pipe */
     size_t batch_bytes;   /* as many as make so many bytes of standard input; 0: no */
     const char *group_by, *tag, *directory; /* a specification, and templates; NULL: none */
 };

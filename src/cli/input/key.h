@@ -4,7 +4,7 @@
  *     host         the host of its first URL              has none, the whole match
  *     {1}-{name}   a template                  host:FIELD of the URL in that field
  *
- * "host" is the field of that name where the header, or the object, has one. Hosts are in lower case.
+ * "host" is the field of that name if the header, or the object, has one. Hosts are in lower case.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_CLI_KEY_H
 #define WR_CLI_KEY_H

@@ -109,7 +109,8 @@ static int make_room(struct reader *reader)
     if (left > reader->capacity / 2)
         return resize(reader, reader->capacity * 2);
     if (reader->capacity > BUFFER_SIZE && left < BUFFER_SIZE / 2)
-        (void)resize(reader, BUFFER_SIZE); /* after one long line; failing to shrink is no loss */
+        (void)resize(reader,
+                     BUFFER_SIZE); /* after one long line; it does no harm if shrinking fails */
     return 0;
 }
 
@@ -173,7 +174,7 @@ static bool pass_mark(struct reader *reader)
     return true;
 }
 
-/* The same for an ending of several bytes, which may be there in part only. */
+/* The same for an ending of several bytes, of which only a part may be in the buffer yet. */
 static const char *find_text(struct reader *reader)
 {
     const char *from = reader->buffer + reader->scanned;

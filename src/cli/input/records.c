@@ -71,7 +71,7 @@ static int open_input(struct records *records, struct input *input)
     return 0;
 }
 
-/* All are opened before anything is run: a name that is wrong is noticed at once. */
+/* All inputs are opened before anything is run: a wrong name is noticed at once. */
 static int open_inputs(struct records *records)
 {
     const struct feed_options *opt = records->opt;

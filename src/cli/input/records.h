@@ -16,13 +16,13 @@ void records_free(struct records *records);
 /* As reader_next; a sentence names the file if there are several. */
 int records_next(struct record *out, struct records *records, weir_message *message);
 
-/* Not even a header came, so that no name can be looked for. */
+/* Whether not even a header came, so that no name can be looked for. */
 bool records_are_none(const struct records *records);
 
 uint64_t records_position(const struct records *records);
 int64_t records_size(const struct records *records);
 
-/* All were taken, as far as that is known without reading: never of a pipe. */
+/* Whether all records were taken, as far as that is known without reading: never for a pipe. */
 bool records_are_used_up(const struct records *records);
 
 int records_input(const struct records *records, size_t index, uint64_t *device, uint64_t *inode);

@@ -149,7 +149,7 @@ static bool takes(const struct regex *regex, const struct step *step, wint_t c)
            (step->op == OP_SET && set_has(&regex->sets[step->value], c));
 }
 
-/* Follows all ways by one character. A way that is at its end becomes the best so far if it is longer; those that
+/* Follows all ways by one character. A way that is at its end becomes the best so far if it is longer; ways that
  * began further right are no longer of interest. */
 static bool follow(struct run *run, struct ways *from, struct ways *to, size_t *best, size_t n)
 {
@@ -183,7 +183,7 @@ static bool follow(struct run *run, struct ways *from, struct ways *to, size_t *
     return matched;
 }
 
-/* Whether the search should end, of which it asks the kernel only now and then. */
+/* Whether stop_fd says that the search should end; it asks the kernel only now and then. */
 static bool is_stopped(struct run *run, size_t work)
 {
     enum { OFTEN = 1 << 20 };

@@ -326,7 +326,7 @@ static void make_loop(struct compiler *c, uint32_t from)
         c->regex->program[back].other = back + 1;
 }
 
-/* A count at `*at`, past which it steps; -1: none. Larger ones than may be are all the same. */
+/* A count at `*at`, past which it steps; -1: none. A count that is too large need not be exact. */
 static int take_count(const char **at)
 {
     int count = -1;

@@ -196,7 +196,7 @@ static void test_it_agrees_with_the_c_library(void)
     }
 }
 
-/* Random characters: what is an expression here is one there. Counts are kept low, since the C library copies. */
+/* Random characters: an expression here is one for the C library. Counts are kept low, since that copies. */
 static void test_it_takes_for_an_expression_what_the_c_library_takes(void)
 {
     static const char *const part[] = { "a",   "b",     "(", ")", "[",         "]",  "{",  "}", "*",

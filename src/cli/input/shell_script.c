@@ -63,7 +63,7 @@ struct level *script_push(struct script *s, enum place place)
         if (!s->error)
             s->error = refuse(s->message, "the script is nested too deeply: use at most %d levels",
                               SCRIPT_DEPTH_MAX - 1);
-        return script_top(s); /* nobody reads it any more */
+        return script_top(s); /* not read any more */
     }
     s->depth++;
     *script_top(s) = (struct level){ .place = place, .command = true };
@@ -164,7 +164,7 @@ static enum shell_use use_here(const struct script *s, size_t length)
     return use;
 }
 
-/* Takes account of that. */
+/* Notes the use of a value at the cursor. */
 static void note_use(struct script *s, size_t index, size_t length)
 {
     switch (use_here(s, length)) {

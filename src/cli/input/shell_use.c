@@ -105,7 +105,7 @@ static bool is_subscript(const struct word *begun)
 
 /* ---- commands ------------------------------------------------------------------------------------- */
 
-/* What runs scripts of its own, as far as its words have been seen. */
+/* A command that runs scripts of its own, as far as its words have been seen. */
 struct nest {
     struct word command;
     bool takes_argument; /* an option whose argument is the next word              */
@@ -116,7 +116,7 @@ struct nest {
 
 static const char shells[] = "sh bash dash ksh zsh ash mksh fish";
 
-/* What may stand before a command; of others the name of a shell among their words is noticed. */
+/* Whether the word may stand before a command. (In the words of other commands the name of a shell is noticed.) */
 static bool is_assignment_or_prefix(const struct word *word)
 {
     return is_assignment(word) ||
@@ -144,7 +144,7 @@ static void nest_pass(struct nest *n, const struct word *word)
             return;
         if (!option) {
             n->script_is_next = false;
-            n->ended = !is(&n->command, "su"); /* which has options behind the user, too */
+            n->ended = !is(&n->command, "su"); /* su has options behind the user, too */
         } else if (has_letter(word, 'c'))
             n->script_is_next = true;
         else

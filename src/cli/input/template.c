@@ -253,7 +253,7 @@ static int parse_words(struct template *template, char *const *words, size_t cou
     copy = template->text = malloc(size);
     if (!copy)
         return WEIR_ENOMEM;
-    copy[size - 1] = '\0'; /* so that it is a string for whoever checks strings */
+    copy[size - 1] = '\0'; /* so that it is a string for tools that check strings */
     for (size_t i = 0; i < count && rc == 0; i++) {
         size_t length = strlen(words[i]);
         memcpy(copy, words[i], length);

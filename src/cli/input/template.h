@@ -17,7 +17,7 @@
 
 struct template; /* parsed words */
 
-/* What one record brings. */
+/* The values of one record. */
 struct template_values {
     const struct record *record;
     const struct record_syntax *syntax;
@@ -27,7 +27,8 @@ struct template_values {
     struct plan *plan; /* gets the holes of {%}; NULL: none wanted        */
 };
 
-/* Parses words[0..count). `append`: if no word has a placeholder, one more word {} follows. 0, WEIR_ENOMEM, or WEIR_EINVAL with a sentence. */
+/* Parses words[0..count). `append`: if no word has a placeholder, one more word {} follows. 0, WEIR_ENOMEM, or WEIR_EINVAL
+ * with a sentence. */
 int template_new(struct template **out, char *const *words, size_t count,
                  const struct record_syntax *syntax, bool append, weir_message *message);
 
@@ -54,7 +55,7 @@ enum {
 };
 unsigned template_needs(const struct template *template);
 
-/* The same for one word of those that template_fill answers, of template_words. */
+/* The same for one of the words that template_fill answers; there are template_words of them. */
 unsigned template_word_needs(const struct template *template, size_t word);
 size_t template_words(const struct template *template);
 

@@ -180,7 +180,7 @@ static const char *our_word(const char *name, size_t length)
     return NULL;
 }
 
-/* For a name of ours, or where columns have none. */
+/* What to write if the name is one of ours, or if columns have no names. */
 static const char *meant_by_name(const struct braces *b, size_t name,
                                  const struct record_syntax *syntax)
 {

@@ -19,7 +19,7 @@ struct list {
     bool linked; /* goes on with the list before */
 };
 
-/* Lists that are linked go on together; the first of them is turned by the odometer. */
+/* Lists that are linked go on together; the product counts only the first of them. */
 struct values {
     struct list *list;
     size_t count;

@@ -19,8 +19,10 @@ void values_free(struct values *values);
  * has one field per list, and as its text these with blanks between. */
 int values_next(struct record *out, struct values *values);
 
-/* How many there are, and how many were taken. */
+/* How many combinations there are. */
 uint64_t values_total(const struct values *values);
+
+/* How many were taken. */
 uint64_t values_taken(const struct values *values);
 
 /* Starts again. */

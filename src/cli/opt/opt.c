@@ -91,7 +91,7 @@ static bool begins(const struct opt *opt, const char *typed, size_t length)
     return strncmp(opt->name, typed, length) == 0;
 }
 
-/* What is known of an option of another tool by that name; NULL: there is none. */
+/* The hint for an option of another tool by that name; NULL: there is none. */
 static const struct opt_hint *has_hint(const struct opt_command *command, const char *dashes,
                                        const char *typed, size_t length)
 {
@@ -145,7 +145,8 @@ static void say_ambiguous(weir_message *message, const struct opt_command *comma
         }
 }
 
-/* An exact name, or the only one that begins so, unless another tool has an option of just that name. NULL: none, or several, as the message says. */
+/* The option of exactly that name, or the only one whose name begins so, unless another tool has an option of just that
+ * name. NULL: none, or several, as the message says. */
 static const struct opt *find_name(const struct opt_command *command, const char *typed,
                                    size_t length, weir_message *message)
 {
@@ -179,7 +180,7 @@ bool opt_value_is_optional(const struct opt *opt)
     return end && !end[1]; /* [PATTERN=]N is not */
 }
 
-/* Takes the next argument as the value. Not "--": who writes `--timeout -- make` forgot it. */
+/* Takes the next argument as the value. Not "--": in `--timeout -- make` the value was forgotten. */
 static bool take_value(struct opt_reader *reader)
 {
     if (!*reader->argv || strcmp(*reader->argv, "--") == 0)

@@ -17,7 +17,7 @@ struct opt {
     const char *name; /* without dashes; of a section: its title                              */
     /* "N", "FILE"; "[TEXT]": may be left out, --name or --name=TEXT, and the letter has none; NULL: none */
     const char *argument;
-    const char *help; /* a sentence or two, in plain text; wrapped by whoever prints it       */
+    const char *help; /* a sentence or two, in plain text; wrapped when it is printed         */
     enum opt_value value;
     const char *choices; /* OPT_CHOICE: "never auto always" */
 };
@@ -29,7 +29,7 @@ struct opt_section {
     const char *title, *text;
 };
 
-/* What users of other tools type, and what to say to it. */
+/* An option that users of other tools type, and what to say to it. */
 struct opt_hint {
     const char *typed; /* "-P", "--joblog" */
     const char *answer;

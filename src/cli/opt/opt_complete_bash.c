@@ -64,7 +64,7 @@ static void bash_commands(FILE *out, const struct opt_command *weir)
     fputs("    *) options= takes=file ;;\n    esac\n}\n\n", out);
 }
 
-/* Note: a word like --color=al comes in three parts, as = is among COMP_WORDBREAKS, unless someone took
+/* Note: a word like --color=al comes in three parts, as = is among COMP_WORDBREAKS, unless the user took
  * it out of there; then it comes as one. */
 static const char bash_rest[] =
     "# Proposes what begins like `current`: of a kind, with `prefix` before it.\n"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { LINE_MAX_COLUMNS = 76 }; /* of the source, for those who read it */
+enum { LINE_MAX_COLUMNS = 76 }; /* of the page's source, for its readers */
 
 /* ---- characters ------------------------------------------------------------------------------ */
 
@@ -29,7 +29,7 @@ static unsigned decode(const char *text, size_t length, size_t *taken)
     return point;
 }
 
-/* What roff would take for itself, or would make typographic, so that it could not be copied. */
+/* How to write a character that roff would interpret, or make typographic, so that it could not be copied. */
 static const char *escape(char c)
 {
     switch (c) {

@@ -209,7 +209,7 @@ static void test_a_beginning_of_several_lists_them(void **state)
     START("--ti", "--tim=3", "--times");
     expect_wrong("--ti could be --timeout, --times or --time");
     expect_wrong("--tim could be --timeout, --times or --time");
-    expect(TIMES, NULL); /* a caller who goes on finds the rest */
+    expect(TIMES, NULL); /* a caller that goes on finds the rest */
 }
 
 static void test_a_typo_gets_a_guess(void **state)

@@ -1,4 +1,4 @@
-/* Prose of option tables, taken apart for those who print it.
+/* Prose of option tables, taken apart for the code that prints it.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_CLI_OPT_TEXT_H
 #define WR_CLI_OPT_TEXT_H

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Nothing in it that a shell would look at twice. */
+/* Whether nothing in the word has a meaning for a shell. */
 static bool is_plain(const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -14,8 +14,8 @@ static bool is_plain(const char *word)
     return *word && !word[strspn(word, plain)];
 }
 
-/* Control characters would be obeyed by a terminal, also those that UTF-8 spells in two bytes. Ends of lines are
- * only moved by. */
+/* Whether the word has control characters, which a terminal would obey, also those that UTF-8 spells in two bytes. Tabs and
+ * ends of lines, which only move the cursor, do not count. */
 static bool has_controls(const char *word)
 {
     for (const unsigned char *at = (const unsigned char *)word; *at; at++)

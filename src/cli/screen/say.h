@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-enum { SAY_WRONG = 255 }; /* the exit status of what is not a command's failure */
+enum { SAY_WRONG = 255 }; /* the exit status of an error that is not a command's failure */
 
 /* Replaces control characters, C1 among them, and what would reorder or hide its neighbours. In place. */
 void say_clean(char *text, size_t size);

@@ -81,8 +81,8 @@ int term_reopen(int fd)
     return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-/* All of it, unless the terminal takes nothing for a second: then it is stopped, and so would we be. A terminal
- * that is gone is nobody's concern here. */
+/* Sends all bytes, unless the terminal takes nothing for a second: then it is stopped, and so would we be. If the terminal
+ * is gone, nothing is done about that here. */
 static void send_all(int fd, const char *bytes, size_t length)
 {
     while (length > 0) {
@@ -99,7 +99,7 @@ static void send_all(int fd, const char *bytes, size_t length)
     }
 }
 
-/* Stopped by Ctrl-S, say: drawing would only hold us up. */
+/* False: the terminal is stopped, by Ctrl-S, say, and drawing would only hold us up. */
 static bool is_writable(int fd)
 {
     struct pollfd p = { .fd = fd, .events = POLLOUT };
@@ -109,8 +109,8 @@ static bool is_writable(int fd)
 
 /* ---- keys ---------------------------------------------------------------------------------------- */
 
-/* Settings are for the foreground to change; from the background they would hit the shell's. The
- * signal is held off in case the foreground is lost right now: it would stop us. */
+/* Only the foreground may change settings; from the background we would change the shell's. SIGTTOU
+ * is held off in case the foreground is lost right now: it would stop us. */
 static bool set_terminal(int fd, const struct termios *settings)
 {
     sigset_t set, old;
@@ -128,7 +128,7 @@ static bool set_terminal(int fd, const struct termios *settings)
     return ok;
 }
 
-/* A description of our own, so that not waiting is not forced on whoever shares standard input. Only
+/* Opens the terminal anew, so that O_NONBLOCK is not forced on other processes that share standard input. Only
  * the terminal that shows the display: keys typed elsewhere are not meant for it. */
 static int open_keys(int fd)
 {
@@ -200,7 +200,7 @@ int term_key(struct term *term)
 
     if (term->key_fd < 0 || read_keys(term->key_fd, &key, 1) != 1)
         return 0;
-    /* Arrows and the like send a sequence, whose letters nobody has typed. */
+    /* Arrows and the like send a sequence, whose letters the user has not typed. */
     if (key == '\033' && read_keys(term->key_fd, rest, sizeof(rest)) > 0)
         return 0;
     return key;

@@ -20,7 +20,7 @@ struct term {
 /* Whether fd is a terminal that a live display is possible on (TERM set and not dumb). */
 bool term_is_live(int fd);
 
-/* The terminal behind fd once more, to be written to without waiting, which others who have fd do not notice;
+/* Opens the terminal behind fd once more, to write to it without waiting; other processes that have fd do not notice.
  * -1: it cannot be opened. */
 int term_reopen(int fd);
 
@@ -43,11 +43,14 @@ void term_clear(struct term *term);
 /* A key that was pressed, or 0. Does not wait. Keys that send a sequence (arrows) are swallowed. */
 int term_key(struct term *term);
 
-/* Before stopping (Ctrl-Z) and after going on; and for good. Restores the terminal's settings, cursor visible. The
- * block stays as it is, and the next draw begins below whatever has been written since; clear first to remove it.
- * Resume also after every SIGCONT that no suspend came before: it takes up keys and size anew. */
+/* Call before stopping (Ctrl-Z). Restores the terminal's settings, cursor visible. The block stays as it is, and the next
+ * draw begins below whatever has been written since; clear first to remove it. */
 void term_suspend(struct term *term);
+
+/* Call after going on, also after every SIGCONT that no suspend came before: takes up keys and size anew. */
 void term_resume(struct term *term);
+
+/* As term_suspend, for good. */
 void term_close(struct term *term);
 
 #endif

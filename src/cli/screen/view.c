@@ -196,7 +196,7 @@ static int reason_lines(struct page *page, const char *text, int lines, bool wri
     return count;
 }
 
-/* What of `max` lines the reasons take. */
+/* How many of `max` lines the reasons take. */
 static int lines_for_reasons(struct page *page, const struct view *view, int max)
 {
     int lines = 0;

@@ -29,7 +29,7 @@ struct view {
     bool expected_is_estimate;
     int64_t elapsed_ns;
     int64_t eta_ns;         /* -1: not known */
-    const char *phase;      /* NULL, or "draining: Ctrl-C again ends 3 running", … */
+    const char *phase;      /* NULL, or "draining: Ctrl-C again ends 3 running" */
     const char *const *why; /* what waits and why, one sentence each; shown if any */
     size_t why_count;
     size_t why_others; /* groups that wait and are not among them */
@@ -41,7 +41,7 @@ struct view_look {
     bool keys; /* key presses reach us, so a hint at them is of use */
 };
 
-/* A text that grows; starts zeroed, text is freed by whoever owns it. Ends with a zero once rendered to; without
+/* A text that grows; starts zeroed, text is freed by its owner. Ends with a zero once rendered to; without
  * memory it is left empty. */
 struct view_text {
     char *text;

@@ -26,7 +26,7 @@ struct page {
 void page_begin(struct page *page);
 void page_finish(struct page *page);
 
-/* What stands between is shown in a style, if there are colours. */
+/* Text between these two calls is shown in the style, if there are colours. */
 void page_style(struct page *page, const char *style);
 void page_unstyle(struct page *page, const char *style);
 
