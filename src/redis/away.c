@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <weir/wait.h>
 
-/* A guard of this process with the same settings, but for the limit. Kept from the first need on. */
+/* A guard of this process with the same settings, except the limit. Made when it is first needed, and kept. */
 static weir_guard *share_guard(struct wr_fleet_cell *cell)
 {
     weir_guard_options opt;
@@ -34,7 +34,7 @@ static weir_guard *share_guard(struct wr_fleet_cell *cell)
     if (!cell->share_guard)
         cell->share_guard = guard;
     wr_unlock(&cell->lock);
-    return cell->share_guard; /* the same guard for all who race: it has one name */
+    return cell->share_guard; /* threads that race get the same guard: it has one name */
 }
 
 static int enter_share(struct wr_fleet_cell *cell, struct wr_hold *hold, weir_remote_call *call)

@@ -112,7 +112,7 @@ static int open_cell(struct wr_fleet_cell *cell, const char *name, const weir_gu
         if (!opt->margin_ns)
             cell->margin_ns = cell->lease_ns / 10;
     }
-    /* Only now it is known of what kind one is that was only looked for. */
+    /* For WEIR_GUARD_ANY, the kind is known only now. */
     return rc ? rc : wr_cell_make_keys(cell, name) ? 0 : WEIR_ENOMEM;
 }
 
@@ -151,7 +151,7 @@ int wr_fleet_open_cell(weir_cell **out, weir_store *store, weir_guard *guard,
     return 0;
 }
 
-/* A hold that the server has yet to be told of; NULL: there is none. The teller may look at the cell at the same time. */
+/* Takes out a hold whose leave is still to be sent; NULL: there is none. The teller may look at the cell at the same time. */
 static struct wr_hold *take_leaving(struct wr_fleet_cell *cell)
 {
     struct wr_hold *hold = NULL;

@@ -7,10 +7,10 @@
 
 enum { WR_LEASE_MIN_MS = 20 };
 
-/* Names of keys, for its name and kind. False: no memory. Again when the kind has become known. */
+/* Makes the names of the keys, from the guard's name and kind. Called again once the kind is known. False: no memory. */
 bool wr_cell_make_keys(struct wr_fleet_cell *cell, const char *name);
 
-/* Settings of nothing have names of their own: a limit of 0 is WEIR_NO_CALLS. */
+/* Gives settings of 0 the names that options have for nothing: a limit of 0 becomes WEIR_NO_CALLS. */
 void wr_settings_name_nothing(weir_guard_options *o);
 
 /* The script of its kind, and how many keys that has. */

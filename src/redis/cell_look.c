@@ -19,13 +19,13 @@ static void fill_seen(struct wr_fleet_cell *cell, weir_guard_stats *out)
     out->available = out->limit - out->used;
 }
 
-/* What the client knows now: the fleet is told of changes later. */
+/* Asks the client, which knows it now: the fleet is told of changes later. */
 static bool is_away(struct wr_fleet_cell *cell, int error)
 {
     return wr_fleet_is_away(error) || wr_redis_state(cell->fleet->redis, NULL) != WR_REDIS_UP;
 }
 
-/* Of the local clock, from one of the server's. */
+/* The local time of a time by the server's clock. */
 static weir_time local_time(weir_time now, int64_t server_now, int64_t when)
 {
     return when < 0 ? WEIR_FOREVER : now + wr_server_span(server_now, when);

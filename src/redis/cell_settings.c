@@ -93,7 +93,7 @@ static int64_t number_of(const struct wr_reply *reply, const char *name)
     return value;
 }
 
-/* What the server has becomes what we know. Under the lock. */
+/* Takes over the settings that the server has. Under the lock. */
 static int learn(struct wr_fleet_cell *cell, const struct wr_reply *reply, weir_message *message)
 {
     weir_guard_kind kind = (weir_guard_kind)number_of(reply, "kind");
@@ -165,7 +165,7 @@ int wr_cell_open(struct wr_fleet_cell *cell, bool make, weir_time deadline, weir
     return rc;
 }
 
-/* The server has an older version than we have seen: it gets ours. Without waiting for the answer. */
+/* The server has an older version than we have seen: sends it our settings, without waiting for the answer. */
 static void remind(struct wr_fleet_cell *cell)
 {
     struct wr_command command;

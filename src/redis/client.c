@@ -256,7 +256,7 @@ weir_time wr_redis_away_since(struct wr_redis *redis)
     return since;
 }
 
-/* In the teller. Changes that came meanwhile are one. */
+/* In the teller. Several changes since the last call are told as one. */
 static void tell_state(struct wr_told *told)
 {
     struct wr_redis *redis = WR_CONTAINER(told, struct wr_redis, state_told);
@@ -349,7 +349,7 @@ void wr_redis_timer_stop(struct wr_redis *redis, struct wr_redis_timer *timer)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* Without bodies on the runtime, or after those have ended. */
+/* Only if no body runs on the runtime, or after all have ended. */
 static void redis_delete(struct wr_redis *redis)
 {
     wr_list_each_safe(node_link, &redis->nodes) {
@@ -366,8 +366,8 @@ static void redis_delete(struct wr_redis *redis)
     wr_os_free(redis);
 }
 
-/* What was sent without waiting is to arrive: a permit that was given back just before would stay out for a lease. A server that does not
- * answer is not waited for longer than that. */
+/* How long to wait for requests sent without waiting to arrive: a permit that was given back just before would stay out for
+ * a lease. A server that does not answer is not waited for longer. */
 enum { FINISH_MS = 1000 };
 
 void wr_redis_close(struct wr_redis *redis)

@@ -1,12 +1,12 @@
 /* A client of Redis or Valkey, as the rest of this room sees it: commands, scripts, messages, time.
  *
  * A client keeps few connections, which all callers share: requests of many tasks and threads go out together, replies are
- * matched in order. One that is not a worker (weir_on_worker) writes and reads the socket itself when nobody else does;
- * a task parks, and bodies on a small runtime of the client's own do it for it. So nothing here depends on workers of
- * executors. docs/internals/redis.md says who reads, who writes, and which locks there are.
+ * matched in order. A thread that is not a worker (weir_on_worker) writes and reads the socket itself if no other thread
+ * does; a task on a worker parks, and bodies on the client's own small runtime do it. So nothing here depends on workers of
+ * executors. docs/internals/redis.md says which thread reads, which writes, and which locks there are.
  *
- * All callbacks of one client come one at a time, from one body of its runtime. They may use all calls below, also those that wait,
- * but others wait meanwhile: keep them short. No lock of the client's is held around them.
+ * All callbacks of one client come one at a time, from one body of its runtime. They may use all calls below, also those
+ * that wait, but the next callback waits meanwhile: keep them short. The client holds no lock around them.
  *
  * Errors, besides those of weir/io.h:
  *     WEIR_EAWAY      the server cannot be reached: the command was not sent
@@ -66,29 +66,30 @@ enum wr_redis_state {
 };
 
 struct wr_redis_calls { /* all may be NULL */
-    /* The state has changed. `why` is a sentence about the cause of WR_REDIS_DOWN and CONNECTING, else "". With a cluster: of the connection that
-     * changed last; DOWN if any node of the slot table cannot be reached. */
+    /* The state has changed. `why` is a sentence about the cause of WR_REDIS_DOWN and CONNECTING, else "". With a cluster:
+     * of the connection that changed last; DOWN if any node of the slot table cannot be reached. */
     void (*on_state)(enum wr_redis_state state, const char *why, void *arg);
     void *arg;
 };
 
 /* Starts a client; does not wait for the server. `calls` may be NULL. WEIR_EINVAL, WEIR_EVERSION: the options, or the URL,
- * are not valid, or a certificate cannot be read: `message` (may be NULL) says what is wrong. WEIR_ENOMEM, WEIR_EAGAIN, -errno. */
+ * are not valid, or a certificate cannot be read: `message` (may be NULL) says what is wrong. WEIR_ENOMEM, WEIR_EAGAIN,
+ * -errno. */
 int wr_redis_open(struct wr_redis **out, const weir_redis_options *opt,
                   const struct wr_redis_calls *calls, weir_message *message);
 
-/* Waits until the server can be used. WEIR_EAWAY, WEIR_EDENIED, WEIR_EPROTO...: the latest attempt failed, and why (`message` may be NULL);
- * attempts go on. WEIR_ETIMEDOUT, WEIR_ECANCELED. */
+/* Waits until the server can be used. WEIR_EAWAY, WEIR_EDENIED, WEIR_EPROTO...: the latest attempt failed, `message` (may be
+ * NULL) says why, and attempts go on. WEIR_ETIMEDOUT, WEIR_ECANCELED. */
 int wr_redis_ready(struct wr_redis *redis, weir_time deadline, weir_message *message) WEIR_PARKS;
 
-/* Waits up to a second for answers of a server that is up; what is under way then ends with WEIR_ECLOSED, callbacks included, and all is freed. Not from a callback, nor while another
- * thread is inside a call. NULL is fine. */
+/* Closes and frees the client. Waits up to a second for answers of a server that is up; requests still under way then end
+ * with WEIR_ECLOSED, callbacks included. Not from a callback, nor while another thread is inside a call. NULL is fine. */
 void wr_redis_close(struct wr_redis *redis) WEIR_PARKS;
 
-/* How it stands; `why` (may be NULL) as for on_state. From any thread, at once. */
+/* The present state; `why` (may be NULL) as for on_state. From any thread; does not wait. */
 enum wr_redis_state wr_redis_state(struct wr_redis *redis, weir_message *why);
 
-/* Since when a connection that is wanted has not been UP; now, if all are. */
+/* Since when a connection that is wanted has not been UP; the present time if all are UP. */
 weir_time wr_redis_away_since(struct wr_redis *redis);
 
 struct wr_redis_stats {
@@ -111,7 +112,7 @@ struct wr_script {
 };
 void wr_script_init(struct wr_script *script, const char *text);
 
-/* What to send. Copied as far as it outlives the call. */
+/* A command to send. What must outlive the call is copied. */
 struct wr_command {
     /* NULL: words is the whole command */
     const struct wr_script *script;
@@ -131,18 +132,19 @@ struct wr_command {
         .count = (int)(sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *)), \
         .key = 1 })
 
-/* Sends a command and waits for its reply, which is the caller's (wr_reply_free), WEIR_EREPLY and WEIR_EDENIED included; else *out is NULL.
- * `message` (may be NULL) says what is wrong. Never waits beyond the deadline. NOSCRIPT, MOVED, ASK, TRYAGAIN, and while the
- * deadline allows LOADING, READONLY and CLUSTERDOWN are dealt with here. */
+/* Sends a command and waits for its reply, which the caller frees (wr_reply_free). WEIR_EREPLY and WEIR_EDENIED come with
+ * a reply, too; with other errors *out is NULL. `message` (may be NULL) says what is wrong. Never waits beyond the deadline.
+ * NOSCRIPT, MOVED, ASK, TRYAGAIN, and while the deadline allows LOADING, READONLY and CLUSTERDOWN are dealt with here. */
 int wr_redis_call(struct wr_reply **out, struct wr_redis *redis, const struct wr_command *command,
                   weir_time deadline, weir_message *message) WEIR_PARKS;
 
-/* Sends a command whose reply nobody needs. On its way before later requests for the same key are. Does not wait: what the socket does not take at once, the client
- * writes later. Lost with the connection; stats.dropped counts. NOSCRIPT, MOVED and ASK are dealt with.
- * WEIR_EAWAY, WEIR_ENOMEM, WEIR_EAGAIN: not sent. */
+/* Sends a command and drops its reply. The command goes out before later requests for the same key. Does not wait: what the
+ * socket does not take at once, the client writes later. If the connection breaks, the command is lost; stats.dropped counts
+ * that. NOSCRIPT, MOVED and ASK are dealt with. WEIR_EAWAY, WEIR_ENOMEM, WEIR_EAGAIN: not sent. */
 int wr_redis_send(struct wr_redis *redis, const struct wr_command *command);
 
-/* As a call, but `done` is called with the result, exactly once, unless an error is answered here. `reply` is the callee's to free. */
+/* As wr_redis_call, but does not wait: `done` is called with the result, exactly once, unless wr_redis_ask answers an error.
+ * `done` frees `reply`. */
 typedef void wr_redis_done(int error, struct wr_reply *reply, void *arg);
 int wr_redis_ask(struct wr_redis *redis, const struct wr_command *command, weir_time deadline,
                  wr_redis_done *done, void *arg);
@@ -159,16 +161,19 @@ enum wr_redis_event {
 typedef void wr_redis_listener(enum wr_redis_event event, const char *message, size_t size,
                                void *arg);
 
-/* Subscribes to a channel, on a connection of its own that all subscriptions share and that lasts as long as there is one. */
+/* Subscribes to a channel. All subscriptions share one connection, which only they use and which lasts as long as there is
+ * one. */
 int wr_redis_subscribe(struct wr_subscription **out, struct wr_redis *redis, const char *channel,
                        wr_redis_listener *listener, void *arg);
 
-/* When it returns the listener is not called any more; from a callback of the client's, after that one. NULL is fine. */
+/* When it returns, the listener is not called any more; if called from a callback of the client, not after that callback.
+ * NULL is fine. */
 void wr_redis_unsubscribe(struct wr_subscription *subscription) WEIR_PARKS;
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* Calls `fire` at a time, from the client's body. The caller's; zero at first but for fire and arg; not to be freed while set. */
+/* Calls `fire` at a time, from the client's body. The caller owns the timer, sets fire and arg, and leaves the rest zero; it
+ * must not free the timer while it is set. */
 struct wr_redis_timer {
     void (*fire)(struct wr_redis_timer *timer, void *arg);
     void *arg;
@@ -177,10 +182,10 @@ struct wr_redis_timer {
     bool set, at_close;
 };
 
-/* Sets it, or sets it anew. From any thread and from callbacks, its own included. */
+/* Sets the timer, or sets it to another time. From any thread and from callbacks, its own included. */
 void wr_redis_timer_set(struct wr_redis *redis, struct wr_redis_timer *timer, weir_time when);
 
-/* When it returns `fire` is not called any more, and does not run; from a callback: except that very one. */
+/* When it returns, `fire` is not called any more, and does not run. Called from `fire` itself: the present call goes on. */
 void wr_redis_timer_stop(struct wr_redis *redis, struct wr_redis_timer *timer) WEIR_PARKS;
 
 #endif

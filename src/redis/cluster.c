@@ -1,4 +1,4 @@
-/* The table of slots: read from any node that answers, corrected by what nodes say.
+/* The table of slots: read from any node that answers, corrected by redirects (MOVED).
  * SPDX-License-Identifier: MIT */
 #include "redis/cluster.h"
 
@@ -50,7 +50,7 @@ struct wr_node *wr_cluster_node(struct wr_redis *redis, const char *key, size_t 
     return node ? node : redis->home;
 }
 
-/* host:port, where the host may be missing: then it is that of the node who says so. */
+/* Reads host:port. The host may be missing: then it is that of `from`, the node that sent the text. */
 static bool read_address(struct wr_endpoint *out, const char *text, size_t size,
                          const struct wr_endpoint *from)
 {
@@ -178,7 +178,7 @@ static void sort_nodes(struct wr_redis *redis)
     wr_redis_each_node(redis, decide, NULL);
 }
 
-/* Those we know first, then those of the URL: some node will answer. */
+/* The search for a node that answers: known nodes first, then those of the URL. */
 struct search {
     struct wr_redis *redis;
     weir_time deadline;

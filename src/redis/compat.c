@@ -1,5 +1,5 @@
-/* Locks and windows under the original's names, shared with its programs. They tell nobody when they unlock, so a waiter
- * looks again every tenth of a second, as they do; there is no line.
+/* Locks and windows under the original's names, shared with its programs. Those programs send no message when they unlock, so
+ * a waiter looks again every tenth of a second, as they do; there is no line.
  * SPDX-License-Identifier: MIT */
 #include "redis/fleet.h"
 
@@ -28,7 +28,7 @@ static void key_of(char *out, size_t size, const struct wr_fleet_cell *cell)
              weir_guard_name(cell->guard), application ? "-" : "", application ? application : "");
 }
 
-/* The instance and what stands for its thread. */
+/* The owner of a lock: the instance, and a number in place of its thread. */
 static void owner_of(char *out, size_t size, const struct wr_fleet_cell *cell, int64_t number)
 {
     snprintf(out, size, "%s@%s$%" PRId64, cell->fleet->process, cell->fleet->host, number);

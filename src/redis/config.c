@@ -103,7 +103,7 @@ static int check_numbers(weir_redis_options *opt, weir_message *message)
     return 0;
 }
 
-/* What makes no sense together. */
+/* Refuses options that make no sense together. */
 static int check_together(const struct wr_redis_config *config, weir_message *message)
 {
     const weir_redis_options *opt = &config->opt;

@@ -30,7 +30,7 @@ struct wr_redis_config {
     char *master;           /* of sentinels                                      */
 };
 
-/* Reads the options. What a failed call leaves in `config` needs no _fini. */
+/* Reads the options. After a failed call `config` needs no _fini. */
 int wr_redis_config_init(struct wr_redis_config *config, const weir_redis_options *opt,
                          weir_message *message);
 void wr_redis_config_fini(struct wr_redis_config *config);

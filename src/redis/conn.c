@@ -1,4 +1,4 @@
-/* One connection for one user: set up, say hello, ask and be answered.
+/* One connection: connect, log in, send commands and read replies.
  * SPDX-License-Identifier: MIT */
 #include "redis/conn.h"
 
@@ -70,7 +70,7 @@ int wr_conn_receive(struct wr_conn *conn, const char *data, size_t size, struct 
     return rc;
 }
 
-/* Waits for bytes and takes them. */
+/* Waits for bytes and feeds them to the parser. */
 static int receive(struct wr_conn *conn, weir_time deadline, weir_message *message)
 {
     struct wr_bytes out = { 0 };
@@ -149,7 +149,7 @@ static int shake_hands(struct wr_conn *conn, weir_time deadline, weir_message *m
     return rc;
 }
 
-/* A command of the setting up, whose reply must be no error. */
+/* Sends a command of the login, whose reply must be no error. */
 static int say(struct wr_conn *conn, const struct wr_command *command, weir_time deadline,
                weir_message *message)
 {
@@ -178,14 +178,14 @@ static int log_in(struct wr_conn *conn, const struct wr_login *login, weir_time 
     }
     if (!rc && login->name) {
         rc = say(conn, WR_COMMAND("CLIENT", "SETNAME", login->name), deadline, message);
-        /* A user who may not name connections may still use the server. */
+        /* A user without the right to name connections may still use the server. */
         if (rc == WEIR_EREPLY || (rc == WEIR_EDENIED && message && strstr(message->text, "NOPERM")))
             rc = 0;
     }
     return rc;
 }
 
-/* A reply too many would be taken for that of a later request. */
+/* Refuses a server that sent a reply too many: it would be taken for that of a later request. */
 static int expect_silence(struct wr_conn *conn, weir_message *message)
 {
     struct wr_reply *reply;

@@ -1,7 +1,7 @@
-/* One connection to one server: a socket, TLS around it if asked for, and what comes in as replies.
+/* One connection to one server: a socket, TLS around it if asked for, and a parser for the replies.
  *
- * For one user at a time. Links (link.h) share one among many callers; to set it up, and to ask sentinels, one body has it
- * for itself and uses wr_conn_command.
+ * One caller uses it at a time. Links (link.h) share one among many callers; to set it up, and to ask sentinels, one body
+ * has it to itself and uses wr_conn_command.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_REDIS_CONN_H
 #define WR_REDIS_CONN_H
@@ -19,21 +19,21 @@ struct wr_conn {
     struct wr_wire wire;
 };
 
-/* Who may use the server, and how: what is said first on a new connection. */
+/* The login: the first commands on a new connection. */
 struct wr_login {
-    const char *user, *password; /* NULL: nothing is said             */
-    uint32_t database;           /* 0: nothing is said                */
+    const char *user, *password; /* password NULL: no AUTH is sent    */
+    uint32_t database;           /* 0: no SELECT is sent              */
     const char *name;            /* NULL: the connection has no name  */
 };
 
-/* Connects, TLS included, and logs in. What a failed call leaves needs no close. WEIR_EAWAY, WEIR_EDENIED, WEIR_EPROTO, WEIR_EREPLY,
- * WEIR_ETIMEDOUT, WEIR_ECANCELED, WEIR_ENOMEM; `message` says what is wrong and where. */
+/* Connects, TLS included, and logs in. After a failed call there is nothing to close. WEIR_EAWAY, WEIR_EDENIED, WEIR_EPROTO,
+ * WEIR_EREPLY, WEIR_ETIMEDOUT, WEIR_ECANCELED, WEIR_ENOMEM; `message` says what is wrong and where. */
 int wr_conn_open(struct wr_conn *conn, const struct wr_endpoint *endpoint,
                  struct wr_tls_context *tls, const struct wr_login *login, weir_time deadline,
                  weir_message *message) WEIR_PARKS;
 void wr_conn_close(struct wr_conn *conn);
 
-/* Sends all of `plain`, encrypted if need be. 0, or what went wrong. */
+/* Sends all of `plain`, encrypted if the connection has TLS. 0, or what went wrong. */
 int wr_conn_write(struct wr_conn *conn, const struct wr_bytes *plain,
                   weir_time deadline) WEIR_PARKS;
 
@@ -41,24 +41,25 @@ int wr_conn_write(struct wr_conn *conn, const struct wr_bytes *plain,
 int wr_conn_next(struct wr_reply **out, struct wr_conn *conn, weir_time deadline,
                  weir_message *message) WEIR_PARKS;
 
-/* Both: one command and its reply, errors included. */
+/* Sends one command and waits for its reply, which may be an error. */
 int wr_conn_command(struct wr_reply **out, struct wr_conn *conn, const struct wr_command *command,
                     weir_time deadline, weir_message *message) WEIR_PARKS;
 
-/* What a server's error means: WEIR_EDENIED or WEIR_EREPLY; 0 for another reply. `message` (may be NULL) gets its words. */
+/* The code of an error reply: WEIR_EDENIED or WEIR_EREPLY; 0 for any other reply. `message` (may be NULL) gets its text. */
 int wr_reply_code(const struct wr_reply *reply, weir_message *message);
 
-/* Bytes from the socket into the wire, as many as there are; `reply` bytes of TLS's own go to `out`. */
+/* Feeds bytes from the socket to the parser, decrypted if the connection has TLS. Bytes that TLS itself has to send are
+ * appended to `out`. */
 int wr_conn_receive(struct wr_conn *conn, const char *data, size_t size, struct wr_bytes *out,
                     weir_message *message);
 
 /* ---- socket.c: the one file of this room that makes system calls ------------------------------- */
 
-/* Connects a socket: its descriptor, non-blocking and close-on-exec, or why not. */
+/* Connects a socket. Answers its descriptor, non-blocking and close-on-exec, or an error. */
 int wr_socket_connect(const struct wr_endpoint *endpoint, weir_time deadline,
                       weir_message *message) WEIR_PARKS;
 
-/* Makes both ends see the end: whoever waits for it wakes. The descriptor stays. */
+/* Ends the connection in both directions: a thread or task that waits for the descriptor wakes. The descriptor stays. */
 void wr_socket_shutdown(int fd);
 void wr_socket_close(int fd);
 
@@ -72,16 +73,21 @@ void wr_tls_context_free(struct wr_tls_context *context);
 int wr_tls_new(struct wr_tls **out, struct wr_tls_context *context, const char *host);
 void wr_tls_free(struct wr_tls *tls);
 
-/* Goes on with the handshake. 1: it is done; 0: the server is to say more (wr_tls_put); WEIR_EAWAY: it failed, and why. */
+/* Goes on with the handshake. 1: it is done; 0: it needs more bytes of the server (wr_tls_put); WEIR_EAWAY: it failed,
+ * `message` says why. */
 int wr_tls_handshake(struct wr_tls *tls, weir_message *message);
 
-/* Encrypts; and appends what is to be sent. */
+/* Encrypts bytes; wr_tls_take gives the result. */
 int wr_tls_encrypt(struct wr_tls *tls, const char *plain, size_t size);
+
+/* Appends the encrypted bytes that are to be sent. */
 int wr_tls_take(struct wr_tls *tls, struct wr_bytes *out);
 
-/* Gives it what came; and takes what that says, at most `size` bytes: how many, 0: no more, WEIR_ELOST: the server said good-bye or
- * what came is not TLS. */
+/* Hands over bytes that came from the server. */
 int wr_tls_put(struct wr_tls *tls, const char *data, size_t size);
+
+/* Decrypts at most `size` of the bytes that came. Answers how many; 0: no more; WEIR_ELOST: the server closed the connection,
+ * or its bytes are not TLS. */
 int wr_tls_decrypt(struct wr_tls *tls, char *plain, size_t size, weir_message *message);
 
 #endif

@@ -116,7 +116,7 @@ static int hear(struct wr_ear *ear, const struct wr_reply *reply, weir_message *
         } else if (message && subscription->listening) {
             rc = post(subscription, WR_REDIS_MESSAGE, text->text, text->size) ? 0 : WEIR_ENOMEM;
         }
-        if (rc) /* rather a loss that is told than a message that is not */
+        if (rc) /* break the connection, which listeners hear of, rather than lose a message */
             return wr_redis_fail(rc, why, "no memory for a message");
     }
     return 0;
@@ -140,8 +140,8 @@ static int hear_all(struct wr_ear *ear, const char *data, size_t size, weir_mess
 
 /* ---- asking, under the lock -------------------------------------------------------------------- */
 
-/* Sends a command, which is small, to a socket on which little else is sent: one that does not take it is broken, and a
- * new connection is asked for everything anyway. */
+/* Sends a small command on a socket that carries little else. A socket that does not take it at once counts as broken: on
+ * the next connection the ear subscribes to everything anyway. */
 static void say(struct wr_ear *ear, const char *verb, const char *channel)
 {
     struct wr_bytes bytes = { 0 }, cipher = { 0 }, *out = &bytes;
@@ -167,7 +167,7 @@ static void ask_for(struct wr_ear *ear, struct wr_subscription *subscription)
 
 /* ---- the body -------------------------------------------------------------------------------- */
 
-/* With the lock, which is off while it waits. Returns when the connection is of no use any more, and says why. */
+/* Called with the lock, which is released while it waits. Returns when the connection is of no use any more; `why` says why. */
 static void listen_on(struct wr_ear *ear, weir_message *why)
 {
     char data[8192];
@@ -198,7 +198,7 @@ static void be_deaf(struct wr_ear *ear, const weir_message *why)
     wr_list_each(node, &ear->subscriptions) {
         struct wr_subscription *subscription = subscription_of(node);
         if (subscription->listening &&
-            !ear->closing) /* without memory it hears of it with the next confirmation */
+            !ear->closing) /* without memory the listener learns it from the next confirmation */
             post(subscription, WR_REDIS_DEAF, why->text, strlen(why->text));
         subscription->listening = false;
     }
@@ -267,7 +267,7 @@ void wr_ear_init(struct wr_ear *ear, struct wr_redis *redis,
     wr_list_init(&ear->subscriptions);
 }
 
-/* Under the lock: whoever waits for it, or in it, looks up. */
+/* Under the lock: wakes the body, also if it waits for the socket. */
 static void wake(struct wr_ear *ear)
 {
     if (ear->up)
@@ -323,7 +323,7 @@ int wr_ear_subscribe(struct wr_subscription **out, struct wr_ear *ear, const cha
     } else {
         ear->started = true;
         wr_list_append(&ear->subscriptions, &subscription->link);
-        if (ear->up) /* also if the channel is known: the confirmation tells this one, too */
+        if (ear->up) /* also for a known channel: the confirmation is for this subscription, too */
             ask_for(ear, subscription);
         else if (ear->body)
             weir_unpark(ear->body);

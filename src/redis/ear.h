@@ -1,6 +1,6 @@
 /* An ear: a connection of its own on which messages come, made anew whenever it breaks.
  *
- * It exists as long as somebody listens. What it hears goes to the teller.
+ * The connection exists as long as there is a subscription. Messages go to the teller, which calls the listeners.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_REDIS_EAR_H
 #define WR_REDIS_EAR_H
@@ -10,11 +10,11 @@
 
 struct wr_ear {
     struct wr_redis *redis; /* fixed */
-    /* Where to connect now, and as whom. In the ear's body. */
+    /* Says where to connect now, and with which login. Called in the ear's body. */
     int (*find)(struct wr_redis *redis, struct wr_endpoint *out, struct wr_login *login,
                 weir_time deadline, weir_message *message);
 
-    struct wr_lock lock; /* all below; before the teller's. conn.tls and conn.wire, too */
+    struct wr_lock lock; /* all below, conn.tls and conn.wire included; taken before the teller's */
     struct wr_list subscriptions;
     weir_parker *body; /* NULL: not running */
     struct wr_conn conn;

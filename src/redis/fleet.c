@@ -1,4 +1,4 @@
-/* A store on a server: its life, and what it hears.
+/* A store on a server: its life, and the messages it hears.
  * SPDX-License-Identifier: MIT */
 #include "redis/fleet.h"
 
@@ -28,7 +28,7 @@ weir_time wr_fleet_deadline(const struct wr_fleet *fleet, weir_time deadline)
     return deadline > least ? deadline : least;
 }
 
-/* Spaces separate the words of a holder's name. */
+/* Appends a word of a holder's name. Spaces separate words, so those inside become underscores. */
 static void add_word(char *out, size_t size, const char *word)
 {
     size_t used = strlen(out);
@@ -154,7 +154,7 @@ void wr_fleet_heard(enum wr_redis_event event, const char *message, size_t size,
     int64_t number, token, count, ends;
 
     if (event == WR_REDIS_LISTENING)
-        each_cell(fleet, look_after, 0); /* what was said meanwhile is asked for */
+        each_cell(fleet, look_after, 0); /* asks for what was missed meanwhile */
     if (event != WR_REDIS_MESSAGE || size < 3)
         return;
     if (sscanf(message, "g %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64, &number, &token, &count,

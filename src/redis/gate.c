@@ -1,4 +1,4 @@
-/* Before the tasks of a group: how a guard of a fleet answers as a gate (weir/sys/gate.h).
+/* A guard of a fleet before the tasks of a group: how it answers as a gate (weir/sys/gate.h).
  *
  * All calls come under the group's lock: they take and give units of the pool, and have the client's body do the rest.
  * SPDX-License-Identifier: MIT */
@@ -44,16 +44,16 @@ static uint32_t lease_ask(void *arg, uint32_t count, weir_time now, weir_time *a
     if (gate->hungry) {
         pool->asked = count ? count - some : 1;
         *again = WEIR_FOREVER;
-        if (!pool->asking && !pool->waiting) /* whether it helps to ask is seen there */
+        if (!pool->asking && !pool->waiting) /* the timer decides whether to ask the server */
             wr_leased_kick(pool, now);
     } else if (pool->asked && !is_any_hungry(pool)) {
-        pool->asked = 0; /* else what is idle would be kept for it */
+        pool->asked = 0; /* else idle units would be kept for it */
     }
     wr_unlock(&pool->lock);
     return (uint32_t)some;
 }
 
-/* Whether another task of this process may start: what is above the share goes back first. Under the pool's lock. */
+/* Whether another task of this process may start: units above the share go back first. Under the pool's lock. */
 static bool is_any_free(const struct wr_leased *pool, weir_time now)
 {
     int64_t capacity = wr_leased_capacity(pool, now);
@@ -64,7 +64,7 @@ static bool is_any_free(const struct wr_leased *pool, weir_time now)
            capacity > pool->units; /* without the server: uncounted */
 }
 
-/* Under the pool's lock: others may start in its place, here or elsewhere. */
+/* Under the pool's lock: `count` units are free again. Other tasks may use them, here or in another process. */
 static void put_back(struct wr_leased *pool, struct wr_fleet_gate *gate, int64_t count,
                      weir_time now)
 {
@@ -108,7 +108,7 @@ static void lease_ended(void *arg, uint64_t word, int error, int64_t ran_ns, wei
     lease_take_back(arg, 1, now);
 }
 
-/* The turn goes on with the permit that it has: a lease outlasts any turn by far, and there is nothing to count. */
+/* The next tasks of the turn use the same permit: a lease outlasts any turn by far, and there is nothing to count. */
 static void lease_went_on(void *arg, uint64_t word, uint32_t count, weir_time now)
 {
     (void)arg, (void)word, (void)count, (void)now;
@@ -144,7 +144,7 @@ static void lease_drop(void *arg)
         wr_lock(&pool->lock);
     }
     wr_list_remove(&gate->link);
-    pool->in_use -= gate->in_use; /* what still runs is not told of any more */
+    pool->in_use -= gate->in_use; /* the gate will not hear of the ends of tasks that still run */
     if (wr_list_empty(&pool->gates))
         pool->asked = pool->peak = 0;
     pool->renew_at = 0; /* gives back what is idle */
@@ -210,7 +210,7 @@ static int add_lease(weir_gate **out, struct wr_fleet_cell *cell, weir_group *gr
     wr_lock(&gate->pool->lock);
     gate->gate = made;
     wr_list_append(&gate->pool->gates, &gate->link);
-    weir_gate_open(made); /* it may have been asked before it was known by name */
+    weir_gate_open(made); /* it may have been asked before gate->gate was set */
     wr_unlock(&gate->pool->lock);
     if (out)
         *out = made;
@@ -222,7 +222,7 @@ int wr_gate_group(weir_gate **out, weir_cell *base, weir_group *group, weir_guar
     struct wr_fleet_cell *cell = wr_cell_of(base);
 
     if (wr_compat_serves(cell))
-        return WEIR_EINVAL; /* no line, so nobody would say when it is free */
+        return WEIR_EINVAL; /* no line, so no message says when it is free */
     if (cell->kind == WEIR_GUARD_RATE || cell->kind == WEIR_GUARD_FREQUENCY)
         return wr_gate_timed(out, cell, group, guard);
     return add_lease(out, cell, group, guard);

@@ -1,5 +1,5 @@
-/* A rate or a frequency of a fleet before the tasks of a group: calls are taken from the server as many at a time as the group
- * would start, and what the server says of time is when the group is asked again.
+/* A rate or a frequency of a fleet before the tasks of a group: the gate takes from the server as many calls at a time as the
+ * group would start. If there are none, the server says when to ask again.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/os.h"

@@ -1,8 +1,8 @@
 /* Holding permits of a fleet: entering, the line, leaving.
  *
- * One round trip decides. A call that may wait is known here before it is sent, because the message that it was served comes
- * on another connection, and may come first. A number is asked for until there is an answer: the server gives the
- * same permits for the same number, so a lost answer costs nothing.
+ * One round trip decides. A call that may wait is listed here before its request is sent, because the message that it was
+ * served comes on another connection, and may come before the reply. The request is sent with the same number until there is
+ * an answer: the server gives the same permits for the same number, so a lost answer costs nothing.
  * SPDX-License-Identifier: MIT */
 #include "redis/fleet.h"
 
@@ -66,7 +66,7 @@ int wr_cell_send_leave(struct wr_fleet_cell *cell, int64_t number, int64_t count
     return rc;
 }
 
-/* Gives back what the server may have given; later if it cannot be reached. Frees the hold. */
+/* Gives back the permits that the server may have given, later if it cannot be reached. Takes the hold over. */
 static void give_back(struct wr_fleet_cell *cell, struct wr_hold *hold)
 {
     if (!wr_cell_send_leave(cell, hold->number, hold->count)) {
@@ -113,7 +113,7 @@ void wr_waiter_enlist(struct wr_waiter *waiter, struct wr_fleet_cell *cell)
     wr_lock(&cell->fleet->lock);
     wr_list_append(bucket(cell->fleet, waiter->number), &waiter->link);
     wr_list_init(&waiter->cell_link);
-    if (!waiter->told) /* a pool renews its own */
+    if (!waiter->told) /* a pool renews its own waiter */
         wr_list_append(&cell->waiters, &waiter->cell_link);
     wr_unlock(&cell->fleet->lock);
 }
@@ -137,7 +137,8 @@ static struct wr_waiter *find(struct wr_fleet *fleet, int64_t number)
     return NULL;
 }
 
-/* Under the fleet's lock, which it gives back. One that parks is gone once the lock is free. */
+/* Tells the waiter that it is served, or has to ask anew. Called with the fleet's lock, which it releases. A waiter that parks
+ * may be gone once the lock is free. */
 static void tell(struct wr_fleet *fleet, struct wr_waiter *waiter)
 {
     void (*told)(struct wr_waiter *) = waiter->told;
@@ -190,7 +191,7 @@ void wr_waiter_forgotten(struct wr_fleet *fleet, int64_t number)
     tell(fleet, waiter);
 }
 
-/* Parks until served (1), to ask again (2), or until the deadline or a cancel: an error. */
+/* Parks until the waiter is served (1), has to ask again (2), or until the deadline or a cancel: an error. */
 static int stand_in_line(struct wr_waiter *waiter, weir_time deadline)
 {
     struct wr_fleet *fleet = waiter->cell->fleet;
@@ -229,11 +230,11 @@ struct entry {
      * answered */
     weir_time sent;
     int64_t clock;
-    uint64_t evictions; /* that were heard before it asked */
+    uint64_t evictions; /* messages of operators heard before it asked */
     char who[WR_FLEET_WHO];
 };
 
-/* One round trip. Answers 0 refused, 1 entered, 2 in line, or an error. */
+/* Asks the server once. Answers 0 refused, 1 entered, 2 in line, or an error. */
 static int ask(struct entry *e)
 {
     struct wr_fleet_cell *cell = e->cell;
@@ -279,8 +280,8 @@ static int ask(struct entry *e)
     return rc;
 }
 
-/* It entered: the hold is kept from now on, and named by the call. If an operator took any permit away meanwhile, it may have
- * been this one, before it was known here: the server is asked. */
+/* The call has entered: its lease is kept from now on, and the call names the hold. If an operator took any permit away
+ * meanwhile, it may have been this one, before the hold was in the list: a renewal asks the server. */
 static int entered(struct entry *e)
 {
     e->call->token = e->hold->token;
@@ -291,8 +292,8 @@ static int entered(struct entry *e)
     return 0;
 }
 
-/* It was served while it stood in line: its lease began then, by the server's clock. Ours was at least `sent` when the
- * server's was `clock`, so the lease lasts no longer than this says. */
+/* The call was served while it stood in line: its lease began then, by the server's clock. Our clock was at least `sent` when
+ * the server's was `clock`, so the lease does not end before the time that is noted here. */
 static int entered_from_line(struct entry *e)
 {
     e->hold->token = e->waiter.token;
@@ -300,7 +301,7 @@ static int entered_from_line(struct entry *e)
     return entered(e);
 }
 
-/* Asks until there is an answer that counts. */
+/* Asks, and waits in line, until the call has entered or has failed. */
 static int ask_and_wait(struct entry *e)
 {
     weir_time deadline = e->call->deadline;
@@ -319,7 +320,7 @@ static int ask_and_wait(struct entry *e)
         if (rc == 2 || (rc == WEIR_ELOST && e->patient && wr_os_now() < deadline))
             continue;
         if (rc == WEIR_ETIMEDOUT && e->waiter.in_line)
-            return WEIR_EAGAIN; /* it stood in line to the end: the server is there */
+            return WEIR_EAGAIN; /* it stood in line until the deadline: the server is not away */
         return rc;
     }
 }
@@ -355,7 +356,7 @@ int wr_hold_enter(weir_cell *base, weir_remote_call *call)
     if (last_moment)
         return entered_from_line(&e);
     if (rc == WEIR_EAGAIN && !e.waiter.in_line) {
-        wr_hold_free(e.hold); /* refused: the server has nothing of it */
+        wr_hold_free(e.hold); /* refused: the server has given nothing */
         return rc;
     }
     give_back(cell, e.hold);

@@ -1,4 +1,4 @@
-/* Who holds what of a fleet: listed, audited, taken away by an operator; and why a task waits for it.
+/* The holders of a fleet's permits: listed, audited, evicted by an operator; and why a task waits for a permit.
  * SPDX-License-Identifier: MIT */
 #include "redis/fleet.h"
 

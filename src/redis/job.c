@@ -23,7 +23,7 @@ static void pause_for(struct wr_attempt *attempt)
     attempt->not_before = weir_in_ms((int64_t)FIRST_MS << doublings);
 }
 
-/* The server cannot answer just now, or is the wrong one by now. */
+/* Whether the server cannot answer just now, or is not the right one any more. */
 static bool is_passing(struct wr_redis *redis, struct wr_attempt *attempt,
                        const struct wr_reply *reply)
 {
@@ -33,7 +33,7 @@ static bool is_passing(struct wr_redis *redis, struct wr_attempt *attempt,
         if (wr_reply_is_error(reply, passing[i]))
             return true;
     }
-    /* Who knows the way to another server looks for it; a server named by its address is what it is. */
+    /* With sentinels or a cluster, another server is looked for; without, the URL's server is the only one. */
     if (!wr_reply_is_error(reply, "READONLY") || redis->config.kind == WR_REDIS_DIRECT)
         return false;
     if (redis->config.kind == WR_REDIS_SENTINEL)
@@ -42,7 +42,7 @@ static bool is_passing(struct wr_redis *redis, struct wr_attempt *attempt,
     return true;
 }
 
-/* The slot is elsewhere: for good, or for this one request. */
+/* Whether the slot is at another node: for good, or for this one request. */
 static bool is_elsewhere(struct wr_redis *redis, struct wr_attempt *attempt,
                          const struct wr_command *command, const struct wr_reply *reply)
 {
@@ -177,7 +177,7 @@ void wr_job_done(struct wr_job *job)
     wr_teller_post(&job->redis->teller, &job->told);
 }
 
-/* In the teller, or before anybody else knows it: it is over. */
+/* The job is over. In the teller, or before any other thread knows the job. */
 static void job_end(struct wr_job *job, int error, struct wr_reply *reply)
 {
     wr_teller_timer_clear(&job->redis->teller, &job->timer);
@@ -193,7 +193,7 @@ static void job_end(struct wr_job *job, int error, struct wr_reply *reply)
     job_free(job);
 }
 
-/* Sends it where it belongs by now. */
+/* Sends the job to the link where it belongs by now. */
 static int job_send(struct wr_job *job)
 {
     struct wr_attempt *attempt = &job->attempt;

@@ -1,4 +1,4 @@
-/* Jobs: requests for which nobody waits. And what becomes of a request whose reply says "elsewhere" or "later".
+/* Jobs: requests for which no caller waits. Also decides what becomes of a request whose reply says "elsewhere" or "later".
  * SPDX-License-Identifier: MIT */
 #ifndef WR_REDIS_JOB_H
 #define WR_REDIS_JOB_H
@@ -7,16 +7,16 @@
 
 /* One request, however often it is sent. */
 struct wr_attempt {
-    struct wr_link *link; /* where to; NULL: where the key says                              */
+    struct wr_link *link; /* where to send it; NULL: where the key says                      */
     struct wr_link *on;   /* where it was sent last                                          */
-    bool asking;          /* the node is to be told that we were sent (ASK)                  */
+    bool asking;          /* ASKING goes before it: another node sent us here (ASK)          */
     bool full;            /* the script goes in full                                         */
     uint32_t tries;       /* so far                                                          */
     weir_time not_before; /* of the next                                                     */
 };
 
 enum wr_verdict {
-    WR_FINAL, /* the caller gets it                          */
+    WR_FINAL, /* the caller gets the result                  */
     WR_AGAIN, /* to be sent again, at attempt->not_before    */
 };
 
@@ -39,8 +39,10 @@ struct wr_job {
     void *arg;
 };
 
-/* From the link, under its lock: job->request is on its way; or it is done. */
+/* Called by the link, under its lock: job->request is on its way. */
 void wr_job_sent(struct wr_job *job);
+
+/* Called by the link, under its lock: job->request is done. */
 void wr_job_done(struct wr_job *job);
 
 #endif

@@ -1,8 +1,8 @@
 /* Leasing permits for groups: units, when to ask and to renew, giving back. All from the client's body; see leased.h.
  *
- * A pool asks for twice what it has while its groups are refused, up to the share that the server names. It gives back what was
- * idle between two renewals; all that is idle when others go short; and what is above its share, as tasks end. At its
- * share it asks for nothing: the server says when the share grows.
+ * A pool asks for twice what it has while its groups are refused, up to the share that the server names. It gives back units
+ * that were idle between two renewals; all idle units when other processes go short; and units above its share, as tasks end.
+ * At its share it asks for nothing: the server says when the share grows.
  * SPDX-License-Identifier: MIT */
 #include "redis/leased.h"
 
@@ -24,7 +24,7 @@ static int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* What this process could use. Under the lock. */
+/* How many units this process could use. Under the lock. */
 int64_t wr_leased_want(const struct wr_leased *pool)
 {
     if (pool->asked)
@@ -56,7 +56,7 @@ int64_t wr_leased_capacity(const struct wr_leased *pool, weir_time now)
     return leased > cell->share ? leased : cell->share;
 }
 
-/* As soon as can be; if an answer is on its way, once more after it. Under the lock. */
+/* Renews as soon as possible; if an answer is on its way, once more after it. Under the lock. */
 static void renew_now(struct wr_leased *pool)
 {
     pool->renew_at = wr_os_now();
@@ -64,7 +64,7 @@ static void renew_now(struct wr_leased *pool)
     wr_leased_kick(pool, pool->renew_at);
 }
 
-/* Groups that were refused are to ask again, if there is something for them. Under the lock. */
+/* Has the groups that were refused ask again, if there are units for them. Under the lock. */
 static void open_gates(struct wr_leased *pool, weir_time now)
 {
     if (!pool->asked || wr_leased_capacity(pool, now) <= pool->in_use)
@@ -82,7 +82,7 @@ static void open_gates(struct wr_leased *pool, weir_time now)
 /* Under the lock. */
 void wr_leased_add(struct wr_leased *pool, int64_t number, int64_t count, weir_time until)
 {
-    if (count < 0 || count > pool->requested) /* not what was asked for: it is not kept, and ends */
+    if (count < 0 || count > pool->requested) /* not what was asked for: the leases run out */
         return;
     if (pool->units + count > pool->room) {
         int64_t room = most(2 * pool->room, pool->units + count);
@@ -106,7 +106,7 @@ void wr_leased_add(struct wr_leased *pool, int64_t number, int64_t count, weir_t
 
 /* ---- giving back --------------------------------------------------------------------------------- */
 
-/* Takes `count` units out and sends them home, in one command. Under the lock. */
+/* Gives `count` units back to the server, in one command. Under the lock. */
 void wr_leased_give_back(struct wr_leased *pool, int64_t count)
 {
     struct wr_fleet_cell *cell = pool->cell;
@@ -125,13 +125,13 @@ void wr_leased_give_back(struct wr_leased *pool, int64_t count)
         wr_words_add(&words, "1");
     }
     command = wr_words_command(&words, &cell->fleet->permits, keys);
-    /* What cannot be sent ends with its lease. */
+    /* Units that cannot be sent back end with their lease. */
     if (!words.failed)
         wr_redis_send(cell->fleet->redis, &command);
     wr_words_fini(&words);
 }
 
-/* What may go: above the share; all that is idle if somebody else goes short. Under the lock. */
+/* How many units may go back: idle ones above the share, which shrinks if other processes go short. Under the lock. */
 static int64_t surplus(const struct wr_leased *pool)
 {
     int64_t idle = pool->units - pool->in_use - pool->fresh, above = pool->units - pool->target;
@@ -159,7 +159,7 @@ static void fire(struct wr_redis_timer *timer, void *arg)
         pool->units = pool->fresh = 0;
         wr_leased_lose(pool, all, "the lease could not be renewed");
     }
-    if (wr_list_empty(&pool->gates)) /* the last group is gone: also what was handed to it since */
+    if (wr_list_empty(&pool->gates)) /* the last group is gone: also units that came for it since */
         wr_leased_give_back(pool, pool->units);
     wr_leased_give_back(pool, surplus(pool));
     open_gates(pool, now);
@@ -236,13 +236,13 @@ void wr_gates_target(struct wr_fleet_cell *cell, int64_t target)
     if (!pool)
         return;
     wr_lock(&pool->lock);
-    if (pool->asked && target == pool->target) { /* nothing new for one that is short itself */
+    if (pool->asked && target == pool->target) { /* nothing new for a pool that is short itself */
         wr_leased_give_back(pool, surplus(pool));
         wr_unlock(&pool->lock);
         return;
     }
     pool->target = target;
-    if (!pool->asked) { /* nothing is short here: what is idle helps others */
+    if (!pool->asked) { /* no group is short here: idle units help other processes */
         wr_leased_give_back(pool, pool->units - pool->in_use - pool->fresh);
         pool->peak = pool->in_use;
     } else {

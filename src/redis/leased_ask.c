@@ -11,7 +11,7 @@ static void served(struct wr_waiter *waiter)
     struct wr_leased *pool = WR_CONTAINER(waiter, struct wr_leased, waiter);
 
     wr_lock(&pool->lock);
-    if (pool->closing) { /* wr_leased_close gives back whatever the server has of it */
+    if (pool->closing) { /* wr_leased_close gives back all that the server has given for it */
         wr_unlock(&pool->lock);
         return;
     }
@@ -22,7 +22,7 @@ static void served(struct wr_waiter *waiter)
     } else if (waiter->again) {
         pool->waiting = false;
     }
-    /* Else its answer is still on the way: that looks at `served` itself. */
+    /* Else the answer to `enter` is still on its way, and take_answer looks at `served`. */
     wr_leased_kick(pool, wr_os_now());
     wr_unlock(&pool->lock);
 }
@@ -79,7 +79,7 @@ void wr_leased_ask(struct wr_leased *pool, int64_t wanted, int64_t have)
     wr_cell_unref(cell);
 }
 
-/* Under the lock. True: it is in line, and stays listed. */
+/* Under the lock. True: the waiter is in line, and stays listed. */
 static bool take_answer(struct wr_leased *pool, const struct wr_reply *reply)
 {
     struct wr_waiter *waiter = &pool->waiter;
@@ -93,7 +93,7 @@ static bool take_answer(struct wr_leased *pool, const struct wr_reply *reply)
         pool->waiting = true;
         return true;
     }
-    if (state == 2) /* the message was faster */
+    if (state == 2) /* the message that it was served came before this answer */
         wr_leased_add(pool, waiter->number, waiter->count,
                       wr_cell_until(pool->cell, pool->sent, pool->clock, waiter->ends));
     else if (state == 1)
@@ -102,8 +102,9 @@ static bool take_answer(struct wr_leased *pool, const struct wr_reply *reply)
     return false;
 }
 
-/* After an answer that came at `now`. A renewal that was due, or asked for while the answer was on its way, stays due: what it is
- * for may concern permits that only this answer has brought. Under the lock; `idle`: there was nothing to renew before. */
+/* Sets the next renewal after an answer that came at `now`. A renewal that was due, or asked for while the answer was on its
+ * way, stays due: it may concern permits that only this answer has brought. Under the lock; `idle`: there was nothing to renew
+ * before. */
 static void plan_renewal(struct wr_leased *pool, bool idle, weir_time now)
 {
     weir_time due = pool->asked_at + pool->cell->lease_ns / 3;
@@ -136,7 +137,7 @@ static void answered(int error, struct wr_reply *reply, void *arg)
     pool->asking = false;
     if (!error && wr_reply_number(reply, 0) == 0 && wr_leased_should_ask(pool))
         pool->ask_at = wr_cell_soon(cell, now); /* no storm on a server that says no */
-    if (error) { /* what the server may have given is not renewed; what is wanted it may have heard */
+    if (error) { /* units that it may have given go back; the want it may have noted is known */
         wr_cell_send_leave(cell, pool->waiter.number, pool->requested);
         pool->known = true;
     }

@@ -1,4 +1,4 @@
-/* Keeping the lease of a pool, and its end: what runs without a unit is cancelled. See leased.h.
+/* Keeping the lease of a pool, and its end: tasks that run without a unit are cancelled. See leased.h.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/os.h"
@@ -6,7 +6,7 @@
 
 static void renewed(int error, struct wr_reply *reply, void *arg);
 
-/* Under the lock, which it gives back while it sends. */
+/* Called with the lock, which is released while it sends. */
 void wr_leased_renew(struct wr_leased *pool, weir_time now)
 {
     struct wr_fleet_cell *cell = pool->cell;
@@ -17,7 +17,7 @@ void wr_leased_renew(struct wr_leased *pool, weir_time now)
 
     if (!pool->asked)
         wr_leased_give_back(pool, pool->units - wr_leased_want(pool) -
-                                      pool->fresh); /* idle since the last one */
+                                      pool->fresh); /* units idle since the last renewal */
     wr_lock(&cell->lock);
     born = cell->born;
     wr_unlock(&cell->lock);
@@ -52,12 +52,12 @@ void wr_leased_renew(struct wr_leased *pool, weir_time now)
     if (rc) {
         pool->renewing = false;
         pool->renew_at = wr_cell_soon(pool->cell, now);
-        pool->known = true; /* it may be */
+        pool->known = true; /* the server may have noted it */
         wr_cell_unref(cell);
     }
 }
 
-/* Nothing is wanted any more: others may have this one's share at once. Under the lock. */
+/* Tells the server that no units are wanted: other processes may have this one's share at once. Under the lock. */
 void wr_leased_want_nothing(struct wr_leased *pool)
 {
     struct wr_fleet_cell *cell = pool->cell;
@@ -72,13 +72,13 @@ void wr_leased_want_nothing(struct wr_leased *pool)
     for (int i = 0; i < 4; i++) /* want, have, units, born: not known */
         wr_words_add(&words, "0");
     command = wr_words_command(&words, &cell->fleet->permits, keys);
-    /* If it cannot be sent, it is over with the lease. */
+    /* If it cannot be sent, the want ends with the lease. */
     if (!words.failed)
         wr_redis_send(cell->fleet->redis, &command);
     wr_words_fini(&words);
 }
 
-/* Units that the server does not know any more are gone; the others last on. Under the lock. */
+/* Drops the units that the server does not know any more; answers how many. The others stay. Under the lock. */
 static int64_t drop_lost(struct wr_leased *pool, const struct wr_reply *reply)
 {
     int64_t dropped = 0;
@@ -109,7 +109,7 @@ static void renewed(int error, struct wr_reply *reply, void *arg)
     wr_lock(&pool->lock);
     pool->renewing = false;
     if (error || forgotten) {
-        pool->known = true; /* it may be, as what was said last is not known to have been heard */
+        pool->known = true; /* the server may have noted the latest want, or not */
         pool->renew_at = forgotten ? now : wr_cell_soon(pool->cell, now);
     } else {
         size_t at = 8 + wr_reply_count(reply, 7);
@@ -117,7 +117,7 @@ static void renewed(int error, struct wr_reply *reply, void *arg)
         dropped = drop_lost(pool, reply);
         pool->target = wr_reply_number(reply, 3);
         pool->until = pool->renewed_at + cell->lease_ns;
-        if (pool->added_until < pool->until) /* it was not asked for those */
+        if (pool->added_until < pool->until) /* the renewal did not name those units */
             pool->until = pool->added_until;
         pool->renew_at = pool->again ? now : pool->renewed_at + cell->lease_ns / 3;
         number = wr_reply_number(reply, at);
@@ -152,7 +152,7 @@ static void renewed(int error, struct wr_reply *reply, void *arg)
 
 /* ---- the end of a lease -------------------------------------------------------------------------- */
 
-/* All that runs is asked to end. Under the lock, which it gives back meanwhile. */
+/* Cancels all tasks that run behind the pool's gates. Called with the lock, which is released meanwhile. */
 static void cancel_all(struct wr_leased *pool)
 {
     uint64_t epoch = pool->epoch++;
@@ -170,8 +170,8 @@ static void cancel_all(struct wr_leased *pool)
     }
 }
 
-/* So many units are gone. Nobody knows which task had which of them: if more run than there are left, all are asked to end. Under
- * the lock, which it gives back meanwhile. */
+/* So many units are lost. No unit belongs to a certain task: if more tasks run than units are left, all are cancelled. Called
+ * with the lock, which is released meanwhile. */
 void wr_leased_lose(struct wr_leased *pool, int64_t permits, const char *why)
 {
     struct wr_fleet_cell *cell = pool->cell;

@@ -102,7 +102,7 @@ int wr_link_push(struct wr_link *link, struct wr_request *request, const struct 
     return 0;
 }
 
-/* Takes a request out of the ring; its reply will be dropped. */
+/* Takes a request out of its slot of the ring; its reply will be dropped. */
 static void forget(struct wr_link *link, struct wr_request *request)
 {
     struct wr_slot *slot = &link->ring[request->place % link->ring_room];
@@ -132,7 +132,7 @@ void wr_link_complete(struct wr_link *link, struct wr_request *request, int erro
 
 /* ---- waiting for it to be up -------------------------------------------------------------------- */
 
-/* Under the lock, which is off while it waits. */
+/* Called with the lock, which is released while it waits. */
 static int wait_up(struct wr_link *link, bool patient, weir_time deadline, weir_message *message)
 {
     weir_parker_room room;
@@ -177,8 +177,9 @@ void wr_link_changed(struct wr_link *link)
 
 /* ---- calls --------------------------------------------------------------------------------------- */
 
-/* Under the lock: a thread leaves, or gives up. If nobody reads, the next who should is told: a thread whose reply is
- * due, or the body if others wait. Replies that nobody waits for can wait for the body's next look. */
+/* Under the lock: a thread has its reply, or gives up. If no thread reads now, the next reader is woken: the body if a task
+ * or the teller waits for a reply (`others`), else the thread whose reply comes first. Replies that will be dropped can wait
+ * for the body's next look. */
 static void pass_on(struct wr_link *link)
 {
     if (link->reading || link->broken || link->state != WR_REDIS_UP)
@@ -197,7 +198,7 @@ static void pass_on(struct wr_link *link)
     }
 }
 
-/* Under the lock, which is off while it waits: until the request is done. */
+/* Waits until the request is done. Called with the lock, which is released while it waits. */
 static int await(struct wr_link *link, struct wr_request *request, weir_time deadline)
 {
     int rc = 0;

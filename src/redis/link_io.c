@@ -1,4 +1,4 @@
-/* Who writes and who reads: the two roles of a link.
+/* The two roles of a link: writing and reading.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/os.h"
@@ -15,7 +15,7 @@ void wr_link_give_up(struct wr_link *link, int error, const weir_message *why)
     link->away_since = wr_os_now();
     link->error = error;
     link->why = *why;
-    wr_socket_shutdown(link->conn.fd); /* whoever waits for it wakes */
+    wr_socket_shutdown(link->conn.fd); /* wakes the reader and the writer */
     if (link->body)
         weir_unpark(link->body);
     if (link->writer)
@@ -37,8 +37,8 @@ void wr_link_poke(struct wr_link *link)
     weir_unpark(link->writer);
 }
 
-/* With the role, and the lock, which is off during system calls. Writes until all is out, or the socket takes no more (`wait`
- * says whether to wait for it then). */
+/* Called with the writing role and with the lock, which is released during system calls. Writes until all is out, or until
+ * the socket takes no more; with `wait`, it waits for the socket then. */
 static void write_out(struct wr_link *link, bool wait)
 {
     struct wr_bytes *going = &link->going;
@@ -85,7 +85,7 @@ void wr_link_flush(struct wr_link *link)
     enum { FEW = 4 };
 
     if (link->writing || link->broken || !has_bytes(link))
-        return; /* whoever writes will see it */
+        return; /* the thread that has the role writes these bytes, too */
     /* Many tasks of a worker come one after the other: one write for all of them is better than one each. */
     if (link->tail - link->head > FEW && weir_on_worker()) {
         wr_link_poke(link);
@@ -134,7 +134,7 @@ static int take_in(struct wr_link *link, const char *data, size_t size, weir_mes
     wr_lock(&link->lock);
     size_t before = link->out.size;
     rc = wr_conn_receive(&link->conn, data, size, &link->out, why);
-    if (link->out.size != before) { /* TLS had something to say */
+    if (link->out.size != before) { /* TLS itself has bytes to send */
         link->queued += link->out.size - before;
         wr_link_poke(link);
     }
@@ -142,7 +142,7 @@ static int take_in(struct wr_link *link, const char *data, size_t size, weir_mes
     return rc;
 }
 
-/* With the lock: a reply has come, for the first in the ring. */
+/* With the lock: a reply has come, for the first request in the ring. */
 static int match(struct wr_link *link, struct wr_reply *reply, const struct wr_request *self,
                  weir_message *why)
 {
@@ -161,7 +161,7 @@ static int match(struct wr_link *link, struct wr_reply *reply, const struct wr_r
     return 0;
 }
 
-/* With the role, without the lock. 0, or why the connection is of no use any more. */
+/* With the reading role, without the lock. 0, or why the connection is of no use any more. */
 static int read_some(struct wr_link *link, const struct wr_request *self, weir_message *why)
 {
     char data[16384];

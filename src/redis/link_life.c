@@ -14,7 +14,8 @@ enum { STANDBY_MS = 20 };
 
 /* ---- the watch ------------------------------------------------------------------------------- */
 
-/* The teller's: whether the server owes a reply for too long. Set while requests come, so idle links cost nothing. */
+/* The timer `watch`, which fires in the teller: gives up a server that owes a reply for too long. It is set only while
+ * requests are under way, so idle links cost nothing. */
 static void look_after(struct wr_redis_timer *timer, void *arg)
 {
     struct wr_link *link = arg;
@@ -39,7 +40,7 @@ static void look_after(struct wr_redis_timer *timer, void *arg)
 
 /* ---- serving ---------------------------------------------------------------------------------- */
 
-/* With the lock: leaves reading to threads, until they stop or somebody else waits for replies. */
+/* With the lock: leaves reading to threads, until they stop, or a task or the teller waits for a reply (`others`). */
 static void stand_by(struct wr_link *link)
 {
     uint64_t seen;
@@ -55,7 +56,7 @@ static void stand_by(struct wr_link *link)
     link->standby = false;
 }
 
-/* With the lock: reads whenever there is something and no thread does, until the link breaks. */
+/* With the lock: reads whenever there are bytes and no thread reads, until the link breaks. */
 static void serve(struct wr_link *link)
 {
     while (!link->broken && !link->closing) {
@@ -74,7 +75,7 @@ static void serve(struct wr_link *link)
 
 /* ---- up and down -------------------------------------------------------------------------------- */
 
-/* With the lock: what was under way is lost, what was not sent yet may go elsewhere, or again. */
+/* With the lock: requests under way are lost; requests not sent yet may be sent again, or to another node. */
 static void fail_requests(struct wr_link *link)
 {
     while (link->head != link->tail) {
@@ -88,7 +89,7 @@ static void fail_requests(struct wr_link *link)
     }
 }
 
-/* With the lock: those who came while it was connecting. */
+/* With the lock: fails the jobs that came while the link was connecting. */
 static void fail_held(struct wr_link *link, int error)
 {
     wr_list_each_safe(node, &link->held) {
@@ -121,7 +122,7 @@ static void send_held(struct wr_link *link)
     wr_bytes_free(&bytes);
 }
 
-/* With the lock: the connection is of no use; once nobody touches it, it goes. */
+/* With the lock: the connection is of no use any more. Closes it once both roles are free. */
 static void take_down(struct wr_link *link)
 {
     while (link->reading || link->writing) {
@@ -165,7 +166,7 @@ static void go_down(struct wr_link *link, int error, const weir_message *why)
     wr_cluster_refresh(link->redis); /* another node may have its slots by now */
 }
 
-/* With the lock: waits before the next attempt, unless somebody is in a hurry. */
+/* With the lock: waits before the next attempt, unless `hurry` is set. A node that is not wanted waits until it is. */
 static void pause_before(struct wr_link *link, uint32_t failures)
 {
     weir_time until = wr_redis_pause(link->redis, failures);

@@ -15,7 +15,7 @@ struct wr_node {
     struct wr_list link; /* in redis->nodes */
     struct wr_endpoint endpoint;
     bool started;
-    bool marked; /* the cluster's body's */
+    bool marked; /* used by the cluster's body only */
     /* It has a slot, or there is no cluster: if it is lost, it is to be found again */
     _Atomic bool wanted;
     uint32_t count;
@@ -35,7 +35,7 @@ struct wr_redis {
 
     /* with sentinels */
     _Atomic uint32_t sentinel, sentinel_ear; /* which to ask next; which to listen to next   */
-    struct wr_ear switches;                  /* on which they say that the master is another */
+    struct wr_ear switches;                  /* on which they say that the master has changed */
     struct wr_subscription *switch_subscription;
     _Atomic uint64_t dropped; /* see wr_redis_stats */
 
@@ -47,7 +47,7 @@ struct wr_redis {
     struct wr_lock state_lock; /* the innermost                              */
     struct wr_told state_told; /* that the state may have changed            */
     bool state_posted;
-    enum wr_redis_state told_state; /* what on_state was told last; the teller's */
+    enum wr_redis_state told_state; /* what on_state was told last; used in the teller only */
 };
 
 /* A link's state, or what is known of the cluster, has changed. Under its lock. */
@@ -56,8 +56,10 @@ void wr_redis_changed(struct wr_redis *redis);
 /* Starts a body on the client's runtime, which calls wr_teller_bodies(-1) as its last act. */
 int wr_redis_spawn(struct wr_redis *redis, weir_body *body, void *arg);
 
-/* The link that requests for this command take; and that requests for this key take to a node. */
+/* The link that this command takes. */
 struct wr_link *wr_redis_route(struct wr_redis *redis, const struct wr_command *command);
+
+/* The link that requests for this key take to this node. */
 struct wr_link *wr_redis_link(struct wr_redis *redis, struct wr_node *node, const char *key,
                               size_t size);
 
@@ -69,7 +71,7 @@ int wr_redis_find(struct wr_redis *redis, struct wr_endpoint *out, struct wr_log
                   weir_time deadline, weir_message *message) WEIR_PARKS;
 struct wr_login wr_redis_login(const struct wr_redis *redis);
 
-/* The server is at `to` by now: links, and the ear, that are connected to another one are made anew. */
+/* The server is now at `to`: links, and the ear, that are connected to another address connect again. */
 void wr_redis_move(struct wr_redis *redis, const struct wr_endpoint *to, const char *why);
 
 /* Calls `look` for each node until it answers true. Without a lock: nodes stay. */
@@ -84,8 +86,10 @@ int wr_sentinel_find(struct wr_redis *redis, struct wr_endpoint *out, weir_time 
 int wr_sentinel_check(struct wr_conn *conn, const struct wr_endpoint *endpoint, weir_time deadline,
                       weir_message *message) WEIR_PARKS;
 
-/* When to try again after so many failures; and how long a connection lasts that makes them forgotten. */
+/* When to try again after so many failures. */
 weir_time wr_redis_pause(const struct wr_redis *redis, uint32_t failures);
+
+/* A connection that lasts this long makes earlier failures forgotten. */
 #define WR_REDIS_STEADY_NS INT64_C(1000000000)
 
 #endif

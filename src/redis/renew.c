@@ -1,8 +1,9 @@
 /* Keeping leases: renewals from the client's own body, and holders that are told to stop in time.
  *
  * A cell has one timer. It is set for the next renewal, a third of a lease after the one before; for the moment at which a lease
- * that could not be renewed comes to its margin; and, while somebody here waits, for the moment at which the server's next
- * lease ends, because whoever comes then finds it over. Without holds and waiters it is not set, and nothing is sent.
+ * that could not be renewed comes to its margin; and, while a caller of this process waits, for the moment at which the server's
+ * next lease ends, because a request that comes then finds it over. Without holds and waiters the timer is not set, and nothing
+ * is sent.
  * SPDX-License-Identifier: MIT */
 #include "redis/fleet.h"
 
@@ -52,7 +53,7 @@ static void tell_lost(struct wr_fleet_cell *cell, const weir_lost *lost)
     weir_task_unref(lost->task);
 }
 
-/* Under the lock. The hold stays its holder's; it is only not kept any more. */
+/* Under the lock. The hold stays with its holder; only its lease is not kept any more. */
 static weir_lost lose(struct wr_fleet_cell *cell, struct wr_hold *hold, const char *why)
 {
     hold->lost = true;
@@ -65,7 +66,7 @@ static weir_lost lose(struct wr_fleet_cell *cell, struct wr_hold *hold, const ch
                         .why = why };
 }
 
-/* One hold at a time, since holders may leave while another is told. */
+/* Gives up the holds that `which` picks, and tells their holders. One hold at a time, since others may leave meanwhile. */
 static void lose_all(struct wr_fleet_cell *cell,
                      bool (*which)(struct wr_fleet_cell *cell, const struct wr_hold *hold,
                                    const int64_t *arg, size_t count),
@@ -118,7 +119,7 @@ void wr_cell_evicted(struct wr_fleet_cell *cell, int64_t number)
 
 static void renewed(int error, struct wr_reply *reply, void *arg);
 
-/* The numbers of all that is kept. Under the lock. */
+/* Adds the numbers of all holds whose lease is kept; answers how many. Under the lock. */
 static int add_holds(struct wr_fleet_cell *cell, struct wr_words *words, weir_time now)
 {
     int count = 0;
@@ -163,7 +164,7 @@ static int64_t count_holds(struct wr_fleet_cell *cell)
     return count;
 }
 
-/* Sends a renewal of all that is kept. True: it is under way; false: there is nothing, or it could not be sent. */
+/* Sends a renewal of all holds and waiters. True: it is under way; false: there are none (`nothing`), or it could not be sent. */
 static bool send_renewal(struct wr_fleet_cell *cell, weir_time now, bool *nothing)
 {
     struct wr_command command;
@@ -217,7 +218,7 @@ static weir_time next_margin(struct wr_fleet_cell *cell)
     return next;
 }
 
-/* What could not be given back while the server was away. */
+/* Gives back the permits that could not be given back while the server was away. False: some still cannot be. */
 static bool flush_leaving(struct wr_fleet_cell *cell)
 {
     struct wr_hold *hold;
@@ -293,7 +294,7 @@ static void fire(struct wr_redis_timer *timer, void *arg)
         wr_cell_renew_by(cell, margin > now ? margin : now);
 }
 
-/* Leases that were asked for by this request last on; those that the server lists as lost are. */
+/* Extends the leases that the request sent at `sent` named; those that the server lists as lost are lost. */
 static void take_leases(struct wr_fleet_cell *cell, weir_time sent, const int64_t *lost,
                         size_t count)
 {
@@ -346,7 +347,8 @@ static void take_reply(struct wr_fleet_cell *cell, weir_time sent, const struct 
         wr_cell_renew_by(cell, due > now ? due : now);
 }
 
-/* All who wait in line ask again, and get the error that newcomers get: nothing will be served before it is mended. */
+/* Has all callers in line ask again: they get the error that new callers get. None will be served before an operator has
+ * mended the keys. */
 static void send_away(struct wr_fleet_cell *cell)
 {
     struct wr_fleet *fleet = cell->fleet;

@@ -15,7 +15,7 @@ static struct wr_login sentinel_login(const struct wr_redis *redis)
                               .password = redis->config.opt.sentinel_password };
 }
 
-/* What one sentinel says. */
+/* Asks one sentinel for the master's address. */
 static int ask_one(struct wr_redis *redis, const struct wr_endpoint *sentinel,
                    struct wr_endpoint *out, weir_time deadline, weir_message *message)
 {
@@ -51,7 +51,7 @@ static int ask_one(struct wr_redis *redis, const struct wr_endpoint *sentinel,
     return rc;
 }
 
-/* One after the other, beginning with the one that answered last; each has its share of the time that is left. */
+/* Asks one sentinel after the other, beginning with the one that answered last; each has its share of the time that is left. */
 int wr_sentinel_find(struct wr_redis *redis, struct wr_endpoint *out, weir_time deadline,
                      weir_message *message)
 {
@@ -104,8 +104,8 @@ static int find_sentinel(struct wr_redis *redis, struct wr_endpoint *out, struct
     return 0;
 }
 
-/* "+switch-master": name, old address, new address. The sentinel that says it may be the last to know: whoever is connected to
- * the new one stays. */
+/* "+switch-master": name, old address, new address. The sentinel that says it may be the last to know: links that are connected
+ * to the new address already stay. */
 static void hear_switch(enum wr_redis_event event, const char *message, size_t size, void *arg)
 {
     struct wr_redis *redis = arg;

@@ -98,7 +98,7 @@ static int connect_path(const char *path, weir_time deadline)
     return connect_to(AF_UNIX, (struct sockaddr *)&address, sizeof(address), deadline);
 }
 
-/* One address after the other; what the first that failed said is most telling. */
+/* Tries one address after the other. The error of the first that failed is answered: it tells most. */
 static int connect_host(const struct wr_endpoint *endpoint, weir_time deadline,
                         weir_message *message)
 {

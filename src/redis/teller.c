@@ -1,4 +1,4 @@
-/* Tells: results, messages, states and timers, one at a time.
+/* Makes all callbacks of a client, one at a time: results, messages, states and timers.
  * SPDX-License-Identifier: MIT */
 #include "redis/teller.h"
 
@@ -76,7 +76,7 @@ static struct wr_redis_timer *timer_of(struct wr_list *link)
     return WR_CONTAINER(link, struct wr_redis_timer, link);
 }
 
-/* Under the lock. From the end: most are set later than those there are. */
+/* Under the lock. Searches from the end: most timers are due later than those already set. */
 static void insert(struct wr_teller *teller, struct wr_redis_timer *timer)
 {
     struct wr_list *after = teller->timers.prev;
@@ -138,7 +138,7 @@ static void over(struct wr_teller *teller)
         weir_unpark(WR_CONTAINER(node, struct awaiting, link)->who);
 }
 
-/* Under the lock: a timer that is due. At the end, those whose end must be told are due, and no others. */
+/* Under the lock: a timer that is due, or NULL. While closing, timers with `at_close` are due, and no others. */
 static struct wr_redis_timer *next_timer(struct wr_teller *teller)
 {
     wr_list_each(node, &teller->timers) {
@@ -151,7 +151,7 @@ static struct wr_redis_timer *next_timer(struct wr_teller *teller)
     return NULL;
 }
 
-/* Under the lock, which is off during callbacks. False: there was nothing to tell. */
+/* Makes one callback. Called with the lock, which is released meanwhile. False: no callback was due. */
 static bool tell_next(struct wr_teller *teller)
 {
     struct wr_list *first = teller->queue.next;

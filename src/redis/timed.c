@@ -1,4 +1,4 @@
-/* Rates and frequencies of a fleet: what is taken is spent, so there is no lease and nothing to renew.
+/* Rates and frequencies of a fleet: permits are spent when they are taken, so there is no lease and nothing to renew.
  *
  * The server gives turns ahead: a caller that may wait is told its time by the one answer, and sleeps until then. So callers of
  * all processes go in the order in which they asked.
@@ -15,7 +15,7 @@ static int64_t to_us(int64_t ns)
     return ns < 0 ? 0 : ns / 1000;
 }
 
-/* It was not needed. */
+/* Gives back permits that were not needed. */
 static int give(struct wr_fleet_cell *cell, const weir_remote_call *call)
 {
     bool rate = cell->kind == WEIR_GUARD_RATE;
@@ -42,7 +42,7 @@ static int give(struct wr_fleet_cell *cell, const weir_remote_call *call)
     return rc;
 }
 
-/* What both scripts are asked, and how long the caller would wait for its turn. */
+/* Asks the script of either kind for permits, and says how long the caller would wait for its turn. */
 static int take(struct wr_fleet_cell *cell, weir_remote_call *call, struct wr_reply **reply)
 {
     bool rate = cell->kind == WEIR_GUARD_RATE, crowded;
@@ -76,7 +76,8 @@ static int take(struct wr_fleet_cell *cell, weir_remote_call *call, struct wr_re
     return rc;
 }
 
-/* { 1 taken, now, version, wait, where, part, count }. `where` of the call is the version: after a change nothing is given back. */
+/* { 1 taken, now, version, wait, where, part, count }. `where` of the call is the version: after a change nothing is given
+ * back. */
 static int read_rate(weir_remote_call *call, const struct wr_reply *reply)
 {
     call->wait_ns = wr_server_span(0, wr_reply_number(reply, 3));
@@ -97,8 +98,8 @@ static int read_window(weir_remote_call *call, const struct wr_reply *reply)
     return wr_reply_number(reply, 0) == 1 ? 0 : WEIR_EAGAIN;
 }
 
-/* The caller gave up before the answer came: a turn that the server may have given goes back, by its number. A call that went at once
- * stays counted; and a rate gives back only what its answer has named. */
+/* The caller gave up before the answer came: a turn that the server may have given goes back, by its number. A call that went
+ * at once stays counted; and a rate gives back only what its answer has named. */
 static void give_unheard(struct wr_fleet_cell *cell, weir_remote_call *call, int error)
 {
     if (cell->kind == WEIR_GUARD_RATE || (error != WEIR_ECANCELED && error != WEIR_ETIMEDOUT))
@@ -125,7 +126,7 @@ static int enter(struct wr_fleet_cell *cell, weir_remote_call *call)
     wr_reply_free(reply);
     if (rc || call->reserve || call->wait_ns <= 0)
         return rc;
-    if (call->retry_at > call->deadline) { /* a server of ours does not give such a turn */
+    if (call->retry_at > call->deadline) { /* weir's script does not give such a turn */
         give(cell, call);
         return WEIR_EAGAIN;
     }
@@ -150,7 +151,7 @@ int wr_timed_undo(weir_cell *base, weir_remote_call *call)
     struct wr_fleet_cell *cell = wr_cell_of(base);
 
     if (call->where >= 0 && !wr_compat_serves(cell))
-        give(cell, call); /* else it entered without the server, or where nothing is taken back */
+        give(cell, call); /* else it entered without the server, or nothing can be given back */
     return 0;
 }
 

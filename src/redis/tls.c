@@ -1,4 +1,4 @@
-/* TLS between the wire and the socket: OpenSSL on memory only, so that whoever waits for bytes parks as usual.
+/* TLS between the wire and the socket: OpenSSL on memory only, so that a caller that waits for bytes parks as usual.
  * SPDX-License-Identifier: MIT */
 #include "base/os.h"
 #include "redis/conn.h"
@@ -12,16 +12,16 @@
 
 struct wr_tls_context {
     SSL_CTX *ssl;
-    char *name; /* whom to expect, NULL: the host */
+    char *name; /* the name to expect in the certificate; NULL: the host */
     bool unverified;
 };
 
 struct wr_tls {
     SSL *ssl;      /* owns both: */
-    BIO *in, *out; /* what came and what is to go */
+    BIO *in, *out; /* bytes that came, and bytes that are to be sent */
 };
 
-/* The latest word of OpenSSL on this thread, which must not linger for others. */
+/* The latest error of OpenSSL on this thread. Clears it, so that later calls do not see it. */
 static const char *reason(char *text, size_t size)
 {
     unsigned long code = ERR_get_error();
@@ -101,7 +101,7 @@ static bool is_address(const char *host)
     return inet_pton(AF_INET, host, bytes) == 1 || inet_pton(AF_INET6, host, bytes) == 1;
 }
 
-/* Whom to ask for, and whose certificate to take. */
+/* Sets the server name to ask for, and the name or address that the certificate must have. */
 static bool expect(SSL *ssl, const char *host, bool unverified)
 {
     X509_VERIFY_PARAM *param = SSL_get0_param(ssl);

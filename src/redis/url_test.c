@@ -92,7 +92,7 @@ static void test_options_go_before_the_url(void)
     wr_redis_config_fini(&config);
 }
 
-/* Each is refused, and the sentence has that in it. */
+/* Each URL is refused, and the message contains this text. */
 static void test_malformed_urls_are_refused_and_the_sentence_says_why(void)
 {
     static const struct {

@@ -37,7 +37,7 @@ const char *wr_command_key(const struct wr_command *command, size_t *size);
 
 size_t wr_command_size(const struct wr_command *command, int word);
 
-/* What comes in. */
+/* The parser of replies. */
 struct wr_wire {
     redisReader *reader;
 };
@@ -45,10 +45,10 @@ struct wr_wire {
 int wr_wire_init(struct wr_wire *wire);
 void wr_wire_fini(struct wr_wire *wire);
 
-/* WEIR_ENOMEM, WEIR_EPROTO. After an error the stream is of no use any more. */
+/* Feeds bytes to the parser. WEIR_ENOMEM, WEIR_EPROTO. After an error the stream is of no use any more. */
 int wr_wire_feed(struct wr_wire *wire, const char *data, size_t size);
 
-/* The next reply that is complete: 1; 0: there is none yet; WEIR_EPROTO: what came is not a reply, and `message` (may be NULL)
+/* The next reply that is complete: 1; 0: there is none yet; WEIR_EPROTO: the bytes are not a reply, and `message` (may be NULL)
  * says what is wrong with it; WEIR_ENOMEM. */
 int wr_wire_next(struct wr_reply **out, struct wr_wire *wire, weir_message *message);
 

@@ -22,7 +22,7 @@ struct wr_words {
 
 void wr_words_init(struct wr_words *words);
 void wr_words_fini(struct wr_words *words);
-void wr_words_add(struct wr_words *words, const char *text); /* a loan until _fini */
+void wr_words_add(struct wr_words *words, const char *text); /* not copied: kept until _fini */
 void wr_words_bytes(struct wr_words *words, const char *bytes, size_t size);
 void wr_words_number(struct wr_words *words, int64_t number);
 
@@ -33,10 +33,11 @@ struct wr_command wr_words_command(const struct wr_words *words, const struct wr
 /* Item `at` of an array as a number: integers, and texts that are one. 0 if there is none. */
 int64_t wr_reply_number(const struct wr_reply *reply, size_t at);
 
-/* Item `at` as a number of further items: no more than there are. */
+/* Item `at` as the number of items that follow: at most as many as there are. */
 size_t wr_reply_count(const struct wr_reply *reply, size_t at);
 
-/* How long it is from one time of the server's (us) to another, in ns. A server may say anything: at most ten years, either way. */
+/* How long it is from one time of the server (us) to another, in ns. A server may say anything: at most ten years, either
+ * way. */
 int64_t wr_server_span(int64_t from, int64_t to);
 
 /* Item `at` as a text; "" if it is none. */
