@@ -13,12 +13,13 @@
 
 static_assert(sizeof(struct wr_host_place) <= sizeof(weir_place), "a place has room for ours");
 
-/* Failed attempts: after so many, the last of which yields, it is time to see whether the owner lives; some 20 ms. */
+/* Failed attempts: after LOOK_AFTER, the last of which yields, it is time to see whether the owner lives; PATIENCE is some
+ * 20 ms. */
 enum { LOOK_AFTER = 45, PATIENCE = 400 };
 
 /* ---- the lock -------------------------------------------------------------------------------- */
 
-/* The owner did not finish its step: that does not count, what is derived is derived again. */
+/* The owner did not finish its step, which does not count. Computes again what is derived. */
 void wr_host_recover(struct wr_host_file *file)
 {
     int64_t used = 0;
@@ -38,7 +39,7 @@ static bool is_dead(uint64_t process)
     return fd == -ESRCH;
 }
 
-/* Another process has the lock, for too long. True: it is ours now. */
+/* Another process has had the lock for too long. True: it is ours now. */
 static bool take_over(struct wr_host_cell *cell, uint64_t owner)
 {
     _Atomic uint64_t *lock = &cell->file->lock.owner;
@@ -91,7 +92,7 @@ static __attribute__((noinline)) void ring(struct wr_host_cell *cell, uint64_t p
 
     wr_host_bell_name(name, process);
     rc = wr_os_bell_ring(cell->store->dir, name);
-    /* Gone: the next is told. If it lives, it has no bell yet, and will look once it has. */
+    /* If the process has ended, the sweep tells the next. If it lives, it has no bell yet, and looks once it has one. */
     if ((rc == -ENXIO || rc == -ENOENT) && is_dead(process))
         wr_host_sweep(&cell->base);
 }
@@ -216,8 +217,8 @@ static bool host_holder(weir_cell *handle, size_t at, int64_t *pid, int64_t *per
 
 /* ---- seats ----------------------------------------------------------------------------------- */
 
-/* Under the lock: a seat whose process ended, or leaves. In this order: whoever dies in between leaves a seat that
- * is still dead, and is cleared once more. */
+/* Under the lock: clears a seat whose process ended, or leaves. In this order: if the process that clears it dies in between,
+ * the seat is still that of a dead process, and is cleared once more. */
 static void clear_seat(struct wr_host_cell *cell, uint32_t i)
 {
     struct wr_host_file *file = cell->file;
@@ -268,7 +269,7 @@ bool wr_host_sweep(weir_cell *handle)
 /* Under the lock. */
 static bool find_seat(struct wr_host_cell *cell)
 {
-    if (cell->seat != UINT32_MAX && /* taken by a step that does not count, but for this */
+    if (cell->seat != UINT32_MAX && /* taken by a step that did not count, except for the seat */
         wr_load(&cell->file->seat[cell->seat].process, relaxed) == cell->store->self)
         return true;
     for (uint32_t i = 0; i < WR_SEATS; i++)
@@ -281,7 +282,7 @@ static bool find_seat(struct wr_host_cell *cell)
     return false;
 }
 
-/* Of this process no other thread does, as their seats could not be told apart. */
+/* Under `opening`: if two threads of a process did this at a time, their seats could not be told apart. */
 static bool take_seat(struct wr_host_cell *cell)
 {
     bool found;
@@ -297,7 +298,7 @@ static bool take_seat(struct wr_host_cell *cell)
 
 /* ---- opening and closing ----------------------------------------------------------------------- */
 
-static struct wr_lock opening; /* of this process; before all others of the room */
+static struct wr_lock opening; /* one per process; taken before all other locks of the stores */
 
 static int host_open(weir_cell **out, weir_store *store, const weir_cell_spec *spec,
                      weir_message *message)
@@ -335,7 +336,7 @@ static int host_open(weir_cell **out, weir_store *store, const weir_cell_spec *s
     return rc;
 }
 
-/* Under the lock: no process has it open, and it is as good as new. */
+/* Under the lock: whether no process has the cell open, and it is as good as new. */
 static bool can_be_removed(struct wr_host_cell *cell)
 {
     for (int i = 0; i < WR_SEATS; i++)
@@ -344,7 +345,7 @@ static bool can_be_removed(struct wr_host_cell *cell)
     return cell->is_whole(host_read(&cell->base), wr_os_now());
 }
 
-/* The one with the guard's name, and those that came after it. */
+/* Removes the file with the guard's name, and those that came after it. */
 static void remove_files(struct wr_host_cell *cell)
 {
     const struct wr_host_header *h = &cell->file->header;
@@ -357,7 +358,7 @@ static void remove_files(struct wr_host_cell *cell)
     }
 }
 
-/* True: it was the last one. */
+/* Frees this process's seat. True: the files can be removed. */
 static bool leave_seat(struct wr_host_cell *cell)
 {
     bool last;
@@ -375,7 +376,8 @@ static bool leave_seat(struct wr_host_cell *cell)
     return last;
 }
 
-/* Not if a process is about to open it, which removes it later. That one may be stopped: waits for it, but not for long. */
+/* Removes the files, but not if a process is about to open them: that process removes them later. It may be stopped, so this
+ * waits for it, but not for long. */
 static void remove_if_unused(struct wr_host_cell *cell)
 {
     unsigned tries = 0;

@@ -1,7 +1,7 @@
 /* Files of cells: how they are made, and what is refused.
  *
- * A file is complete before it has a name, so whatever stands under a name and does not add up is not ours, or damaged.
- * It is never repaired or overwritten.
+ * A file is complete before it has a name. So a file that has a name and is not valid is not ours, or damaged: it is refused,
+ * and never repaired or overwritten.
  * SPDX-License-Identifier: MIT */
 #include "store/host.h"
 
@@ -23,7 +23,7 @@ void wr_host_say(weir_message *message, const char *format, ...)
     va_end(args);
 }
 
-/* FNV-1a: against accidents, not against enemies; those who can write the file are the user. */
+/* FNV-1a: against accidents, not against attacks; only the user can write the file. */
 static uint64_t sum_of(uint64_t sum, const void *bytes, size_t size)
 {
     const unsigned char *byte = bytes;
@@ -41,7 +41,7 @@ uint64_t wr_host_header_sum(const struct wr_host_file *file)
                   file->header.name_length <= WEIR_KEY_MAX ? file->header.name_length : 0);
 }
 
-/* "guard-" and the name, with bytes that a file name should not have as %XX; long ones end in a sum instead. */
+/* "guard-" and the name, with bytes that a file name should not have as %XX; long names end in a sum instead. */
 static char *file_name_of(const char *name)
 {
     size_t length = 6, size = NAME_MAX_ENCODED + 8;
@@ -151,7 +151,7 @@ static int check_header(struct wr_host_cell *cell, const struct wr_host_file *fi
     return 0;
 }
 
-/* All by which other bytes are found, or permits counted. Under the lock. */
+/* What is wrong with the values by which other bytes are found, or permits counted; NULL: nothing. Under the lock. */
 static const char *fault_of(struct wr_host_cell *cell, const weir_cell_spec *spec)
 {
     struct wr_host_file *file = cell->file;
@@ -189,7 +189,7 @@ static int check_rest(struct wr_host_cell *cell, const weir_cell_spec *spec, wei
     return fault ? refuse(cell, message, fault) : 0;
 }
 
-/* With the file locked: maps and checks it. 1: it is of another boot, and gone now. */
+/* With the file locked: maps and checks it. 1: it was of another boot, and is removed. */
 static int adopt(struct wr_host_cell *cell, const weir_cell_spec *spec, weir_message *message)
 {
     int64_t size = wr_os_file_size(cell->fd);

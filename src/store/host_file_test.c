@@ -1,4 +1,4 @@
-/* Files of guards that this process cannot share: of another boot, of another version, of other processes' world; and who
+/* Files of guards that this process cannot share: of another boot, another version, another pid namespace; and which users
  * may open them.
  * SPDX-License-Identifier: MIT */
 #include "store/host.h"

@@ -10,7 +10,7 @@ static _Atomic uint32_t *entry(struct wr_host_file *file, uint64_t ticket)
     return &file->line[ticket % WR_LINE];
 }
 
-/* Places that were given up do not stand in front. */
+/* Moves `head` past places that were given up. */
 static void advance(struct wr_host_file *file)
 {
     uint64_t head = wr_load(&file->head, relaxed), tail = wr_load(&file->tail, relaxed);
@@ -20,7 +20,7 @@ static void advance(struct wr_host_file *file)
     wr_store(&file->head, head, release);
 }
 
-/* At the end of the line; false: it is full. */
+/* Stands at the end of the line. False: the line is full. */
 static bool stand(struct wr_host_cell *cell, struct wr_host_place *p)
 {
     struct wr_host_file *file = cell->file;
@@ -54,7 +54,7 @@ int wr_host_join(weir_cell *handle, weir_place *place)
     return 0;
 }
 
-/* Whether its process was stopped and others went past. */
+/* Whether the place's process was stopped and others went past. */
 bool wr_host_lost_place(const struct wr_host_place *p)
 {
     struct wr_host_file *file = p->cell->file;
@@ -71,7 +71,7 @@ bool wr_host_is_first(weir_cell *handle, const weir_place *place)
     advance(file);
     if (!p)
         return wr_load(&file->head, relaxed) == wr_load(&file->tail, relaxed);
-    if (wr_host_lost_place(p)) { /* once more, behind those who came meanwhile */
+    if (wr_host_lost_place(p)) { /* stand once more, behind places that came meanwhile */
         wr_lock(&p->cell->store->waiters_lock);
         stand(p->cell, p);
         wr_unlock(&p->cell->store->waiters_lock);
@@ -154,8 +154,8 @@ void wr_host_line_forget(struct wr_host_cell *cell, uint32_t seat)
     advance(file);
 }
 
-/* Without the lock: if the process that is first in line is stopped, it loses its place, so that others get what is
- * there. It stands in line again once it goes on and looks. */
+/* Without the lock: if the process that is first in line is stopped, it loses its place, so that others get the permits. It
+ * stands in line again once it goes on and looks. */
 void wr_host_pass_over(struct wr_host_cell *cell)
 {
     struct wr_host_file *file = cell->file;
@@ -215,7 +215,7 @@ void wr_host_line_settle(struct wr_host_cell *cell)
     advance(file);
 }
 
-/* Before the first wait: who was told meanwhile, and had no bell, looks once more. */
+/* Instead of the first wait, the waiter looks once more: if it was told before this process had a bell, it did not hear. */
 void wr_host_wait(weir_cell *handle, weir_place *place, weir_time deadline)
 {
     struct wr_host_place *p = (struct wr_host_place *)place;

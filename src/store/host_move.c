@@ -1,15 +1,17 @@
 /* A cell whose owner was stopped in the middle of a step goes on in another file.
  *
  * A stopped process (SIGSTOP, a debugger) may go on at any time, and then finishes the stores of its step. No store can be
- * made conditional on still owning a lock, but where it lands can be chosen: whoever waits for the lock marks it as moved,
- * copies the cell into the next file, and all go on there. What the stopped process still writes goes into the file that no
- * process reads any more. It finds out when it gives the lock back, which it does by compare and swap: it has not got it.
+ * made conditional on still owning a lock, but where it lands can be chosen: a process that waits for the lock marks it as
+ * moved and copies the cell into the next file, and all processes go on there. What the stopped process still writes goes into
+ * a file that no process reads any more. It finds out when it gives the lock back by compare and swap, which fails.
  *
- * A step that decided something does not count then, and is to be done again. What was only given back or given up counts: it is
- * carried over to the new file. All of what a step may leave half done can be told apart, as after a death: docs/internals/guards.md.
+ * A step that decided something does not count then, and is to be done again. Permits given back and places given up count:
+ * they are carried over to the new file. All that a step may leave half done can be told apart, as after a death:
+ * docs/internals/guards.md.
  *
  * The next file is complete before it has its name, and a name is given once: of several processes that copy, one is the
- * first, and a process that comes late, or was stopped here, finds that there is one. Files that were left stay until the guard's is removed.
+ * first, and a process that comes late, or was stopped here, finds that file. Files that were left stay until the guard's
+ * file is removed.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "store/host.h"
@@ -42,8 +44,8 @@ static int64_t held_by(const struct wr_host_file *file, uint64_t process)
     return held;
 }
 
-/* The owner may have gone on and be writing. So words by which others are found come first: what they show was written
- * before them, and the one step under way takes nothing of that away. */
+/* The owner may have gone on and be writing. So words by which other data is found are copied first: that data was written
+ * before them, and the one step under way takes nothing of it away. */
 static void copy(struct wr_host_file *to, const struct wr_host_file *from, size_t stride)
 {
     uint64_t active = wr_load(&from->active, acquire) & 1;
@@ -100,7 +102,7 @@ static bool is_next(const struct wr_host_file *next, const struct wr_host_header
            next->header.sum == wr_host_header_sum(next);
 }
 
-/* The next file, open; it is made if there is none. Negative: not now. */
+/* Opens the next file, and makes it if there is none. Negative: not possible now. */
 static int open_next(struct wr_host_cell *cell)
 {
     char name[WR_NEXT_NAME];
@@ -113,8 +115,9 @@ static int open_next(struct wr_host_cell *cell)
     return fd;
 }
 
-/* In the file that is left: what of the step counts. If the copy has the state that it wrote last, it has all of it. Else a step
- * that decided something is taken back. In step->delta: what the copy lacks of this process's permits. */
+/* Finds out, in the file that is left, what of the step counts. If the copy has the state that the step wrote last, it has the
+ * whole step. Else a step that decided something is taken back. In step->delta: how many of this process's permits the copy
+ * lacks. */
 static void leave_file(struct wr_host_cell *cell, struct wr_host_step *step,
                        const struct wr_host_header *next)
 {
@@ -132,8 +135,8 @@ static void leave_file(struct wr_host_cell *cell, struct wr_host_step *step,
     wr_store(&cell->file->lock.owner, WR_HOST_MOVED, release);
 }
 
-/* With `moving`: maps the next file over the present one, so that all pointers into the cell stay good. A step
- * of this process's is settled before that, while both can be seen. */
+/* With `moving`: maps the next file over the present one, so that all pointers into the cell stay good. A step of this
+ * process is settled before that, while both files can be seen. */
 static bool go_on(struct wr_host_cell *cell, struct wr_host_step *step)
 {
     size_t size = (size_t)cell->file->header.file_size;
@@ -157,7 +160,7 @@ static bool go_on(struct wr_host_cell *cell, struct wr_host_step *step)
     return done;
 }
 
-/* Not past a step of our own, which only the thread that did it can settle. */
+/* Does not go past a step of this process, which only the thread that did it can settle. */
 void wr_host_follow(struct wr_host_cell *cell)
 {
     uint64_t word;
@@ -191,7 +194,7 @@ int wr_host_displaced(struct wr_host_cell *cell, struct wr_host_step *step)
     unsigned tries = 0;
 
     wr_lock(&cell->store->moving);
-    while (!go_on(cell, step)) { /* no room for the file: until there is */
+    while (!go_on(cell, step)) { /* no room for the file: try until there is */
         wr_unlock(&cell->store->moving);
         wr_spin_pause(&tries);
         wr_lock(&cell->store->moving);

@@ -1,5 +1,5 @@
-/* The thread of a process that waits for guards of the host: it hears the bell, and notices when a process ends on which
- * waiters depend.
+/* The watcher, a thread of a process that waits for guards of the host: it hears the bell, and notices when a process ends on
+ * which waiters depend.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "store/host.h"
@@ -15,7 +15,7 @@ void wr_host_bell_name(char name[WR_BELL_NAME], uint64_t process)
     snprintf(name, WR_BELL_NAME, "bell-%016llx", (unsigned long long)process);
 }
 
-/* Wakes those who are first in their lines. */
+/* Wakes the waiters that are first in their lines, or have lost their places. */
 static void wake_first(struct wr_host_store *store)
 {
     wr_lock(&store->waiters_lock);
@@ -27,7 +27,7 @@ static void wake_first(struct wr_host_store *store)
     wr_unlock(&store->waiters_lock);
 }
 
-/* One of the cells that are waited for, each once: the n-th. Under `watching`, so that it stays open. */
+/* The n-th of the cells that have waiters, each counted once. Under `watching`, so that it stays open. */
 static struct wr_host_cell *waited_for(struct wr_host_store *store, size_t n)
 {
     struct wr_host_cell *cell = NULL;
@@ -47,7 +47,7 @@ static struct wr_host_cell *waited_for(struct wr_host_store *store, size_t n)
     return cell;
 }
 
-/* Lines that went on elsewhere are looked at there. */
+/* Cells that went on in another file are looked at there. */
 static void follow_all(struct wr_host_store *store)
 {
     struct wr_host_cell *cell;
@@ -86,7 +86,7 @@ static void bell_rung(struct wr_host_store *store)
     wr_os_poller_watch(&store->poller, store->bell, WEIR_READ, 0);
 }
 
-/* No process is told that another one was stopped: whoever waits looks now and then whether the first in line is. */
+/* No process is told that another one was stopped: the watcher looks now and then whether the first in a line is. */
 static void look_around(struct wr_host_store *store)
 {
     struct wr_host_cell *cell;
@@ -172,7 +172,7 @@ void wr_host_watch_end(struct wr_host_store *store)
     wr_os_poller_close(&store->poller);
 }
 
-/* ---- whom to watch ------------------------------------------------------------------------------ */
+/* ---- processes to watch ------------------------------------------------------------------------- */
 
 static bool is_watched(const struct wr_host_store *store, uint64_t process)
 {

@@ -1,6 +1,6 @@
 /* A store in the memory of this process: cells that only their guard knows.
  *
- * Names are the guard room's business here, so that a store is nothing but a place: each open makes a new cell.
+ * The registry of guards keeps the names, so this store needs none: each open makes a new cell.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/list.h"
@@ -19,7 +19,7 @@ struct local_cell {
     struct weir_cell base; /* first */
     void *block;           /* what was allocated: a cell begins with a cache line                */
     struct wr_list line;
-    bool frozen; /* the owner of the lock has looked at what is used                             */
+    bool frozen; /* the owner of the lock has read how many permits are used                     */
     _Alignas(64) _Atomic uint64_t word;
     _Atomic uint64_t hint;
     struct wr_spin lock;
@@ -170,7 +170,7 @@ static int64_t local_waiting(weir_cell *cell)
     return of(cell)->waiting;
 }
 
-/* Under the lock, as part is: so the waiter cannot be gone. */
+/* Under the lock, as local_part is, so the waiter cannot be gone. */
 static void local_tell(weir_cell *cell)
 {
     struct wr_list *first = of(cell)->line.next;
