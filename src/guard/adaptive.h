@@ -12,7 +12,7 @@ struct wr_adaptive {
     weir_guard_mode mode;
     int64_t limit_min, limit_max, latency_ns;
     double exact;
-    /* So many more calls were under way when the limit fell: they tell nothing new */
+    /* So many calls that were under way when the limit fell have yet to end: they tell nothing new */
     int64_t quiet;
     /* Gradient: */
     double usual_ns; /* average of the latest `averaged` calls                                   */

@@ -22,7 +22,7 @@ static double settle(weir_guard_mode mode, int64_t capacity, int64_t from)
     return sum / 2000;
 }
 
-/* Whatever they begin with, limits come to stand between what the server can do and twice that: below, it idles; above,
+/* Whatever their first value, limits come to stand between the server's capacity and twice that: below, it idles; above,
  * calls only wait in another place. */
 static void test_limits_find_what_the_server_can_do(void **state)
 {

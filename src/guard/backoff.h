@@ -17,7 +17,7 @@ int64_t wr_grown_ns(int64_t first, double growth, int64_t most, uint64_t attempt
 /* ns x by, up to the end of time. */
 int64_t wr_scaled_ns(int64_t ns, double by);
 
-/* From 0 to 1, of any number by chance. */
+/* A number from 0 to 1, made of any random number. */
 static inline double wr_chance(uint64_t luck)
 {
     return (double)(luck >> 11) / (double)(UINT64_C(1) << 53);

@@ -119,7 +119,7 @@ bool wr_breaker_permits(const struct wr_breaker *b, weir_time now, weir_time *wh
         *when = wr_sum(b->until, 1);
         return now > b->until;
     case WEIR_HALF_OPEN:
-        *when = WEIR_FOREVER; /* when a probe ends; nobody knows */
+        *when = WEIR_FOREVER; /* when a probe ends, which is not known */
         return b->probes_out + b->outcomes.sum.stored < b->set.probes;
     case WEIR_FORCED_OPEN:
         *when = WEIR_FOREVER;

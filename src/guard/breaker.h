@@ -48,7 +48,7 @@ int64_t wr_breaker_open_ns(const struct wr_breaker_settings *set, uint64_t attem
 /* What a step needs besides the breaker. */
 struct wr_breaker_step {
     weir_time now;
-    /* For how long an opening lasts that comes of this step */
+    /* Any number, for the jitter of an opening that this step causes */
     uint64_t luck;
     struct wr_breaker_news *news;
 };
@@ -59,17 +59,22 @@ void wr_breaker_refresh(struct wr_breaker *b, const struct wr_breaker_step *step
 /* Whether a call may pass, after a refresh; changes nothing. `when`: else, from when on. */
 bool wr_breaker_permits(const struct wr_breaker *b, weir_time now, weir_time *when);
 
-/* Lets a call pass of which permits said so: its outcome comes with the epoch that is answered. */
+/* Lets a call pass that wr_breaker_permits allowed. Answers the epoch, which the call's outcome has to name. */
 uint64_t wr_breaker_pass(struct wr_breaker *b, const struct wr_breaker_step *step);
 
-/* A call that passed in that epoch has ended; or was not made after all, or does not count. */
+/* A call that passed in that epoch has ended. */
 void wr_breaker_end(struct wr_breaker *b, const struct wr_breaker_step *step, uint64_t epoch,
                     bool failed, int64_t ns);
+
+/* A call that passed in that epoch was not made after all, or does not count. */
 void wr_breaker_undo(struct wr_breaker *b, uint64_t epoch);
 
-/* The operator's. False: there is no way from here to there. `until`: of OPEN. */
+/* An operator sets the state. False: no transition leads from the present state to `to`. `until`: the end of OPEN; 0: as
+ * usual. */
 bool wr_breaker_set(struct wr_breaker *b, const struct wr_breaker_step *step, weir_breaker_state to,
                     weir_time until);
+
+/* An operator closes the breaker and empties its window. */
 void wr_breaker_reset(struct wr_breaker *b, const struct wr_breaker_step *step);
 
 /* Shares in percent; -1: too few calls. */

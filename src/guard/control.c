@@ -101,7 +101,7 @@ const char *weir_breaker_state_name(weir_breaker_state state)
     return is_state((int)state) ? names[state] : names[0];
 }
 
-/* What an operator wants of a breaker. */
+/* A state that an operator wants a breaker to have. */
 struct order {
     weir_breaker_state to, expected;
     weir_time until;
@@ -132,7 +132,7 @@ static int set_state(struct wr_breaker *b, struct wr_call *call, struct wr_break
     return WEIR_EALREADY;
 }
 
-/* Without an order the breaker is reset. Whoever waits looks at it anew. */
+/* Carries out the order; without one, resets the breaker. The first in line looks again. */
 static int operate(struct wr_call *call, const struct order *order)
 {
     struct weir_guard *guard = call->guard;
@@ -158,7 +158,7 @@ static int operate(struct wr_call *call, const struct order *order)
     return rc;
 }
 
-/* Says what is wrong with the arguments of weir_guard_set_state; nothing: all is well. */
+/* Says what is wrong with the arguments of weir_guard_set_state; "": nothing. */
 static void check_order(weir_message *out, const struct weir_guard *guard, int to, int expected)
 {
     out->text[0] = '\0';

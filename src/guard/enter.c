@@ -99,7 +99,7 @@ static int entered(struct wr_call *call)
     return 0;
 }
 
-/* Under the lock until here, which it gives back. */
+/* Called with the lock, which it gives back. */
 static int refused(struct wr_call *call, weir_time when)
 {
     struct weir_guard *guard = call->guard;
@@ -151,7 +151,7 @@ void wr_guard_take(struct wr_call *call)
     struct weir_guard *guard = call->guard;
 
     wr_fast_fold(guard);
-    /* A word that permits alone are in needs no new state. */
+    /* If the permits are all there is to change, the state is not written. */
     guard->kind->take(guard->kind->fast ? NULL : wr_guard_write(guard), call);
     wr_permit_fill(call->permit, guard, call->n);
     if (guard->fast)
@@ -162,10 +162,10 @@ void wr_guard_take(struct wr_call *call)
         wr_guard_count(&guard->counts.entered);
 }
 
-/* What enter and its parts answer if their step does not count: from the beginning. */
+/* What enter and its parts answer if their step does not count: begin again. */
 enum { AGAIN = 1 };
 
-/* What it took does not count. */
+/* The step does not count: takes back what it has written elsewhere. */
 static int not_entered(struct wr_call *call)
 {
     if (call->guard->kind != &wr_kind_breaker)
@@ -226,7 +226,7 @@ static int enter_rate(struct wr_call *call, weir_time deadline)
 
 /* ---- the line ------------------------------------------------------------------------------------ */
 
-/* Not if all permits are out: one that leaves tells it. */
+/* Tells the first in line, but not if all permits are out: the call that leaves does so. */
 void wr_guard_tell_next(struct weir_guard *guard, weir_time now)
 {
     const struct wr_call one = { .guard = guard, .n = 1, .now = now };
@@ -235,7 +235,7 @@ void wr_guard_tell_next(struct weir_guard *guard, weir_time now)
         guard->ops->tell(guard->cell);
 }
 
-/* Under the lock: leaves the line; the next may have a look, if it is the first now. */
+/* Under the lock: leaves the line; if the place was the first, the next one is told. */
 static void part(struct wr_call *call, weir_place *place)
 {
     struct weir_guard *guard = call->guard;
@@ -256,7 +256,7 @@ static int stand_in_line(struct wr_call *call, weir_place *place, weir_time dead
         weir_time until = moment < deadline ? moment : deadline;
 
         if (!wr_guard_unlock(guard) && !joined)
-            return AGAIN; /* it stands nowhere */
+            return AGAIN; /* it stands in no line */
         wr_guard_tell_news(guard, &call->news, call->now);
         call->news = (struct wr_news){ 0 };
         if (!weir_cancelled())
@@ -334,7 +334,7 @@ static int try_to_enter(struct wr_call *call, weir_time deadline)
         guard->ops->sweep(guard->cell);
     }
     if (moment <= call->now)
-        moment = WEIR_FOREVER; /* it is only that others came first */
+        moment = WEIR_FOREVER; /* it is only that other callers came first */
     return enter_line(call, wr_guard_deadline(guard, deadline, call->now), moment);
 }
 
@@ -401,7 +401,8 @@ static __attribute__((noinline)) int enter_slow(weir_permit *out, struct weir_gu
     return enter(&call, deadline);
 }
 
-/* In shared memory, after a step that was not to be had at once, was not a usual one, or did not count and is taken back. */
+/* In shared memory, after a step whose lock was not free at once, that was not a usual one, or that did not count and is taken
+ * back. */
 static __attribute__((noinline)) int enter_host_later(weir_permit *out, struct weir_guard *guard,
                                                       weir_time deadline, enum wr_step step)
 {
@@ -442,8 +443,8 @@ static __attribute__((noinline)) int enter_host(weir_permit *out, struct weir_gu
     return 0;
 }
 
-/* By the short way of other kinds. This one and the next have the arguments of weir_guard_enter, which has none to move then before it
- * calls them last. */
+/* The short way of other kinds. This function and the next have the arguments of weir_guard_enter, which calls them last and
+ * then has no argument to move. */
 static __attribute__((noinline)) int enter_other(weir_permit *out, struct weir_guard *guard,
                                                  weir_time deadline)
 {

@@ -1,5 +1,5 @@
-/* Permits in shared memory without calls through the store: nobody waits, and one is there. Whatever else is the case is left to
- * functions that are called last, so that the usual way saves no registers.
+/* Permits in shared memory, without calls through the store. Here is the usual case: no caller waits, and a permit is free. All
+ * other cases are left to functions that are called last, so that the usual way saves no registers.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_GUARD_FAST_H
 #define WR_GUARD_FAST_H
@@ -7,7 +7,8 @@
 #include "base/os.h"
 #include "guard/guard.h"
 
-/* What became of a step. Displaced: another process has taken the lock over; the step was a usual one, or changed nothing. */
+/* What became of a step. Displaced: another process has taken the lock over; the step was a usual one (WR_DISPLACED_USUAL), or
+ * changed nothing (WR_DISPLACED). */
 enum wr_step { WR_DISPLACED_USUAL, WR_DISPLACED, WR_UNUSUAL, WR_USUAL };
 
 /* One attempt. */
@@ -19,8 +20,8 @@ static inline bool wr_direct_lock(const weir_direct *direct)
            WR_LIKELY(wr_cas((_Atomic uint64_t *)direct->lock, &free, direct->owner, acquire));
 }
 
-/* Backs off a little longer on each failed attempt, for a microsecond or so; who has not got the lock then goes the usual
- * way, which also finds out whether its owner lives. */
+/* Backs off a little longer on each failed attempt, for a microsecond or so. False: take the lock through the store, which also
+ * finds out whether its owner lives. */
 bool wr_direct_contended(const weir_direct *direct);
 
 static inline enum wr_step wr_direct_unlock(const weir_direct *direct, bool usual)
@@ -32,7 +33,7 @@ static inline enum wr_step wr_direct_unlock(const weir_direct *direct, bool usua
     return usual ? WR_DISPLACED_USUAL : WR_DISPLACED;
 }
 
-/* Under the lock: what is held counts, what is used follows from it. */
+/* Under the lock: `held` is what counts, `used` is derived from it. */
 static inline void wr_host_add(const weir_direct *d, int64_t n)
 {
     _Atomic int64_t *held = (_Atomic int64_t *)d->held, *used = (_Atomic int64_t *)d->used;

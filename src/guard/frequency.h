@@ -23,7 +23,7 @@ size_t wr_frequency_size(weir_guard_mode mode, int64_t limit);
 void wr_frequency_init(struct wr_frequency *f, weir_guard_mode mode, int64_t limit, int64_t period,
                        weir_time now);
 
-/* From when on n permits could be had, if nobody takes any meanwhile: at most `now` if they can be had now. WEIR_FOREVER:
+/* From when on n permits could be had, if no call takes any meanwhile: at most `now` if they can be had now. WEIR_FOREVER:
  * never. */
 weir_time wr_frequency_when(const struct wr_frequency *f, weir_time now, int64_t n);
 

@@ -1,8 +1,8 @@
 /* A guard before the tasks of a group: how it answers as a gate (weir/sys/gate.h).
  *
- * All calls come under the group's lock, which comes before a cell's. A group that is refused stands in the guard's line
- * with a place that has the gate opened when it is told. It keeps no turn there: the executor looks at the gate then, and that
- * look leaves the line and tells the next, so that a group that has no task any more keeps nobody waiting.
+ * All calls come under the group's lock, which is taken before a cell's. A group that is refused stands in the guard's line
+ * with a place that opens the gate when it is told. The place keeps no turn: the executor asks the gate then, and that ask
+ * leaves the line and tells the next place, so that a group that has no task any more does not hold the line up.
  * SPDX-License-Identifier: MIT */
 #include "guard/group.h"
 #include "base/lock.h"
@@ -21,7 +21,7 @@ static void told(weir_place *place)
 
 /* ---- asking -------------------------------------------------------------------------------------- */
 
-/* The most of `count` that can be had at once, at least 1 of which `when` said so. Under the lock. */
+/* How many of `count` permits can be had at once; `when` has said that 1 can. Under the lock. */
 static int64_t most_of(struct wr_group_guard *g, const struct wr_state *state, struct wr_call *call,
                        int64_t count)
 {
@@ -39,7 +39,7 @@ static int64_t most_of(struct wr_group_guard *g, const struct wr_state *state, s
     return call->n;
 }
 
-/* A closed breaker lets all through, a half open one so many. */
+/* A closed breaker lets all tasks through, a half open one as many as it has probes left. */
 static int64_t take_breaker(struct wr_group_guard *g, struct wr_call *call, int64_t count)
 {
     struct wr_state *state = wr_guard_write(g->guard);
@@ -109,7 +109,7 @@ static uint32_t ask_locked(struct wr_group_guard *g, struct wr_call *call, uint3
     return some;
 }
 
-/* False: it cannot be asked. */
+/* False: the guard cannot be asked. */
 static bool ask(struct wr_group_guard *g, struct wr_call *call, uint32_t count, weir_time *again,
                 uint32_t *some)
 {
@@ -124,7 +124,7 @@ static bool ask(struct wr_group_guard *g, struct wr_call *call, uint32_t count, 
         *some = ask_locked(g, call, count, again);
         if (wr_guard_unlock(guard))
             return true;
-        /* Nothing was taken or joined; a line that was left is left. */
+        /* The step does not count: nothing was taken or joined; but a line that was left is left. */
         for (uint32_t i = 0; i < *some && count && !guard->fast && guard->kind != &wr_kind_breaker;
              i++)
             wr_sub(&guard->counts.entered, 1, relaxed);
@@ -135,7 +135,7 @@ static bool ask(struct wr_group_guard *g, struct wr_call *call, uint32_t count, 
     }
 }
 
-/* What time has made of a breaker, while somebody looked at it. */
+/* Notes what time has made of a breaker, found when this gate was asked. */
 static void note_news(struct wr_group_guard *g, const struct wr_call *call)
 {
     if (g->tells && call->news.breaker.count)
@@ -159,7 +159,7 @@ static __attribute__((noinline)) uint32_t ask_slow(struct wr_group_guard *g, uin
 
     if (wr_load(&g->unjudged, acquire))
         return 0; /* the gate is opened once they are judged */
-    /* Again if that did not count; and twice if it has to depend on others from now on: who was told before they were watched looks once more. */
+    /* Twice if it depends on other processes from now on: the place may have been told before they were watched. */
     for (int i = 0; i < 2 && !some; i++) {
         if (!ask(g, &call, count, again, &some))
             return 0;
@@ -231,7 +231,7 @@ static uint64_t guard_started(void *arg, weir_task *task, weir_time now)
     return breaker ? g->permit.token : 0;
 }
 
-/* They went in and out while the first one's permit was kept for them. Only for guards with a word of permits. */
+/* Further tasks started and ended on the first one's permit. Only for guards with a word of permits. */
 static void guard_went_on(void *arg, uint64_t word, uint32_t count, weir_time now)
 {
     struct wr_group_guard *g = arg;
@@ -240,7 +240,7 @@ static void guard_went_on(void *arg, uint64_t word, uint32_t count, weir_time no
     wr_add(g->guard->fast, count * WEIR_WORD_ENTERED, relaxed);
 }
 
-/* The user is to say what the end means. False: it cannot be asked. */
+/* Has the teller ask the user what the end means. False: there is no `judge` for this end, or no memory. */
 static bool ask_user(struct wr_group_guard *g, const struct wr_note *end)
 {
     if (!g->tells || !g->guard->judge || !g->guard->kind->timed || end->error == WEIR_ECANCELED)
@@ -345,7 +345,7 @@ static bool guard_at_rest(void *arg, weir_time now)
     return false; /* a group that is made anew would have no guard */
 }
 
-/* ---- who holds ------------------------------------------------------------------------------------ */
+/* ---- holders -------------------------------------------------------------------------------------- */
 
 static struct wr_lock groups_lock; /* of guard->groups; no other is taken with it */
 
@@ -393,7 +393,7 @@ static void guard_drop(void *arg)
     struct wr_group_guard *g = arg;
     int64_t held = wr_load(&g->held, relaxed);
 
-    if (held > 0) /* of tasks that run on: it will not hear of their ends */
+    if (held > 0) /* of tasks that run on: the gate will not hear of their ends */
         guard_take_back(g, (uint32_t)held, wr_os_now());
     if (!wr_guard_lock(g->guard)) {
         part(g);
@@ -406,7 +406,7 @@ static void guard_drop(void *arg)
     wr_os_free(g);
 }
 
-/* Rates and frequencies need to hear of tasks only if their user does: what was spent is spent. */
+/* Rates and frequencies need to hear of tasks only if their user does: spent permits do not come back. */
 static bool needs_ends(const struct wr_group_guard *g)
 {
     return g->tells || g->guard->kind->end;

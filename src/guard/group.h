@@ -12,11 +12,11 @@
 
 #include <weir/sys/gate.h>
 
-/* Something to be told: that a task started or ended, or what became of the breaker besides. */
+/* A note for the teller: a task started, ended or was refused, or the breaker changed. */
 struct wr_note {
     enum { WR_NOTE_STARTED = 1, WR_NOTE_ENDED, WR_NOTE_REFUSED, WR_NOTE_NEWS } type;
     int error;
-    bool judged, silent; /* ended: its verdict is in the books already                          */
+    bool judged, silent; /* ended: its verdict is counted already                               */
     weir_call_result verdict;
     uint64_t word;
     int64_t ns;
@@ -24,7 +24,7 @@ struct wr_note {
     struct wr_news news;
 };
 
-/* Under the group's lock; `place` also under the cell's; `held` is read by others; notes under their lock.
+/* Under the group's lock; `place` also under the cell's; other threads read `held`; notes under their lock.
  *     granted permits of the latest ask are not started yet; they were taken as permit, since, `granted + started`  */
 struct wr_group_guard {
     weir_place place; /* first */
@@ -34,23 +34,23 @@ struct wr_group_guard {
     bool in_line, watches;
     int flags;
     weir_permit permit; /* what the latest ask took, as a permit remembers it                     */
-    int64_t taken;      /* so many with it                                                        */
+    int64_t taken;      /* how many permits that ask took                                         */
 
-    /* Permits of the cell's that its tasks have */
+    /* Permits of the cell that the group's tasks have */
     _Atomic int64_t held;
     const char *key;
-    /* Of those before which the guard stands */
+    /* The next group that the guard stands before */
     struct wr_group_guard *next;
 
-    /* The guard has functions of the user's that tasks concern */
+    /* The guard has user functions that are called for tasks */
     bool tells;
     struct wr_errand errand;
     struct wr_spin notes_lock;
     struct wr_note *note;
     uint32_t notes, room;
-    /* Ended tasks whose verdict is to come: none starts before that */
+    /* Ended tasks whose verdict is to come: no task starts before that */
     _Atomic uint32_t unjudged;
-    bool gone; /* no gate to open any more                                         */
+    bool gone; /* there is no gate to open any more                                */
 };
 
 int wr_group_tell_init(struct wr_group_guard *g);
@@ -58,7 +58,7 @@ int wr_group_tell_init(struct wr_group_guard *g);
 /* Without any lock: tells what is left, on this thread. */
 void wr_group_tell_fini(struct wr_group_guard *g);
 
-/* Under the group's lock. False: there is no memory, and it will not be told. */
+/* Under the group's lock. False: there is no memory, and the note is lost. */
 bool wr_group_note(struct wr_group_guard *g, const struct wr_note *note);
 
 #endif

@@ -24,7 +24,7 @@ bool wr_group_note(struct wr_group_guard *g, const struct wr_note *note)
     return fits;
 }
 
-/* The oldest notes, all of them; freed by the caller. */
+/* Takes all notes, oldest first. The caller frees them. */
 static struct wr_note *take_notes(struct wr_group_guard *g, uint32_t *count)
 {
     struct wr_note *notes;
@@ -84,7 +84,7 @@ static void tell_one(struct wr_group_guard *g, struct wr_note *note)
     wr_guard_tell_news(guard, &call.news, note->now);
 }
 
-/* Whose notes this thread reads. Callbacks may remove the gate, which frees it: then none. */
+/* The group guard whose notes this thread reads. A callback may remove its gate, which frees it: NULL from then on. */
 static _Thread_local struct wr_group_guard *read_now;
 
 static void tell(struct wr_errand *errand)
@@ -124,6 +124,6 @@ void wr_group_tell_fini(struct wr_group_guard *g)
     wr_teller_part(&g->errand);
     g->gone = true;
     if (read_now == g)
-        read_now = NULL; /* we are inside of that, and it ends with us */
+        read_now = NULL; /* tell() is one of our callers, and ends once we return */
     tell(&g->errand);
 }

@@ -15,7 +15,7 @@
 
 #include <weir/sys/store.h>
 
-/* What a cell holds. `made` are the settings it was made with: who asks with these, or with the present ones, asks for this. */
+/* The state in a cell. `made` are the settings it was made with: a caller may open it with these, or with the present ones. */
 struct wr_state {
     struct wr_settings made, set;
     uint64_t token; /* mutex: of the latest holder                                              */
@@ -26,7 +26,7 @@ struct wr_state {
     } as;
 };
 
-/* Those whose length depends on settings stand in place of `as`. */
+/* States whose length depends on settings stand in place of `as`. */
 static inline struct wr_frequency *wr_state_frequency(const struct wr_state *state)
 {
     return (struct wr_frequency *)&state->as;
@@ -37,21 +37,21 @@ static inline struct wr_breaker *wr_state_breaker(const struct wr_state *state)
     return (struct wr_breaker *)&state->as;
 }
 
-/* What is told after the lock was given back. */
+/* Events that are told after the lock was given back. */
 struct wr_news {
     struct wr_breaker_news breaker;
     uint64_t attempt, epoch; /* of an opening                                                   */
     int64_t drained;
 };
 
-/* One call that wants in, or out. */
+/* One call that enters, or leaves. */
 struct wr_call {
     struct weir_guard *guard;
     weir_permit *permit;
     int64_t n;
     weir_time now;
     int64_t patience; /* rate: how far ahead it may reserve                                  */
-    int64_t wait;     /* rate: how long it has to, of which `permits` said                   */
+    int64_t wait;     /* rate: how long it has to wait                                       */
     bool failed, counted, slow; /* when it ends; not counted: ignored                            */
     int64_t ns;
     struct wr_news news;
@@ -63,7 +63,7 @@ struct wr_kind {
     int rank;   /* order among several                                                          */
     int error;  /* of a refusal                                                                 */
     bool fast;  /* permits may be taken by the word alone                                       */
-    bool holds; /* takes permits of the cell's, which are given back                            */
+    bool holds; /* takes permits of the cell, which are given back                              */
     bool timed; /* looks at how long calls take                                                 */
     size_t (*size)(const struct wr_settings *set);
     void (*init)(struct wr_state *state, weir_time now);
@@ -90,17 +90,17 @@ struct wr_counts {
     _Atomic uint64_t entered, refused, left, released, cancelled, succeeded, failed, ignored, slow;
 };
 
-/* References, and whether it is known by name: under the registry's lock. All else is fixed while it is open. */
+/* A guard. References, and whether it is known by name: under the registry's lock. All else is fixed while it is open. */
 struct weir_guard {
     _Atomic uint64_t *fast; /* the word, if calls may enter by it alone; else NULL                */
-    _Atomic int32_t limit;  /* for that                                                          */
+    _Atomic int32_t limit;  /* for `fast`                                                        */
     _Atomic uint64_t pass; /* breaker: the token of a usual call, 0: go the long way              */
     /* Rate, breaker: a book of usual calls, see quick.h; else NULL */
     struct wr_quick *quick;
-    _Atomic(struct wr_quick *) spread; /* breaker: several                                        */
+    _Atomic(struct wr_quick *) spread; /* breaker: several books                                  */
     _Atomic uint64_t *hint; /* breaker: epoch << 3 | state                              */
     const struct wr_kind *kind;
-    weir_direct direct; /* permits in shared memory: what of the cell calls may use; else zero   */
+    weir_direct direct; /* permits in shared memory: parts of the cell used directly; else zero  */
     /* How often threads were in each other's way */
     _Atomic uint32_t crowd;
     /* Breaker: it has wanted the pulse (wr_os_pulse_join) */
@@ -125,7 +125,7 @@ struct weir_guard {
     int failure_count, ignored_count;
     int failures[32], ignored[32];
     _Atomic int64_t sleeping; /* rate: callers that wait for what they have reserved              */
-    /* Callers that wait, and permits of those that did: it stays for them */
+    /* Callers that wait, and permits of callers that waited: the guard stays for them */
     _Atomic int64_t pins;
     struct wr_counts counts;
 
@@ -152,11 +152,11 @@ static inline int wr_guard_lock(struct weir_guard *guard)
     return rc;
 }
 
-/* Publishes what others may read without the lock, and gives it back. False: nothing since wr_guard_lock counts, and it is to be
- * done again if it decided anything (weir_store_ops.unlock). */
+/* Publishes what other threads may read without the lock, and gives the lock back. False: nothing since wr_guard_lock counts,
+ * and the step is to be done again if it decided anything (weir_store_ops.unlock). */
 bool wr_guard_unlock(struct weir_guard *guard);
 
-/* The same, and counts the call if it does. */
+/* The same, and counts the call if the step counts. */
 bool wr_guard_unlock_counted(struct weir_guard *guard, _Atomic uint64_t *count);
 
 static inline const struct wr_state *wr_guard_read(struct weir_guard *guard)
@@ -172,35 +172,39 @@ static inline struct wr_state *wr_guard_write(struct weir_guard *guard)
 /* Under the lock: takes what `when` of its kind said can be had, and fills the permit. */
 void wr_guard_take(struct wr_call *call);
 
-/* Under the lock: a breaker's time passes. */
+/* Under the lock: changes a breaker's state if its time has come. */
 void wr_guard_refresh(struct wr_call *call);
 
-/* A call's counts and events when it entered, was refused, ended. */
+/* Counts and events of calls that entered, were refused, ended. */
 void wr_guard_count(_Atomic uint64_t *count);
 void wr_guard_tell(struct weir_guard *guard, const weir_guard_event *event);
 void wr_guard_tell_news(struct weir_guard *guard, const struct wr_news *news, weir_time now);
 
-/* What a call that ended so counts as, without asking the user, and with. */
+/* What a call that ended with this error counts as, without asking the user. */
 weir_call_result wr_guard_verdict(const struct weir_guard *guard, int error);
+
+/* The same, but asks the user's `judge` first. */
 weir_call_result wr_guard_judge(struct weir_guard *guard, int error, const void *result);
 
-/* The call is over; WEIR_ECLOSED. Silent: nothing is told of it. What is told later. */
+/* The call is over. WEIR_ECLOSED. `silent`: no event is to tell of it. */
 int wr_guard_end(struct wr_call *call, weir_call_result verdict, bool *silent);
+
+/* After wr_guard_end, without the lock: tells the event. */
 void wr_guard_tell_end(struct wr_call *call, weir_call_result verdict, int error, bool silent);
 
-/* What the call took goes back as if it had not been made, and is counted there. WEIR_ECLOSED. */
+/* Gives back what the call took, as if it had not been made, and adds one to `count`. WEIR_ECLOSED. */
 int wr_guard_undo(struct wr_call *call, _Atomic uint64_t *count);
 
-/* Who holds its permits: "group \"a\" (2), callers (1)"; empty if that is not known. */
+/* Writes the holders of its permits: "group \"a\" (2), callers (1)"; empty if they are not known. */
 void wr_guard_holders(char *text, size_t size, struct weir_guard *guard);
 
-/* Groups that it stands before, to say what they hold: group.c. */
+/* Writes how many of the `used` permits each group holds that the guard stands before, and other callers: group.c. */
 void wr_group_holders(char *text, size_t size, struct weir_guard *guard, int64_t used);
 
 /* Checks that are the same for all calls that enter. */
 int wr_permit_check(const weir_permit *permit, const struct weir_guard *guard, int64_t n);
 
-/* The moment at which a call that may wait as `deadline` says gives up. Under the lock. */
+/* When a call with this deadline gives up: WEIR_GUARD_WAIT stands for the guard's wait_ns. Under the lock. */
 weir_time wr_guard_deadline(struct weir_guard *guard, weir_time deadline, weir_time now);
 
 /* A caller begins to wait, and keeps the guard from then on: its reference may be given back meanwhile. */
@@ -221,8 +225,9 @@ static inline bool wr_permit_pins(const weir_permit *permit)
     return permit->place != permit;
 }
 
-/* A caller that waited returns. If it has entered, its permit keeps the guard from then on, until it is left. Permits that need not be
- * left (rates, windows) do so only if there is no reference: else calls that were over long ago would keep it. */
+/* A caller that waited returns. If it has entered, its permit keeps the guard from then on, until the permit is left. Permits
+ * that need not be left (rates, windows) do so only if there is no reference: else calls that were over long ago would keep
+ * the guard. */
 static inline void wr_guard_waited(struct weir_guard *guard, weir_permit *permit, bool entered)
 {
     bool must_leave = guard->kind->holds || guard->kind->timed;
@@ -233,7 +238,7 @@ static inline void wr_guard_waited(struct weir_guard *guard, weir_permit *permit
         wr_guard_unpin(guard);
 }
 
-/* For a place in a line: when its owner came. */
+/* The stamp of a place in a line: when its owner came. */
 uint64_t wr_guard_stamp(void);
 
 /* Fills the permit. */
@@ -244,8 +249,8 @@ static inline void wr_permit_fill(weir_permit *permit, struct weir_guard *guard,
     permit->permits = n;
 }
 
-/* The same for fast permits, but for `guard`, with which they are held. They remember the word, so that who leaves has not to look
- * for it behind the guard first. */
+/* The same for fast permits, except `guard`, which is set once the permit is held. The permit remembers the word, so that
+ * leaving need not read the guard first to find it. */
 static inline void wr_permit_prepare(weir_permit *permit, _Atomic uint64_t *fast, int64_t n)
 {
     permit->since = (weir_time)(uintptr_t)fast;
@@ -258,8 +263,9 @@ static inline void wr_permit_prepare(weir_permit *permit, _Atomic uint64_t *fast
 /* The top bit of the word's count of calls: once it is set, the next call folds it into `entered`. */
 #define WR_WORD_MANY (UINT64_C(1) << 62)
 
-/* `fast` is the guard's, which is read once. The permit is empty, and filled before the word is looked at: a locked instruction waits for
- * all stores before it, and those that come between enter's and leave's make the whole call slower by an eighth. */
+/* `fast` is guard->fast, which the caller has read once. The permit is empty, and filled before the word is looked at: a locked
+ * instruction waits for all stores before it, and stores between enter's and leave's make the whole call slower by an
+ * eighth. */
 static inline bool wr_fast_enter(weir_permit *permit, struct weir_guard *guard,
                                  _Atomic uint64_t *fast, int64_t n)
 {
@@ -276,7 +282,7 @@ static inline bool wr_fast_enter(weir_permit *permit, struct weir_guard *guard,
     return false;
 }
 
-/* Whether there is one; false: or it is not to be found out this way. */
+/* Whether a permit is free. False: none is, or the word alone cannot tell. */
 static inline bool wr_fast_has_some(struct weir_guard *guard)
 {
     uint64_t word = wr_load(guard->fast, acquire);
@@ -285,7 +291,7 @@ static inline bool wr_fast_has_some(struct weir_guard *guard)
            (int64_t)(word & WEIR_WORD_USED) < wr_load(&guard->limit, relaxed);
 }
 
-/* As many of `count` as there are; 0: none, or not this way. */
+/* Takes as many of `count` permits as are free. 0: none is, or the word alone cannot tell. */
 static inline int64_t wr_fast_enter_some(struct weir_guard *guard, int64_t count)
 {
     uint64_t word = wr_load(guard->fast, relaxed);
@@ -300,10 +306,10 @@ static inline int64_t wr_fast_enter_some(struct weir_guard *guard, int64_t count
     return n;
 }
 
-/* Someone may wait, or look at what is used. */
+/* The word was SLOW: a caller may wait, or have read how many permits are used. Tells the first in line; answers 0. */
 int wr_guard_tell_first(struct weir_guard *guard);
 
-/* Under the lock, and after something was taken or a place was left: the first in line looks whether there is more. */
+/* Under the lock, after permits were taken or a place was left: has the first in line look whether there are more. */
 void wr_guard_tell_next(struct weir_guard *guard, weir_time now);
 
 /* Under the lock: keeps the count of calls in the word small. */

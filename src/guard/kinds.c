@@ -96,7 +96,7 @@ static bool permits_is_whole(const struct wr_state *state, weir_time now)
 {
     (void)state;
     (void)now;
-    return true; /* what is used is the cell's to know */
+    return true; /* the cell knows how many permits are used */
 }
 
 static void permits_stats(weir_guard_stats *out, struct wr_state *state, weir_time now)
@@ -139,7 +139,7 @@ static weir_time rate_when(const struct wr_state *state, const struct wr_call *c
     return wr_sum(call->now, wr_rate_wait(&state->as.rate, call->now, call->n));
 }
 
-/* Takes if it can, and else says how long it would be. A permit remembers what was reserved, to give it back. */
+/* Takes permits if it can, and else says how long the wait would be. A permit remembers what was reserved, to give it back. */
 static void rate_take(struct wr_state *state, struct wr_call *call)
 {
     weir_permit *permit = call->permit;
@@ -247,7 +247,7 @@ static void frequency_change(struct wr_state *state, const struct wr_settings *t
     f->limit = to->limit;
     if (to->period_ns == f->period)
         return;
-    if (f->mode != WEIR_EXACT) { /* what was counted counts in the window that begins now */
+    if (f->mode != WEIR_EXACT) { /* calls counted so far count in the window that begins now */
         f->current = wr_min(f->current + (f->mode == WEIR_WEIGHTED ? f->last : 0), to->limit);
         f->last = 0;
         f->begin = now - now % to->period_ns;

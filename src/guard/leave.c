@@ -10,7 +10,7 @@
 
 /* ---- events -------------------------------------------------------------------------------------- */
 
-/* How long this opening lasts, as the user's function says. It was opened with the usual time meanwhile. */
+/* Asks the user's function how long this opening lasts. Until then it has the usual length. */
 static void ask_open_for(struct weir_guard *guard, const struct wr_news *news, weir_time now)
 {
     int64_t ns = guard->open_for(news->attempt, guard->open_arg);
@@ -128,7 +128,7 @@ void wr_guard_tell_end(struct wr_call *call, weir_call_result verdict, int error
     wr_guard_tell(guard, &event);
 }
 
-/* An opening whose length the user decides. Under the lock. */
+/* Notes an opening whose length the user decides. Under the lock. */
 static void note_opening(struct wr_call *call)
 {
     const struct wr_breaker *b = wr_state_breaker(wr_guard_read(call->guard));
@@ -139,7 +139,7 @@ static void note_opening(struct wr_call *call)
     call->news.epoch = b->epoch;
 }
 
-/* Under the lock. True: nothing is told of it. */
+/* Under the lock. True: no event tells of it. */
 static bool end_locked(struct wr_call *call, weir_call_result verdict)
 {
     struct weir_guard *guard = call->guard;
@@ -224,7 +224,7 @@ static int permit_is_held(const weir_permit *permit)
     return weir_permit_is_held(permit) ? 0 : WEIR_EINVAL;
 }
 
-/* The call that a permit was given for, which is held. */
+/* The call that a permit, which is held, was given for. */
 static struct wr_call call_of(weir_permit *permit)
 {
     wr_permit_settle(permit);
@@ -244,7 +244,7 @@ static __attribute__((noinline)) int leave_slow(weir_permit *permit, int error, 
         return wr_remote_leave(permit, error);
     permit->guard = NULL;
     if (!guard->kind->end && !guard->on_event)
-        return 0; /* rates, frequencies, budgets: what was spent is spent */
+        return 0; /* rates, frequencies, budgets: spent permits do not come back */
     if (guard->kind->timed || guard->on_event)
         call.now = wr_os_now();
     if (guard->kind->timed) {
@@ -254,14 +254,14 @@ static __attribute__((noinline)) int leave_slow(weir_permit *permit, int error, 
     return leave_locked(&call, verdict, error);
 }
 
-/* A step in shared memory that was not to be had at once, was not a usual one, or whose lock was taken over. */
+/* Ends a step in shared memory whose lock was not free at once, that was not a usual one, or whose lock was taken over. */
 static __attribute__((noinline)) int leave_host_later(weir_permit *permit, int error,
                                                       enum wr_step step)
 {
     struct weir_guard *guard = permit->guard;
 
     if (step <= WR_DISPLACED)
-        guard->ops->unlock(guard->cell); /* what was given counts */
+        guard->ops->unlock(guard->cell); /* permits that were given back count */
     if (step != WR_DISPLACED_USUAL && step != WR_USUAL)
         return leave_slow(permit, error, NULL);
     permit->guard = NULL;
@@ -310,8 +310,8 @@ static __attribute__((noinline)) int leave_later(weir_permit *permit, int error)
     return 0;
 }
 
-/* A call of a rate, which is over then; or of a breaker that is most likely closed, and most likely went well. Nothing is called on
- * the way, so that no registers are to be saved. */
+/* A call of a rate, which is over then; or of a breaker that is most likely closed, and most likely went well. No function is
+ * called on the way, so that no registers are to be saved. */
 static __attribute__((noinline)) int leave_quick(weir_permit *permit, int error)
 {
     struct weir_guard *guard = permit->guard;
@@ -327,7 +327,7 @@ static __attribute__((noinline)) int leave_quick(weir_permit *permit, int error)
     return 0;
 }
 
-/* A permit that keeps the guard is left as any other, and lets it go; or there is no permit. */
+/* Leaves a permit that keeps the guard as any other, then lets the guard go. Also if there is no permit. */
 static __attribute__((noinline)) int leave_pinned(weir_permit *permit, int error,
                                                   const void *result)
 {

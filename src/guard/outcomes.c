@@ -89,14 +89,14 @@ void wr_outcomes_add(struct wr_outcomes *o, weir_time now, int bits, int64_t ns)
     o->at = o->at + 1 == o->size ? 0 : o->at + 1;
 }
 
-/* A slot that is written again at once: the number of those stored stays. */
+/* Forgets a slot that is written again at once: the number of slots stored stays. */
 static void forget_slot(struct wr_outcomes *o, uint64_t slot)
 {
     tally(&o->sum, -1, (int)(slot & 3), (int64_t)(slot >> 2));
     o->sum.stored++;
 }
 
-/* By count: what stood there before goes. */
+/* By count: the outcomes that stood there before go. */
 static void replace_some(struct wr_outcomes *o, const uint32_t *ns, size_t count)
 {
     int64_t at = o->at, size = o->size, sum = 0;

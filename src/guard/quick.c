@@ -1,4 +1,4 @@
-/* Quick books: when they are open, and what becomes of what they say.
+/* Quick books: when they are open, and how they are carried over.
  * SPDX-License-Identifier: MIT */
 #include "guard/quick.h"
 
@@ -6,13 +6,14 @@
 
 enum { ALIGN = 128, SPINS = 24, CROWD = 64 };
 
-/* Calls are timed by the pulse if they come at least this often on average, as each costs more by the exact clock than its share of
- * the pulse does, and if a call is slow only after many pulses. What takes longer than SURE_NS is timed by the exact clock at its end. */
+/* Calls are timed by the pulse if they come at least this often on average, as each costs more by the exact clock than its share
+ * of the pulse does, and if a call is slow only after many pulses. A call that takes longer than SURE_NS is timed by the exact
+ * clock at its end. */
 #define PULSE_SLOW_NS INT64_C(1000000000)
 enum { PULSE_CALL_NS = 500, COUNT_CALLS = WR_QUICK_ROOM, COUNT_NS = COUNT_CALLS * PULSE_CALL_NS };
 enum { SURE_NS = 2 * WR_OS_PULSE_LATE_NS };
 
-/* Memory that begins with a pair of cache lines; the block that was allocated stands before it. */
+/* Memory that begins with a pair of cache lines; the pointer to the allocated block stands before it. */
 static struct wr_quick *books_new(size_t count)
 {
     const size_t each = sizeof(struct wr_quick);
@@ -36,7 +37,7 @@ void wr_quick_init(struct weir_guard *guard)
 {
     bool serves = guard->kind == &wr_kind_rate || guard->kind == &wr_kind_breaker;
 
-    /* Those who listen, judge or drain are served by the long way; shared memory has no room for books. */
+    /* A guard with on_event, judge or drain_on goes the long way; a guard in shared memory has no room for books. */
     if (serves && !guard->on_event && !guard->judge && !guard->drain_on &&
         guard->ops->word(guard->cell))
         guard->quick = books_new(1);
@@ -118,7 +119,7 @@ static bool count_pace(struct weir_guard *guard, weir_time now)
     return guard->pace.fast;
 }
 
-/* The token of usual calls, 0 if none are expected, and which those are. */
+/* The token of usual calls, 0 if none are expected; `terms` says which calls are usual. */
 static uint64_t terms_of(struct wr_quick_terms *terms, struct weir_guard *guard,
                          const struct wr_breaker *b)
 {
@@ -172,7 +173,7 @@ void wr_quick_arm(struct weir_guard *guard)
 
 /* ---- in each other's way -------------------------------------------------------------------------- */
 
-/* Once they have been for a while, threads that use a breaker get books of their own. */
+/* Threads that have been in each other's way on a breaker for a while get books of their own. */
 static void spread_out(struct weir_guard *guard)
 {
     struct wr_quick *books = books_new(WR_QUICK_SPREAD);
@@ -250,8 +251,8 @@ static int64_t ticks_passed(uint64_t since)
     return wr_os_ticks_to_ns(ticks, wr_os_tick_rate());
 }
 
-/* By pulses a span is too long or too short by up to one, and right on average. A long one is measured to its end, and not from a
- * pulse that stood still, as it may have begun at the end of that. */
+/* By pulses a span is too long or too short by up to one, and right on average. A long span is measured to its exact end, and
+ * not from a pulse that stood still, as the call may have begun at the end of that pulse. */
 static int64_t pulses_passed(weir_time since, weir_time now)
 {
     weir_time pulse = wr_os_pulse();

@@ -1,12 +1,12 @@
 /* Quick books: the usual calls of rates and closed breakers in process memory, without the cell's lock.
  *
- * A quick book is a cache line or a few beside the cell, with a lock of its own, in which usual calls are noted: so many permits of
- * this cycle were taken, these calls went well. Whoever locks the guard (wr_guard_lock) locks its books too and carries
+ * A quick book is a cache line or a few beside the cell, with a lock of its own, in which usual calls are noted: so many permits
+ * of this cycle were taken, these calls went well. A thread that locks the guard (wr_guard_lock) locks its books too and carries
  * over what they say, so that under the lock the cell has it all; unlocking opens them again if the next calls are expected
- * to be usual ones. Whatever is not usual is refused here, changes nothing, and goes the long way.
+ * to be usual ones. A call that is not usual is refused here, changes nothing, and goes the long way.
  *
  * A breaker on which threads get in each other's way has several books: each thread uses its own. A rate has one, since a
- * permit that one thread does not take is another's.
+ * permit that one thread does not take is for any other thread.
  *
  * Lock order: the cell, its books one after the other.
  * SPDX-License-Identifier: MIT */
@@ -28,12 +28,12 @@ enum { WR_QUICK_ROOM = 240, WR_QUICK_SPREAD = 8 };
 struct wr_quick_terms {
     uint64_t rate, slow,
         until;       /* the last two in ticks; calls that take longer are not usual         */
-    int64_t slow_ns; /* the same, for those who know their time in nanoseconds              */
+    int64_t slow_ns; /* the same two, for calls that are timed in nanoseconds               */
     weir_time until_ns;
 };
 
-/* Under its lock, or the cell's, which holds it:
- *     pass == 0                  it is closed, and says nothing
+/* Under its lock, which the thread that has locked the guard holds, too:
+ *     pass == 0                  the book is closed, and says nothing
  *     breaker:  pass == epoch of the calls that belong here, which went well: ns[0 .. count); | WR_SINCE_PULSE if that will do
  *     rate:     available permits are left until `until`, of that cycle and era; so many calls have entered */
 struct wr_quick {
@@ -106,7 +106,7 @@ static inline bool wr_quick_rate(weir_permit *permit, struct weir_guard *guard)
 
 /* ---- breakers ------------------------------------------------------------------------------------ */
 
-/* `pass` is the guard's, and not 0. */
+/* `pass` is guard->pass, and not 0. */
 static inline void wr_quick_pass(weir_permit *permit, struct weir_guard *guard, uint64_t pass)
 {
     weir_time pulse = wr_os_pulse();
@@ -135,7 +135,7 @@ static inline bool wr_quick_note(struct wr_quick *quick, bool usual, uint64_t ns
     return usual;
 }
 
-/* A call that went well ends, with the token of its permit. False: it is to be looked at more closely. */
+/* A call that went well ends, with the token of its permit. False: the call goes the long way. */
 static inline bool wr_quick_end_ticks(const weir_permit *permit, struct wr_quick *quick,
                                       uint64_t token)
 {
@@ -160,19 +160,20 @@ static inline bool wr_quick_end_pulse(const weir_permit *permit, struct wr_quick
                          0);
 }
 
-/* A breaker's: only locking the guard helps. A guess: the book is not locked. */
+/* Whether a breaker's book is full: only locking the guard helps. A guess: the book is not locked. */
 static inline bool wr_quick_is_full(struct wr_quick *quick)
 {
     return wr_load(&quick->as.breaker.count, relaxed) == WR_QUICK_ROOM;
 }
 
-/* A book is full: carries it over. */
+/* Carries over a book that is full. */
 void wr_quick_empty(struct weir_guard *guard);
 
-/* A call that went well, of which all is known: what a token says that has no clock, and a span in nanoseconds. */
+/* Notes a call that went well. `token` has no bits of a clock; `ns` is how long the call took. False: the call goes the long
+ * way. */
 bool wr_quick_ended(struct weir_guard *guard, uint64_t token, int64_t ns, weir_time now);
 
-/* A permit as the long way knows it: since when, in nanoseconds. */
+/* Makes a permit one of the long way: `since` is in nanoseconds, and `token` has no bits of a clock. */
 void wr_permit_settle(weir_permit *permit);
 
 #endif

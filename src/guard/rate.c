@@ -11,7 +11,7 @@ static weir_time cycle_begin(const struct wr_rate *rate, int64_t cycle)
     return wr_sum(rate->start, wr_product(cycle, rate->period));
 }
 
-/* Cuts off what of the holes is of past cycles; those that are left come first. */
+/* Cuts off the parts of holes that are of past cycles; the holes that are left come first. */
 static void tidy(struct wr_rate *rate)
 {
     int to = 0;
@@ -111,7 +111,7 @@ static void cycles_give(struct wr_rate *rate, int64_t n, const struct wr_reserve
     int64_t at = wr_sum(r->at, wr_product(rate->cycle - r->part, rate->limit));
     int i = 0;
 
-    if (at > rate->limit) { /* what was of past cycles is lost */
+    if (at > rate->limit) { /* positions of past cycles are lost */
         n -= wr_min(at - rate->limit, n);
         at = rate->limit;
     }

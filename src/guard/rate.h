@@ -31,7 +31,7 @@ struct wr_rate {
     int64_t next_part;
 };
 
-/* What a caller reserved. */
+/* A caller's reservation. */
 struct wr_reserved {
     int64_t wait; /* until it may go on                                                         */
     int64_t at;   /* its first position, counted as in that cycle; smooth: the time before      */
@@ -42,7 +42,7 @@ struct wr_reserved {
 void wr_rate_init(struct wr_rate *rate, int64_t limit, int64_t period, int64_t burst, bool smooth,
                   weir_time now);
 
-/* Smooth: the first call comes not before that. */
+/* Smooth: the first call comes not before `first`. */
 void wr_rate_delay(struct wr_rate *rate, weir_time first);
 
 /* How long n permits would have to wait. Changes nothing. */
@@ -58,7 +58,7 @@ bool wr_rate_take(struct wr_rate *rate, weir_time now, int64_t n, int64_t patien
 void wr_rate_give(struct wr_rate *rate, weir_time now, int64_t n,
                   const struct wr_reserved *reserved);
 
-/* Takes what is left now; answers how many permits that were. */
+/* Takes all permits that are left now; answers how many. */
 int64_t wr_rate_drain(struct wr_rate *rate, weir_time now);
 
 /* Another limit, period or burst; credit and debt stay, in permits. */

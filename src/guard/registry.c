@@ -1,7 +1,7 @@
 /* Guards by name: one per store and name, made, found, forgotten.
  *
- * Without references a guard stays until it is whole: whoever takes it up again finds what it has counted. Those that
- * are whole by then go when the table grows.
+ * Without references a guard stays until it is whole, that is, as good as new: a caller that opens it again finds what it has
+ * counted. Guards that are whole by then go when the table grows.
  * SPDX-License-Identifier: MIT */
 #include "base/assert.h"
 #include "base/hash.h"
@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LAYOUT = 2, SWEPT = 16 }; /* so many guards are looked at before the map grows */
+enum { LAYOUT = 2, SWEPT = 16 }; /* from so many guards on, a sweep comes before the map grows */
 
 /* Every guard is in the map, which is empty again and without memory when the last one goes. */
 static struct {
@@ -23,7 +23,7 @@ static struct {
     uint64_t seed[2];
 } table = { .map = { .size = 1, .chain = &table.map.only } };
 
-/* A key as it is looked for; guards of one name in several stores have different hashes, but by chance. */
+/* The key of a guard. Guards of one name in several stores have different hashes, except by chance. */
 static struct wr_key key_of(const weir_store *store, const char *name)
 {
     size_t length = strlen(name);
@@ -80,7 +80,7 @@ static struct weir_guard *find(const weir_store *store, const struct wr_key *key
     return guard_of(node);
 }
 
-/* Takes it out, into a list. */
+/* Takes the guard out of the map, into a list. */
 static void take_out(struct weir_guard *guard, struct wr_map_node **gone)
 {
     wr_map_remove(&table.map, &guard->in_registry);
@@ -105,7 +105,7 @@ static int64_t held(const struct weir_guard *guard)
     return guard->ops->held ? guard->ops->held(guard->cell) : guard->ops->used(guard->cell);
 }
 
-/* Nothing is lost if it goes: a store that outlives us keeps what there is, except for our permits. */
+/* Whether nothing is lost if the guard goes: a store that outlives us keeps its state, except for our permits. */
 static bool can_go(struct weir_guard *guard)
 {
     bool whole;
@@ -120,7 +120,7 @@ static bool can_go(struct weir_guard *guard)
     return whole;
 }
 
-/* Takes out what can go, or (`store`) all that is in that store. */
+/* Takes out all guards that can go, or (`store`) all guards of that store. */
 static void sweep(weir_store *store, struct wr_map_node **gone)
 {
     struct wr_map_node *next;
@@ -172,7 +172,7 @@ static void copy_functions(struct weir_guard *guard, const weir_guard_options *o
         guard->ignored[i] = o->ignored[i];
 }
 
-/* What is known of a guard once its cell is open. */
+/* Fills in what is known of a guard once its cell is open. */
 static int attach(struct weir_guard *guard)
 {
     const struct wr_state *state;
@@ -229,7 +229,7 @@ static int make(struct weir_guard **out, weir_store *store, const char *name,
     return 0;
 }
 
-/* Whether it is what was asked for. */
+/* Whether the guard is what was asked for. WEIR_EEXIST: it is not. */
 static int compare(struct weir_guard *guard, const struct wr_settings *set, weir_message *message)
 {
     struct wr_settings made, now;
@@ -258,7 +258,7 @@ static int compare(struct weir_guard *guard, const struct wr_settings *set, weir
     return rc;
 }
 
-/* The guard of that name, with a reference; NULL: there is none, unless `mine` becomes it. */
+/* The guard of that name, with a reference. If there is none, `mine` becomes it; NULL: `mine` is NULL, too. */
 static struct weir_guard *look_up(weir_store *store, const char *name, struct weir_guard *mine)
 {
     struct wr_map_node *gone = NULL;
@@ -266,7 +266,7 @@ static struct weir_guard *look_up(weir_store *store, const char *name, struct we
     struct wr_key key;
 
     wr_lock(&table.lock);
-    /* What can go goes before the map grows; and before the seed is used, since there is a new one if none is left. */
+    /* Guards that can go do so before the map grows, and before the seed is used: there is a new seed if no guard is left. */
     if (mine && table.map.count >= SWEPT && table.map.count >= table.map.size)
         sweep(NULL, &gone);
     if (mine && !table.seed[0]) {

@@ -12,7 +12,7 @@ enum { CHANGE_ATTEMPTS = 16 };
 
 /* ---- settings ------------------------------------------------------------------------------------ */
 
-/* Numbers of nothing get their names back: zero in an option asks for the default. */
+/* Settings of 0 become the names that options have for nothing, since 0 in an option asks for the default. */
 static void to_options(weir_guard_options *opt, const struct wr_settings *set)
 {
     opt->size = sizeof(*opt);
@@ -37,7 +37,7 @@ void wr_remote_settings(struct weir_guard *guard, struct wr_settings *made, stru
     wr_unlock(&remote->lock);
 }
 
-/* What the server has, once more. */
+/* Reads the server's settings once more. */
 static int refresh(struct weir_guard *guard, struct wr_settings *set)
 {
     weir_guard_options opt = { .size = sizeof(opt) };
@@ -186,7 +186,7 @@ int wr_remote_enter(weir_permit *out, struct weir_guard *guard, int64_t n, weir_
     struct wr_settings set;
 
     wr_remote_settings(guard, NULL, &set);
-    /* It may have been raised since. */
+    /* The limit may have been raised since. */
     if (wr_settings_exclude(&set, n) && (refresh(guard, &set) || wr_settings_exclude(&set, n)))
         return WEIR_EINVAL;
     call.deadline = deadline == WEIR_GUARD_WAIT ? wr_sum(wr_os_now(), set.wait_ns) : deadline;
@@ -213,7 +213,7 @@ int64_t wr_remote_reserve(weir_permit *out, struct weir_guard *guard, int64_t n,
 
 /* ---- leaving ------------------------------------------------------------------------------------- */
 
-/* Empties the permit. */
+/* The call that the permit was given for. Empties the permit. */
 static weir_remote_call call_of(weir_permit *permit)
 {
     weir_remote_call call = { .size = sizeof(call),

@@ -6,7 +6,7 @@
 #include "base/lock.h"
 #include "guard/guard.h"
 
-/* What is known of it here. `made` is fixed; `set` as last seen, under the lock. */
+/* What this process knows of the guard. `made` is fixed; `set` as last seen, under the lock. */
 struct wr_remote {
     const weir_remote_ops *ops;
     struct wr_lock lock;
@@ -31,11 +31,15 @@ int wr_remote_release(weir_permit *permit);
 int64_t wr_remote_drain(struct weir_guard *guard) WEIR_PARKS;
 int wr_remote_change(struct weir_guard *guard, const weir_guard_options *to,
                      const weir_guard_options *expected, weir_message *message) WEIR_PARKS;
-/* weir_guards_enter for guards of this process only; and for guards of which some are on servers. */
+
+/* weir_guards_enter for guards none of which is on a server. */
 int wr_together_local(weir_permit *permits, weir_guard *const *guards, size_t count,
                       weir_time deadline) WEIR_PARKS;
+
+/* weir_guards_enter for guards of which some are on servers. */
 int wr_together_remote(weir_permit *permits, weir_guard *const *guards, size_t count,
                        weir_time deadline) WEIR_PARKS;
+
 int wr_remote_stats(weir_guard_stats *out, struct weir_guard *guard) WEIR_PARKS;
 void wr_remote_say(weir_message *out, struct weir_guard *guard) WEIR_PARKS;
 

@@ -55,7 +55,7 @@ static int check_kind(weir_guard_kind kind, weir_message *message)
 
 #define OR(value, usual) ((value) ? (value) : (usual))
 
-/* What options ask for, names of nothing turned into numbers. */
+/* The settings that options ask for. The names for nothing, as WEIR_NO_CALLS, become 0. */
 static void fill(struct wr_settings *s, const weir_guard_options *o)
 {
     int64_t limit = OR(o->limit, kinds[o->kind].limit);
@@ -100,7 +100,7 @@ static int in_range(weir_message *message, const char *what, int64_t value, int6
                   high);
 }
 
-/* The same for settings of which zero asks for the default, and `none` stands for none. */
+/* The same for settings of which 0 asks for the default, and `none` is the name for nothing. */
 static int in_range_or(weir_message *message, const char *what, int64_t value, int64_t high,
                        const char *none)
 {
@@ -268,7 +268,7 @@ bool wr_settings_equal(const struct wr_settings *a, const struct wr_settings *b)
 #undef SAME
 }
 
-/* Names of nothing are numbers in settings, of which 0 would be any in options. */
+/* Whether a setting is as expected. An expected 0 is any value; `none`, the name for nothing, is a setting of 0. */
 static bool is_expected(int64_t value, int64_t expected, int64_t none)
 {
     return !expected || value == (expected == none ? 0 : expected);

@@ -58,7 +58,7 @@ bool wr_settings_equal(const struct wr_settings *a, const struct wr_settings *b)
 /* Whether a call for n permits could never enter, whatever is free. */
 bool wr_settings_exclude(const struct wr_settings *set, int64_t n);
 
-/* Whether all that `expected` names is so. */
+/* Whether all settings that `expected` names have those values. */
 bool wr_settings_match(const struct wr_settings *set, const weir_guard_options *expected);
 
 #endif

@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <weir/error.h>
 
-/* Under the lock, but for the words. A thread serves as long as its number is the present one. */
+/* Under the lock, except the atomics. A thread serves as long as `number` is the one it was started with. */
 static struct {
     struct wr_lock lock;
     struct wr_list list; /* valid while refs > 0 */
@@ -17,12 +17,12 @@ static struct {
     struct wr_os_thread thread;
     unsigned refs;
     uintptr_t number;
-    uint32_t serves; /* number of the thread that does                                            */
+    uint32_t serves; /* number of the thread that runs `current`                                  */
     _Atomic uint32_t calls; /* grows with each call: the thread sleeps on it                     */
-    _Atomic uint32_t runs;  /* grows with each run: those who part sleep on it                   */
+    _Atomic uint32_t runs;  /* grows with each run: threads in wr_teller_part sleep on it        */
 } teller;
 
-/* Whether this is its thread. Under the lock. */
+/* Whether this is the teller's thread. Under the lock. */
 static bool is_teller(void)
 {
     return teller.current && teller.serves == wr_os_thread_number();

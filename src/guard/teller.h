@@ -15,13 +15,13 @@ struct wr_errand {
     void (*run)(struct wr_errand *errand);
 };
 
-/* Has the errand served from here on. WEIR_EAGAIN: no thread. */
+/* Registers the errand. WEIR_EAGAIN: the teller's thread could not be started. */
 int wr_teller_join(struct wr_errand *errand, void (*run)(struct wr_errand *errand));
 
-/* Has it run soon. From any thread, with any lock held. */
+/* Has the errand run soon. From any thread, with any lock held. */
 void wr_teller_call(struct wr_errand *errand);
 
-/* Not any more: it does not run when this returns, unless this is called from its own run. Without any lock. */
+/* Unregisters the errand: it does not run when this returns, unless this is called from its own run. Without any lock. */
 void wr_teller_part(struct wr_errand *errand);
 
 #endif

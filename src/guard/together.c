@@ -58,7 +58,7 @@ static int together_init(struct together *t, weir_permit *permits, weir_guard *c
     return 0;
 }
 
-/* True: all of it counts. `done` says of which it does. */
+/* Unlocks the first `count` guards. True: the step counts for all of them; `done` says for which it does. */
 static bool unlock_first(struct together *t, size_t count)
 {
     bool all = true;
@@ -85,8 +85,8 @@ static int lock_all(struct together *t)
     return 0;
 }
 
-/* From when on that guard could admit us; others that wait and came before us go first. (Not all that wait: two callers
- * that each stand in a line the other one needs would let each other go first for ever.) */
+/* From when on that guard could admit the caller; callers that wait and came before it go first. (Not all that wait: two
+ * callers that each stand in a line the other one needs would let each other go first for ever.) */
 static weir_time when(struct together *t, size_t i)
 {
     struct wr_call *call = &t->call[i];
@@ -102,7 +102,7 @@ static weir_time when(struct together *t, size_t i)
     return moment <= t->now && !turn ? WEIR_FOREVER : moment;
 }
 
-/* Under all locks: the first guard that refuses, -1 if none does. `all` is when all could admit. */
+/* Under all locks: the first guard that refuses, -1 if none does. `all` is when all guards could admit the caller. */
 static int look(struct together *t, weir_time *all)
 {
     int refusing = -1;
@@ -124,7 +124,7 @@ static void take_all(struct together *t)
         wr_guard_take(&t->call[i]);
 }
 
-/* Under all locks: leaves the line it stands in. */
+/* Under all locks: leaves the line that the caller stands in. */
 static void part(struct together *t)
 {
     struct weir_guard *guard;
@@ -157,7 +157,7 @@ static int join(struct together *t, int at)
     return 0;
 }
 
-/* Some of the guards were taken by a step that counts, others not: none is to be. */
+/* The step counts for some of the guards, but not for all: none is to be taken. */
 static void release_all(struct together *t)
 {
     for (size_t i = 0; i < t->count; i++) {
@@ -226,7 +226,7 @@ static void sweep(struct together *t)
             t->call[i].guard->ops->sweep(t->call[i].guard->cell);
 }
 
-/* From the first wait on, until it returns, the caller keeps all of them. */
+/* From the first wait on, until it returns, the caller keeps all guards. */
 static void pin_all(struct together *t)
 {
     for (size_t i = 0; i < t->count && !t->pins; i++)

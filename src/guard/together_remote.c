@@ -1,4 +1,4 @@
-/* Several guards of which some are on servers: one after the other, and what was entered is given back if one refuses.
+/* Several guards of which some are on servers: entered one after the other, and left again if one refuses.
  *
  * There is no step over several servers. All guards of this process are one part, which is entered as one step; each guard
  * on a server is a part of its own. All parts are tried without waiting. The part that refuses is the one to wait for, with
@@ -24,7 +24,7 @@ struct parts {
     struct part part[WEIR_TOGETHER_MAX + 1]; /* the first: guards of this process, maybe none */
 };
 
-/* Those that are spent come last: what is entered last need not be given back. */
+/* Guards whose permits are spent come last: what is entered last need not be given back. */
 static int compare(const struct weir_guard *a, const struct weir_guard *b)
 {
     bool a_spends = !a->kind->holds, b_spends = !b->kind->holds;
@@ -101,7 +101,7 @@ static int enter_part(struct part *part, weir_time deadline)
     return rc;
 }
 
-/* As if it had never been entered. */
+/* Gives all parts back, as if they had never been entered. */
 static void undo_all(struct parts *all)
 {
     for (size_t i = all->count; i-- > 0;) {
@@ -130,7 +130,7 @@ static int try_all(struct parts *all, size_t first, weir_time deadline, size_t *
     return rc;
 }
 
-/* Whether it may be otherwise later: a limit, or a server that is away. */
+/* Whether the refusal may pass: a limit was reached, or a server is away. */
 static bool is_passing(const struct part *part, int error)
 {
     for (size_t i = 0; i < part->count; i++)
