@@ -12,6 +12,7 @@ static weir_guard *share_guard(struct wr_fleet_cell *cell)
 {
     weir_guard_options opt;
     weir_guard *guard = NULL;
+    bool first;
     char name[32];
 
     wr_lock(&cell->lock);
@@ -31,10 +32,13 @@ static weir_guard *share_guard(struct wr_fleet_cell *cell)
     if (weir_guard_new(&guard, cell->fleet->shares, name, &opt, NULL))
         return NULL;
     wr_lock(&cell->lock);
-    if (!cell->share_guard)
-        cell->share_guard = guard;
+    first = !cell->share_guard;
+    cell->share_guard =
+        guard; /* threads that race get the same guard, by its name, and a reference each */
     wr_unlock(&cell->lock);
-    return cell->share_guard; /* threads that race get the same guard: it has one name */
+    if (!first)
+        weir_guard_unref(guard);
+    return guard;
 }
 
 static int enter_share(struct wr_fleet_cell *cell, struct wr_hold *hold, weir_remote_call *call)

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "redis/fleet_support.h"
 
+#include <pthread.h>
+
 static void await_away(weir_guard *guard, bool away)
 {
     weir_time end = patience();
@@ -166,6 +168,55 @@ static void test_a_share_is_a_limit_of_the_process_s_own(void)
     weir_guard_unref(guard);
     weir_guard_unref(often);
     weir_store_free(store);
+}
+
+enum { RACES = 500, RACERS = 4 };
+
+struct race {
+    weir_guard *guard[RACES];
+    pthread_barrier_t start;
+};
+
+static void *race_for_shares(void *race_arg)
+{
+    struct race *race = race_arg;
+
+    for (int i = 0; i < RACES; i++) {
+        weir_permit p = WEIR_PERMIT;
+        pthread_barrier_wait(&race->start);
+        CHECK_EQUAL(weir_guard_enter(&p, race->guard[i], WEIR_NOW_OR_NEVER), 0);
+        weir_guard_leave(&p, 0);
+    }
+    return NULL;
+}
+
+/* Each of them makes it, and it is freed with its guard all the same. */
+static void test_threads_that_need_a_share_at_once_share_one(void)
+{
+    weir_store *store = store_of(NULL);
+    pthread_t thread[RACERS];
+    struct race race;
+    char name[32];
+
+    for (int i = 0; i < RACES; i++) {
+        snprintf(name, sizeof(name), "raced %d", i);
+        race.guard[i] = guard_of(
+            store, name,
+            WEIR_CONCURRENCY(.limit = RACERS, .share = RACERS, .when_away = WEIR_AWAY_SHARE));
+    }
+    pthread_barrier_init(&race.start, NULL, RACERS);
+    server_kill(&server);
+    for (int i = 0; i < RACES; i++)
+        await_away(race.guard[i], true);
+    for (int i = 0; i < RACERS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, race_for_shares, &race), 0);
+    for (int i = 0; i < RACERS; i++)
+        pthread_join(thread[i], NULL);
+    pthread_barrier_destroy(&race.start);
+    server_again(&server);
+    for (int i = 0; i < RACES; i++)
+        weir_guard_unref(race.guard[i]);
+    weir_store_free(store); /* asserts that no share is left */
 }
 
 static int note_start(void **value, void *arg)
@@ -430,6 +481,7 @@ int main(void)
         TEST(test_a_guard_says_that_its_server_is_back_before_callbacks_are_told),
         TEST(test_an_open_guard_lets_all_in_uncounted),
         TEST(test_a_share_is_a_limit_of_the_process_s_own),
+        TEST(test_threads_that_need_a_share_at_once_share_one),
         TEST(test_groups_that_stand_in_line_start_when_the_server_goes_away_if_their_guard_says_so),
         TEST(test_guards_can_be_made_while_the_server_is_away),
         TEST(test_a_server_that_forgot_lets_nobody_in_before_old_leases_are_over),
