@@ -25,7 +25,7 @@ struct wr_note {
 };
 
 /* Under the group's lock; `place` also under the cell's; other threads read `held`; notes under their lock.
- *     granted permits of the latest ask are not started yet; they were taken as permit, since, `granted + started`  */
+ *     permit, taken: what the latest ask took; tasks may not have started with all of it yet  */
 struct wr_group_guard {
     weir_place place; /* first */
     weir_gate *gate;

@@ -67,7 +67,7 @@ enum wr_redis_state {
 
 struct wr_redis_calls { /* all may be NULL */
     /* The state has changed. `why` is a sentence about the cause of WR_REDIS_DOWN and CONNECTING, else "". With a cluster:
-     * of the connection that changed last; DOWN if any node of the slot table cannot be reached. */
+     * of a connection in that state, which is the worst of all; DOWN if any node of the slot table cannot be reached. */
     void (*on_state)(enum wr_redis_state state, const char *why, void *arg);
     void *arg;
 };

@@ -132,7 +132,7 @@ struct wr_fleet_cell {
     _Atomic bool refused; /* the server's latest answer was an error: */
     char refusal[200];    /* its words                                */
     uint64_t uncounted, lost;
-    weir_guard *share_guard; /* under the fleet's lock                                          */
+    weir_guard *share_guard; /* under the cell's lock                                           */
     _Atomic int64_t crowd;   /* rate, frequency: callers that wait                              */
 };
 
@@ -182,7 +182,7 @@ int wr_cell_open(struct wr_fleet_cell *cell, bool make, weir_time deadline,
 void wr_cell_saw(struct wr_fleet_cell *cell, int64_t version, int64_t limit, int64_t held);
 
 /* What a script's answer means: `error`, or WEIR_EFOREIGN if the settings or the keys are not weir's. Keeps the text of an
- * error until the server answers well again, to tell users why no call enters; `message` (may be NULL) gets it, too. */
+ * error until the server answers well again, to tell users why no call enters; of WEIR_EFOREIGN `message` (may be NULL) gets it, too. */
 int wr_cell_judge(struct wr_fleet_cell *cell, int error, const struct wr_reply *reply,
                   weir_message *message);
 

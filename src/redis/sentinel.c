@@ -92,7 +92,7 @@ int wr_sentinel_check(struct wr_conn *conn, const struct wr_endpoint *endpoint, 
 
 /* ---- changes ----------------------------------------------------------------------------------- */
 
-/* Where the ear for changes listens: the sentinel that answered last, or the next one after a failure. */
+/* Where the ear for changes listens: the next sentinel each time it connects. */
 static int find_sentinel(struct wr_redis *redis, struct wr_endpoint *out, struct wr_login *login,
                          weir_time deadline, weir_message *message)
 {

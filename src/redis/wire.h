@@ -49,7 +49,7 @@ void wr_wire_fini(struct wr_wire *wire);
 int wr_wire_feed(struct wr_wire *wire, const char *data, size_t size);
 
 /* The next reply that is complete: 1; 0: there is none yet; WEIR_EPROTO: the bytes are not a reply, and `message` (may be NULL)
- * says what is wrong with it; WEIR_ENOMEM. */
+ * says what is wrong with it. */
 int wr_wire_next(struct wr_reply **out, struct wr_wire *wire, weir_message *message);
 
 #endif
