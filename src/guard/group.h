@@ -44,7 +44,7 @@ struct wr_group_guard {
 
     /* The guard has user functions that are called for tasks */
     bool tells;
-    struct wr_errand errand;
+    struct wr_teller_job job;
     struct wr_spin notes_lock;
     struct wr_note *note;
     uint32_t notes, room;

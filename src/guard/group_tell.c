@@ -20,7 +20,7 @@ bool wr_group_note(struct wr_group_guard *g, const struct wr_note *note)
         g->note[g->notes++] = *note;
     wr_spin_unlock(&g->notes_lock);
     if (fits)
-        wr_teller_call(&g->errand);
+        wr_teller_call(&g->job);
     return fits;
 }
 
@@ -87,9 +87,9 @@ static void tell_one(struct wr_group_guard *g, struct wr_note *note)
 /* The group guard whose notes this thread reads. A callback may remove its gate, which frees it: NULL from then on. */
 static _Thread_local struct wr_group_guard *read_now;
 
-static void tell(struct wr_errand *errand)
+static void tell(struct wr_teller_job *job)
 {
-    struct wr_group_guard *g = WR_CONTAINER(errand, struct wr_group_guard, errand);
+    struct wr_group_guard *g = WR_CONTAINER(job, struct wr_group_guard, job);
     struct wr_group_guard *outer = read_now;
     struct wr_note *notes;
     uint32_t count;
@@ -114,16 +114,16 @@ int wr_group_tell_init(struct wr_group_guard *g)
     g->tells = guard->on_event || (guard->judge && guard->kind->timed) ||
                (guard->open_for && guard->kind == &wr_kind_breaker) ||
                (guard->drain_on && guard->kind == &wr_kind_rate);
-    return g->tells ? wr_teller_join(&g->errand, tell) : 0;
+    return g->tells ? wr_teller_join(&g->job, tell) : 0;
 }
 
 void wr_group_tell_fini(struct wr_group_guard *g)
 {
     if (!g->tells)
         return;
-    wr_teller_part(&g->errand);
+    wr_teller_part(&g->job);
     g->gone = true;
     if (read_now == g)
         read_now = NULL; /* tell() is one of our callers, and ends once we return */
-    tell(&g->errand);
+    tell(&g->job);
 }

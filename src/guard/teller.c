@@ -13,7 +13,7 @@
 static struct {
     struct wr_lock lock;
     struct wr_list list; /* valid while refs > 0 */
-    struct wr_errand *current;
+    struct wr_teller_job *current;
     struct wr_os_thread thread;
     unsigned refs;
     uintptr_t number;
@@ -33,7 +33,7 @@ static void serve(void *number)
     wr_lock(&teller.lock);
     while (teller.number == (uintptr_t)number) {
         uint32_t seen = wr_load(&teller.calls, acquire);
-        struct wr_errand *errand;
+        struct wr_teller_job *job;
 
         if (wr_list_empty(&teller.list)) {
             wr_unlock(&teller.lock);
@@ -41,13 +41,13 @@ static void serve(void *number)
             wr_lock(&teller.lock);
             continue;
         }
-        errand = WR_CONTAINER(teller.list.next, struct wr_errand, link);
-        wr_list_remove(&errand->link);
-        errand->waiting = false;
-        teller.current = errand;
+        job = WR_CONTAINER(teller.list.next, struct wr_teller_job, link);
+        wr_list_remove(&job->link);
+        job->waiting = false;
+        teller.current = job;
         teller.serves = wr_os_thread_number();
         wr_unlock(&teller.lock);
-        errand->run(errand);
+        job->run(job);
         wr_lock(&teller.lock);
         teller.current = NULL;
         wr_add(&teller.runs, 1, release);
@@ -56,12 +56,12 @@ static void serve(void *number)
     wr_unlock(&teller.lock);
 }
 
-int wr_teller_join(struct wr_errand *errand, void (*run)(struct wr_errand *errand))
+int wr_teller_join(struct wr_teller_job *job, void (*run)(struct wr_teller_job *job))
 {
     int rc = 0;
 
-    errand->waiting = false;
-    errand->run = run;
+    job->waiting = false;
+    job->run = run;
     wr_lock(&teller.lock);
     if (teller.refs == 0) {
         wr_list_init(&teller.list);
@@ -79,34 +79,34 @@ static void wake(void)
     wr_os_futex_wake(&teller.calls, 1);
 }
 
-void wr_teller_call(struct wr_errand *errand)
+void wr_teller_call(struct wr_teller_job *job)
 {
     wr_lock(&teller.lock);
-    if (!errand->waiting) {
-        errand->waiting = true;
-        wr_list_append(&teller.list, &errand->link);
+    if (!job->waiting) {
+        job->waiting = true;
+        wr_list_append(&teller.list, &job->link);
     }
     wr_unlock(&teller.lock);
     wake();
 }
 
-void wr_teller_part(struct wr_errand *errand)
+void wr_teller_part(struct wr_teller_job *job)
 {
     struct wr_os_thread thread;
     bool last, own;
 
-    WR_ASSERT(errand);
+    WR_ASSERT(job);
     wr_lock(&teller.lock);
     own = is_teller();
-    while (teller.current == errand && !own) {
+    while (teller.current == job && !own) {
         uint32_t seen = wr_load(&teller.runs, acquire);
         wr_unlock(&teller.lock);
         wr_os_futex_wait(&teller.runs, seen, WEIR_FOREVER);
         wr_lock(&teller.lock);
     }
-    if (errand->waiting)
-        wr_list_remove(&errand->link);
-    errand->waiting = false;
+    if (job->waiting)
+        wr_list_remove(&job->link);
+    job->waiting = false;
     last = --teller.refs == 0;
     teller.number += last;
     thread = teller.thread;

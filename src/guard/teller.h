@@ -1,6 +1,6 @@
 /* The teller: a thread of its own for user code that gates must not call, since they are called with a group's lock.
  *
- * It runs errands one after the other, in the order they came. There is one per process, while anything is registered.
+ * It runs jobs one after the other, in the order they came. There is one per process, while anything is registered.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_GUARD_TELLER_H
 #define WR_GUARD_TELLER_H
@@ -9,19 +9,19 @@
 
 #include <stdbool.h>
 
-struct wr_errand {
+struct wr_teller_job {
     struct wr_list link;
     bool waiting; /* in the teller's list                       */
-    void (*run)(struct wr_errand *errand);
+    void (*run)(struct wr_teller_job *job);
 };
 
-/* Registers the errand. WEIR_EAGAIN: the teller's thread could not be started. */
-int wr_teller_join(struct wr_errand *errand, void (*run)(struct wr_errand *errand));
+/* Registers the job. WEIR_EAGAIN: the teller's thread could not be started. */
+int wr_teller_join(struct wr_teller_job *job, void (*run)(struct wr_teller_job *job));
 
-/* Has the errand run soon. From any thread, with any lock held. */
-void wr_teller_call(struct wr_errand *errand);
+/* Has the job run soon. From any thread, with any lock held. */
+void wr_teller_call(struct wr_teller_job *job);
 
-/* Unregisters the errand: it does not run when this returns, unless this is called from its own run. Without any lock. */
-void wr_teller_part(struct wr_errand *errand);
+/* Unregisters the job: it does not run when this returns, unless this is called from its own run. Without any lock. */
+void wr_teller_part(struct wr_teller_job *job);
 
 #endif
