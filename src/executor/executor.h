@@ -71,8 +71,8 @@ bool wr_executor_is_closed(const weir_executor *ex);
  * time it is answered. */
 bool wr_group_has_rivals(struct weir_group *group, uint32_t own);
 
-/* Deadlines for a task of the group that is to have none, or (total_ms is not 0) only that for all of its life; those that are
- * forced on every task do not apply to it. */
+/* Deadlines for a task of the group that is to have none, or (total_ms is not 0) only that for all of its life. The policy's
+ * `deadlines_max` still bounds them. */
 weir_deadlines wr_group_no_deadlines(const struct weir_group *group, int64_t total_ms);
 
 /* Why the body of a task was asked to end, by the executor or by a cancel; WEIR_REASON_GAVE_UP: it was not asked. Only before it
