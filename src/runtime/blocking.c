@@ -74,7 +74,7 @@ int weir_blocking(int *result, int (*fn)(void *arg), void *arg, weir_time deadli
     if (worker) {
         struct blocking_call call = { .job.run = run_call, .call = fn, .arg = arg };
         call.caller = wr_parker_self(&storage);
-        return call_from_fiber(result, &worker->carrier.runtime->pool, &call, deadline);
+        return call_from_fiber(result, &worker->member.runtime->pool, &call, deadline);
     }
     answer = fn(arg);
     if (result)

@@ -99,12 +99,12 @@ void wr_guest_enter(struct wr_frame *frame, struct wr_source *source, void *item
 void *wr_carried_item(struct wr_source **source)
 {
     struct wr_worker *worker = wr_worker_self();
-    struct wr_carrier *carrier = *wr_os_local();
+    struct wr_member *member = *wr_os_local();
 
-    *source = carrier ? carrier->runtime->source : NULL;
+    *source = member ? member->runtime->source : NULL;
     if (worker)
         return wr_load(&wr_load(&worker->current, relaxed)->item, relaxed);
-    return carrier ? carrier->item : NULL;
+    return member ? member->item : NULL;
 }
 
 void *wr_current_item(struct wr_source **source)
@@ -121,17 +121,17 @@ void *wr_current_item(struct wr_source **source)
 
 bool wr_on_pool_thread(void)
 {
-    struct wr_carrier *carrier = *wr_os_local();
+    struct wr_member *member = *wr_os_local();
 
-    return carrier && carrier->parker;
+    return member && member->parker;
 }
 
 void wr_thread_carries(void *item)
 {
-    struct wr_carrier *carrier = *wr_os_local();
+    struct wr_member *member = *wr_os_local();
 
-    WR_ASSERT(carrier && carrier->parker);
-    carrier->item = item;
+    WR_ASSERT(member && member->parker);
+    member->item = item;
 }
 
 void *wr_scratch(void)

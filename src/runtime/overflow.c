@@ -64,7 +64,7 @@ static void on_fault(const void *address)
 {
     struct wr_worker *worker = wr_worker_self();
     struct wr_fiber *fiber = worker ? wr_load(&worker->current, relaxed) : NULL;
-    weir_runtime *rt = worker ? worker->carrier.runtime : NULL;
+    weir_runtime *rt = worker ? worker->member.runtime : NULL;
     struct line line = { .length = 0 };
 
     if (!fiber || !rt->options.report_overflow || !wr_stack_overflowed(&rt->stacks, fiber, address))

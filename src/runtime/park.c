@@ -11,12 +11,12 @@ enum { NOBODY, TOKEN, ASLEEP, POLLING };
 
 struct wr_parker *wr_parker_self(struct wr_parker *storage)
 {
-    struct wr_carrier *carrier = *wr_os_local();
+    struct wr_member *member = *wr_os_local();
 
-    if (carrier && carrier->parker)
-        return carrier->parker;
-    if (carrier)
-        return &wr_load(&((struct wr_worker *)carrier)->current, relaxed)->parker;
+    if (member && member->parker)
+        return member->parker;
+    if (member)
+        return &wr_load(&((struct wr_worker *)member)->current, relaxed)->parker;
     if (wr_frame_innermost() && wr_frame_innermost()->parker)
         return wr_frame_innermost()->parker; /* a cancel of the guest unparks this one */
     storage->worker = NULL;

@@ -11,7 +11,7 @@
 #include <weir/error.h>
 
 struct wr_pool_thread {
-    struct wr_carrier carrier; /* first: the thread-local slot points here         */
+    struct wr_member member; /* first: the thread-local slot points here         */
     struct wr_thread_parker parker;
     struct wr_pool *pool;
     /* Handed over under the pool's lock: from then on the thread is not in `idle` any more */
@@ -124,7 +124,7 @@ static void thread_main(void *thread_arg)
     struct wr_pool_thread *self = thread_arg;
     struct wr_job *job = wr_load(&self->job, relaxed);
 
-    *wr_os_local() = &self->carrier;
+    *wr_os_local() = &self->member;
     for (; job; job = next_job(self->pool, self))
         job->run(job);
     /* No thread rings the poller any more: no body waits, and this thread is not in `everyone`. */
@@ -143,8 +143,8 @@ static int start_thread(struct wr_pool *pool, struct wr_job *job)
 
     if (!thread)
         return WEIR_ENOMEM;
-    thread->carrier.runtime = pool->runtime;
-    thread->carrier.parker = &thread->parker.parker;
+    thread->member.runtime = pool->runtime;
+    thread->member.parker = &thread->parker.parker;
     thread->pool = pool;
     wr_store(&thread->job, job, relaxed);
     wr_list_init(&thread->link);
@@ -228,9 +228,9 @@ static int open_poller(struct wr_thread_parker *parker)
     return rc;
 }
 
-int wr_pool_fd_wait(struct wr_carrier *carrier, int fd, int events, weir_time deadline)
+int wr_pool_fd_wait(struct wr_member *member, int fd, int events, weir_time deadline)
 {
-    struct wr_pool_thread *self = (struct wr_pool_thread *)carrier;
+    struct wr_pool_thread *self = (struct wr_pool_thread *)member;
     struct wr_os_ready ready;
     struct wr_os_poller *poller = &self->parker.poller;
     int rc = open_poller(&self->parker);

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <weir/runtime.h>
 
-struct wr_carrier;
+struct wr_member;
 
 /* Under the lock:
  *     threads == length of everyone == running a job + idle     (one that rests is idle)
@@ -36,7 +36,7 @@ void wr_pool_init(struct wr_pool *pool, weir_runtime *rt);
 void wr_pool_fini(struct wr_pool *pool);
 
 /* Waits for `fd` on the calling pool thread, so that an unpark can end the wait. As weir_fd_wait. */
-int wr_pool_fd_wait(struct wr_carrier *carrier, int fd, int events, weir_time deadline);
+int wr_pool_fd_wait(struct wr_member *member, int fd, int events, weir_time deadline);
 
 /* Wakes every thread from whatever weir wait its body is in; idle ones end. */
 void wr_pool_wake_all(struct wr_pool *pool);

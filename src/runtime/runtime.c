@@ -151,9 +151,9 @@ int wr_runtime_new(weir_runtime **out, const weir_runtime_options *opt, struct w
 
 static bool called_by_own_body(const weir_runtime *rt)
 {
-    const struct wr_carrier *carrier = *wr_os_local();
+    const struct wr_member *member = *wr_os_local();
 
-    return carrier && carrier->runtime == rt;
+    return member && member->runtime == rt;
 }
 
 void wr_runtime_ended(weir_runtime *rt)
@@ -216,16 +216,16 @@ static bool is_asked(struct wr_source *source, void *item)
 
 bool weir_cancelled(void)
 {
-    const struct wr_carrier *carrier = *wr_os_local();
+    const struct wr_member *member = *wr_os_local();
     struct wr_source *source = NULL;
     void *item;
 
-    if (carrier && wr_load(&carrier->runtime->closing, acquire))
+    if (member && wr_load(&member->runtime->closing, acquire))
         return true;
     for (struct wr_frame *frame = wr_frame_innermost(); frame; frame = frame->outer)
         if (is_asked(frame->source, frame->item))
             return true;
-    item = carrier ? wr_carried_item(&source) : NULL;
+    item = member ? wr_carried_item(&source) : NULL;
     return is_asked(source, item);
 }
 

@@ -49,7 +49,7 @@ static void stacks_return(struct wr_worker *worker, size_t count)
     }
     worker->stack_count -= moved;
     if (moved)
-        wr_stack_give(&worker->carrier.runtime->stacks, list, moved);
+        wr_stack_give(&worker->member.runtime->stacks, list, moved);
 }
 
 /* Keeps a stack whose loop is no longer needed. It may be the stack we run on: no other thread touches it
@@ -57,7 +57,7 @@ static void stacks_return(struct wr_worker *worker, size_t count)
 static void stack_put(struct wr_worker *worker, struct wr_fiber *fiber)
 {
     if (fiber->bare) /* it may come into use after one that lies below it */
-        wr_stack_guard(&worker->carrier.runtime->stacks, fiber);
+        wr_stack_guard(&worker->member.runtime->stacks, fiber);
     if (worker->stack_count >= STACKS_MAX)
         stacks_return(worker, STACKS_MAX / 2);
     fiber->next = worker->stacks;
@@ -72,7 +72,7 @@ static struct wr_fiber *stack_get(struct wr_worker *worker)
 
     if (!worker->stacks) {
         worker->stacks =
-            wr_stack_take(&worker->carrier.runtime->stacks, STACKS_BATCH, &worker->stack_count);
+            wr_stack_take(&worker->member.runtime->stacks, STACKS_BATCH, &worker->stack_count);
         for (fiber = worker->stacks; fiber; fiber = fiber->next)
             fiber->parker.worker = worker;
     }
@@ -104,7 +104,7 @@ static struct wr_fiber *spare_enter(struct wr_worker *worker)
  * a new body last came first. */
 static bool turn_lasts(struct wr_worker *worker)
 {
-    struct wr_source *source = worker->carrier.runtime->source;
+    struct wr_source *source = worker->member.runtime->source;
 
     if (worker->turn && worker->turns == TURNS - 1)
         return true;
@@ -125,11 +125,11 @@ void wr_worker_suspend_apart(struct wr_worker *worker, struct wr_fiber *self)
     }
     /* The body has left a bare stack, or stepped over a guard: the memory here is, or will be, another stack's. */
     if (WR_UNLIKELY((char *)__builtin_frame_address(0) < (char *)self->context.stack_low))
-        wr_stack_die(&worker->carrier.runtime->stacks, self);
+        wr_stack_die(&worker->member.runtime->stacks, self);
     if (self->bare && self->state == WR_FIBER_PARKED)
         self->state = WR_FIBER_PARKED_BARE;
     else if (self->bare) /* the body only yields, and soon goes on */
-        wr_stack_guard(&worker->carrier.runtime->stacks, self);
+        wr_stack_guard(&worker->member.runtime->stacks, self);
     if (wr_list_empty(&self->link))
         wr_list_append(&worker->waiting, &self->link);
     wr_worker_go(worker, self, spare_enter(worker));
@@ -139,7 +139,7 @@ void wr_worker_suspend_apart(struct wr_worker *worker, struct wr_fiber *self)
 void wr_worker_ready_bare(struct wr_worker *worker, struct wr_fiber *fiber)
 {
     if (fiber->bare) /* unless another stack of its run was guarded first */
-        wr_stack_guard(&worker->carrier.runtime->stacks, fiber);
+        wr_stack_guard(&worker->member.runtime->stacks, fiber);
     wr_worker_ready(worker, fiber);
 }
 
@@ -208,7 +208,7 @@ static void timers_expire(struct wr_worker *worker, weir_time now)
  * that come to wait later look before they park. */
 static void sweep(struct wr_worker *worker)
 {
-    uint32_t sweeps = wr_load(&worker->carrier.runtime->sweeps, acquire);
+    uint32_t sweeps = wr_load(&worker->member.runtime->sweeps, acquire);
 
     if (worker->swept == sweeps)
         return;
@@ -236,14 +236,14 @@ static void stop_searching(struct wr_worker *worker)
     if (!worker->searching)
         return;
     worker->searching = false;
-    wr_sub(&worker->carrier.runtime->searching, 1, seq_cst);
+    wr_sub(&worker->member.runtime->searching, 1, seq_cst);
 }
 
 /* Stops searching for a reason other than having found nothing. A thread that made work available meanwhile
  * relied on this search, so if there is work, another worker must search. */
 static void pass_search_on(struct wr_worker *worker)
 {
-    weir_runtime *rt = worker->carrier.runtime;
+    weir_runtime *rt = worker->member.runtime;
 
     if (!worker->searching)
         return;
@@ -254,7 +254,7 @@ static void pass_search_on(struct wr_worker *worker)
 
 static void run(struct wr_worker *worker, struct wr_fiber *self, void *item)
 {
-    struct wr_source *source = worker->carrier.runtime->source;
+    struct wr_source *source = worker->member.runtime->source;
 
     WR_ASSERT_SLOW(wr_stack_is_safe(self));
     self->state = WR_FIBER_RUNNING;
@@ -271,7 +271,7 @@ static void run(struct wr_worker *worker, struct wr_fiber *self, void *item)
 /* Starts one new body on this stack, if there is one and it may start. */
 static bool start_one(struct wr_worker *worker, struct wr_fiber *self)
 {
-    weir_runtime *rt = worker->carrier.runtime;
+    weir_runtime *rt = worker->member.runtime;
     void *item;
 
     if (!worker->spare && !(worker->spare = stack_get(worker))) {
@@ -299,7 +299,7 @@ void wr_worker_wake(struct wr_worker *worker)
 /* The set of idle workers. A worker enters and leaves it itself, or the thread that wakes it takes it out. */
 static _Atomic uint64_t *idle_word(struct wr_worker *worker)
 {
-    return &worker->carrier.runtime->idle[worker->number / 64];
+    return &worker->member.runtime->idle[worker->number / 64];
 }
 
 static uint64_t idle_bit(const struct wr_worker *worker)
@@ -399,7 +399,7 @@ static void search(struct wr_worker *worker)
     uint32_t none = 0;
 
     if (!worker->searching)
-        worker->searching = wr_cas(&worker->carrier.runtime->searching, &none, 1, seq_cst);
+        worker->searching = wr_cas(&worker->member.runtime->searching, &none, 1, seq_cst);
 }
 
 void wr_runtime_search(weir_runtime *rt)
@@ -407,7 +407,7 @@ void wr_runtime_search(weir_runtime *rt)
     struct wr_worker *worker = wr_worker_self();
     struct wr_source *source;
 
-    if (!worker || worker->carrier.runtime != rt || wr_worker_is_benched(worker) ||
+    if (!worker || worker->member.runtime != rt || wr_worker_is_benched(worker) ||
         wr_current_item(&source))
         wr_runtime_wake(rt);
     else if (anyone_idle(rt))
@@ -439,7 +439,7 @@ void wr_worker_give_way(int64_t nap_ns)
  * be called back to do it. */
 static bool finished(struct wr_worker *worker)
 {
-    weir_runtime *rt = worker->carrier.runtime;
+    weir_runtime *rt = worker->member.runtime;
 
     return wr_load(&rt->closing, acquire) && wr_list_empty(&worker->waiting) &&
            !rt->source->pending(rt->source);
@@ -449,7 +449,7 @@ static bool finished(struct wr_worker *worker)
  * back before it stores WR_GONE. */
 static bool retire(struct wr_worker *worker)
 {
-    weir_runtime *rt = worker->carrier.runtime;
+    weir_runtime *rt = worker->member.runtime;
     uint64_t epoch = wr_load(&worker->epoch, relaxed);
     uint32_t benched = WR_BENCHED;
 
@@ -470,7 +470,7 @@ static bool retire(struct wr_worker *worker)
  * against the inbox and the bench, the idle set against the source, both against closing. */
 static void sleep_until_something(struct wr_worker *worker)
 {
-    weir_runtime *rt = worker->carrier.runtime;
+    weir_runtime *rt = worker->member.runtime;
     weir_time deadline = wr_wheel_next(&worker->wheel);
     bool takes_work, found;
 
@@ -546,17 +546,17 @@ static void worker_main(void *worker_arg)
 {
     struct wr_worker *worker = worker_arg;
 
-    *wr_os_local() = &worker->carrier;
+    *wr_os_local() = &worker->member;
     wr_store(&worker->os_number, wr_os_thread_number(), relaxed);
     wr_context_init_thread(&worker->home.context);
-    wr_overflow_thread_begin(worker->carrier.runtime);
+    wr_overflow_thread_begin(worker->member.runtime);
     wr_worker_go(worker, &worker->home, spare_enter(worker));
 
     if (worker->spare)
         stack_put(worker, worker->spare);
     worker->spare = NULL;
     stacks_return(worker, SIZE_MAX);
-    wr_overflow_thread_end(worker->carrier.runtime);
+    wr_overflow_thread_end(worker->member.runtime);
     *wr_os_local() = NULL;
 }
 
@@ -596,7 +596,7 @@ int wr_worker_start(weir_runtime *rt)
 
     if (!worker)
         return WEIR_ENOMEM;
-    worker->carrier.runtime = rt;
+    worker->member.runtime = rt;
     worker->number = number;
     wr_list_init(&worker->waiting);
     rc = wr_os_poller_open(&worker->poller);

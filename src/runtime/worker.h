@@ -14,8 +14,8 @@
 #include "runtime/stack.h"
 #include "runtime/timer.h"
 
-/* What each thread of a runtime has in its thread-local slot. */
-struct wr_carrier {
+/* A thread of a runtime, a worker or one of its pool: its thread-local slot points to this. */
+struct wr_member {
     weir_runtime *runtime;
     struct wr_parker *parker; /* a pool thread's own; NULL on a worker, whose fibers are parkers */
     void *item;               /* a pool thread's: what the source gave, if it carries any        */
@@ -34,7 +34,7 @@ enum wr_bench {
 };
 
 struct wr_worker {
-    struct wr_carrier carrier; /* first: the thread-local slot points here */
+    struct wr_member member; /* first: the thread-local slot points here */
 
     /* Its own thread only. At rest:
      *     spare != NULL while a body runs: so a park never fails for want of a stack
@@ -102,9 +102,9 @@ struct weir_runtime {
 /* The calling thread's worker, or NULL. */
 static inline struct wr_worker *wr_worker_self(void)
 {
-    struct wr_carrier *carrier = *wr_os_local();
+    struct wr_member *member = *wr_os_local();
 
-    return carrier && !carrier->parker ? (struct wr_worker *)carrier : NULL;
+    return member && !member->parker ? (struct wr_worker *)member : NULL;
 }
 
 /* Waits for one report of the calling pool thread's poller, or an unpark. Answers how many reports came; also
