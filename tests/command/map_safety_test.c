@@ -1,5 +1,6 @@
 /* weir map: nothing is destroyed, nothing is left behind, and nothing keeps it from ending.
  * SPDX-License-Identifier: MIT */
+#include "command/ample.h"
 #include "command/map_results.h"
 #include "support/sanitized.h"
 
@@ -236,6 +237,7 @@ static void test_what_waits_for_a_descriptor_when_weir_is_stopped_has_not_failed
                                          "ulimit -n 32; seq 10 >ten; exec " WEIR_COMMAND
                                          " map -a ten -j10 -N --journal scarce -- sleep 300") });
     assert_true(command_await_message("has to wait"));
+    weir_sleep(weir_now() + ample_ns()); /* its reader comes to the last line meanwhile */
     kill(command_pid(), SIGTERM);
     r = sound(command_finish());
     assert_status(r, 255);
