@@ -126,7 +126,7 @@ void *wr_span_take(struct wr_cells *cells, uint32_t which)
         if (wr_load(&shelf->span[i], relaxed) &&
             (span = wr_swap(&shelf->span[i], NULL, acquire))) /* pairs with wr_span_give */
             return span;
-    span = wr_os_alloc_raw(WR_SPAN_CELLS * WR_CELL - sizeof(uint64_t));
+    span = wr_os_alloc_raw((size_t)WR_SPAN_CELLS * WR_CELL - sizeof(uint64_t));
     if (span)
         wr_cells_count(cells, WR_SPAN_CELLS);
     return span;
