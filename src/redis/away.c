@@ -31,10 +31,10 @@ static weir_guard *share_guard(struct wr_fleet_cell *cell)
     snprintf(name, sizeof(name), "share %p", (void *)cell);
     if (weir_guard_new(&guard, cell->fleet->shares, name, &opt, NULL))
         return NULL;
+    /* Threads that race get the same guard, by its name, and a reference each. */
     wr_lock(&cell->lock);
     first = !cell->share_guard;
-    cell->share_guard =
-        guard; /* threads that race get the same guard, by its name, and a reference each */
+    cell->share_guard = guard;
     wr_unlock(&cell->lock);
     if (!first)
         weir_guard_unref(guard);
