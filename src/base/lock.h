@@ -12,7 +12,9 @@
 
 #include "base/atomic.h"
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <weir/time.h>
 
 enum { WR_LOCK_HELD = 1, WR_LOCK_MARKED = 3 };
 
@@ -27,6 +29,7 @@ void wr_lock_counted(const struct wr_lock *lock); /* the program's: see bench/lo
 #endif
 
 void wr_lock_contended(struct wr_lock *lock);
+void wr_lock_met(struct wr_lock *lock);
 void wr_lock_wake(struct wr_lock *lock); /* after the lock was given back */
 
 static inline void wr_lock(struct wr_lock *lock)
@@ -34,6 +37,19 @@ static inline void wr_lock(struct wr_lock *lock)
     /* Sets a bit, since that is a fifth cheaper than a compare and swap, and leaves a lock that is held as it is. */
     if (wr_or(&lock->word, WR_LOCK_HELD, acquire) & WR_LOCK_HELD)
         wr_lock_contended(lock);
+    wr_lock_counted(lock);
+}
+
+/* One more lock was found held, at `now`. Answers whether that makes so many in a row, each soon after the last, that this thread
+ * is in a convoy. `*met` is what it remembers of such meetings, 0 at first. */
+bool wr_lock_meets(uintptr_t *met, weir_time now);
+
+/* The same as wr_lock for a thread that holds no other lock: if it meets other threads at one lock after the other, it leaves its
+ * CPU once. Note: convoys. */
+static inline void wr_lock_outermost(struct wr_lock *lock)
+{
+    if (wr_or(&lock->word, WR_LOCK_HELD, acquire) & WR_LOCK_HELD)
+        wr_lock_met(lock);
     wr_lock_counted(lock);
 }
 

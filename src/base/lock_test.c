@@ -127,6 +127,82 @@ static void test_a_sleeper_gets_the_lock_when_it_is_let_go(void **state)
     assert_int_equal(atomic_load(&lock.word), 0);
 }
 
+/* ---- convoys -------------------------------------------------------------------------------------- */
+
+/* How many of some meetings, `ns` apart, until one makes a convoy; 0: none does. */
+static int meetings_until_convoy(uintptr_t *met, weir_time *now, int64_t ns)
+{
+    for (int i = 1; i <= 100; i++) {
+        *now += ns;
+        if (wr_lock_meets(met, *now))
+            return i;
+    }
+    return 0;
+}
+
+static void test_the_fourth_lock_in_a_row_that_is_held_makes_a_convoy(void **state)
+{
+    uintptr_t met = 0;
+    weir_time now = 1000000;
+
+    (void)state;
+    assert_int_equal(meetings_until_convoy(&met, &now, 100), 4);
+    assert_int_equal(meetings_until_convoy(&met, &now, 100),
+                     3); /* it is still there: that was the first of these */
+    now += 1000000;
+    assert_int_equal(meetings_until_convoy(&met, &now, 100), 4);
+}
+
+static void test_locks_that_are_held_now_and_then_make_no_convoy(void **state)
+{
+    uintptr_t met = 0;
+    weir_time now = 1000000;
+
+    (void)state;
+    assert_int_equal(meetings_until_convoy(&met, &now, 600), 0);
+    for (int i = 0; i < 100; i++) {
+        now += 600;
+        for (int row = 0; row < 3; row++)
+            assert_false(wr_lock_meets(&met, now += 100));
+    }
+}
+
+enum { MEETINGS = 8 };
+static _Atomic int asked, passed;
+
+static void *pass_when_asked(void *arg)
+{
+    for (int i = 1; i <= MEETINGS; i++) {
+        while (atomic_load(&asked) < i)
+            wr_os_yield();
+        wr_lock_outermost(&lock);
+        counter++;
+        wr_unlock(&lock);
+        atomic_store(&passed, i);
+    }
+    return arg;
+}
+
+static void test_a_thread_that_meets_another_at_each_lock_gets_them_all(void **state)
+{
+    pthread_t thread;
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, pass_when_asked, NULL), 0);
+    for (int i = 1; i <= MEETINGS; i++) {
+        wr_lock(&lock);
+        atomic_store(&asked, i);
+        while (atomic_load(&lock.word) != WR_LOCK_MARKED) /* it has met us, and given up spinning */
+            wr_os_yield();
+        assert_int_equal(counter, i - 1);
+        wr_unlock(&lock);
+        while (atomic_load(&passed) < i)
+            wr_os_yield();
+    }
+    pthread_join(thread, NULL);
+    assert_int_equal(counter, MEETINGS);
+    assert_int_equal(atomic_load(&lock.word), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -134,6 +210,9 @@ int main(void)
         cmocka_unit_test_setup(test_short_sections_exclude_each_other, setup),
         cmocka_unit_test_setup(test_nobody_sleeps_for_ever_beside_a_free_lock, setup),
         cmocka_unit_test_setup(test_a_sleeper_gets_the_lock_when_it_is_let_go, setup),
+        cmocka_unit_test(test_the_fourth_lock_in_a_row_that_is_held_makes_a_convoy),
+        cmocka_unit_test(test_locks_that_are_held_now_and_then_make_no_convoy),
+        cmocka_unit_test_setup(test_a_thread_that_meets_another_at_each_lock_gets_them_all, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,7 +140,7 @@ static struct weir_group *lock_latest(struct wr_request *ask)
     if (!group)
         return wr_group_lock_by_key(ask->ex, ask->key);
     if (!ask->locked)
-        wr_lock(&group->lock);
+        wr_lock_outermost(&group->lock);
     ask->locked = NULL;
     return group;
 }
@@ -377,7 +377,7 @@ int weir_submit(weir_task **out, weir_group *group, weir_fn *fn, void *arg,
 
     if (WR_LIKELY(group && is_plain(group->executor, out, fn, opt))) {
         weir_time now = wr_os_now();
-        wr_lock(&group->lock);
+        wr_lock_outermost(&group->lock);
         if (WR_LIKELY(submit_freely(group->executor, group, fn, &arg, 1, now)))
             return 0;
         locked = group;
@@ -425,7 +425,7 @@ int64_t weir_submit_many(weir_task **out, weir_group *group, weir_fn *fn, void *
     while (ask.done < count && !ask.locked && is_plain(ask.ex, out, fn, opt)) {
         weir_time now = wr_os_now();
         size_t entered;
-        wr_lock(&group->lock);
+        wr_lock_outermost(&group->lock);
         entered = submit_freely(ask.ex, group, fn, &arg[ask.done], count - ask.done, now);
         ask.done += entered;
         ask.locked = entered ? NULL : group;
