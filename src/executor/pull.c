@@ -187,25 +187,15 @@ static __attribute__((noinline)) void look_for_circle(struct wr_crew *crew)
         wr_waits_look_again(ex);
 }
 
-/* What a worker does between two slices if they are brief: it leaves its CPU to other threads, or the work to the lead of its
- * crew, now and then; see lead.h. */
-static void give_way(struct wr_crew *crew, struct wr_worker_slice *own)
+/* A look at the lead of the crew, and what follows from it. Answers whether this worker is to look again at once. */
+static bool look_at_lead(struct wr_crew *crew, struct wr_worker_slice *own, weir_time now)
 {
-    struct wr_slice *slice = &own->slice;
-    int64_t slice_ns = slice->clock - slice->began;
-    struct wr_worker_slice *lead;
+    /* It is there as long as the crew's workers are. */
+    struct wr_worker_slice *lead = wr_load(&crew->lead, acquire);
 
-    if (slice->tasks) /* it has run one since it came here last */
-        wr_lead_count(&own->done, slice->tasks, slice_ns);
-    if (wr_slice_was_hasty(slice->tasks, slice_ns, slice->waited) && !wr_worker_feeds())
-        wr_worker_give_way(0);
-    slice->tasks = 0;
-    if (!wr_lead_is_due(&own->look, slice->clock, slice_ns))
-        return;
-    lead = wr_load(&crew->lead, acquire); /* which is there as long as the crew's workers are */
     if (lead == own)
-        return;
-    switch (wr_lead_look(&own->look, lead ? &lead->done : NULL, slice->clock, slice->waited)) {
+        return false;
+    switch (wr_lead_look(&own->look, lead ? &lead->done : NULL, now, own->slice.waited)) {
     case WR_LEAD_LEAD:
         wr_store(&crew->lead, own, release);
         break;
@@ -215,9 +205,31 @@ static void give_way(struct wr_crew *crew, struct wr_worker_slice *own)
     case WR_LEAD_NAP:
         wr_worker_give_way(WR_LEAD_NAP_NS);
         break;
+    case WR_LEAD_REST:
+        return wr_worker_give_way(WR_LEAD_NAP_NS);
     case WR_LEAD_WORK:
         break;
     }
+    return false;
+}
+
+/* What a worker does between two slices if they are brief: it leaves its CPU to other threads, or the work to the lead of its
+ * crew, now and then; see lead.h. */
+static void give_way(struct wr_crew *crew, struct wr_worker_slice *own)
+{
+    struct wr_slice *slice = &own->slice;
+    int64_t slice_ns = slice->clock - slice->began;
+    weir_time now = slice->clock;
+
+    if (slice->tasks) /* it has run one since it came here last */
+        wr_lead_count(&own->done, slice->tasks, slice_ns, slice->waited);
+    if (wr_slice_was_hasty(slice->tasks, slice_ns, slice->waited) && !wr_worker_feeds())
+        wr_worker_give_way(0);
+    slice->tasks = 0;
+    if (!wr_lead_is_due(&own->look, now, slice_ns))
+        return;
+    while (look_at_lead(crew, own, now) && !wr_load(&crew->executor->chores, relaxed))
+        now = wr_os_now();
 }
 
 static void *pull(struct wr_source *source)

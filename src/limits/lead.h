@@ -5,8 +5,10 @@
  * set agree on one, the lead. Each of the others looks now and then how much the lead has done since its last look:
  *
  *     nothing                 it leads from then on
- *     all there is to do      it sleeps for a moment: the lead starts a task each microsecond, and none waits for long; or less
- *                             than half of its time goes into the tasks, so that two workers would mostly wait for each other
+ *     all there is to do      it sleeps for a moment, and looks again: the lead starts a task each microsecond, and none waits for
+ *                             long
+ *     mostly turns            it sleeps for a moment, and takes one slice: less than half of the lead's time goes into the tasks,
+ *                             so two workers would mostly wait for each other, but tasks do wait
  *     less                    it gives way, once; or goes on at once if tasks are late
  *
  * It looks only between slices, and only as long as its own are brief, and nothing is held meanwhile: so work that one worker
@@ -43,9 +45,11 @@ enum {
     WR_LEAD_SLICE_NS = 2000, /* or takes a slice within this, mostly in vain   */
 };
 
-/* What a worker has done so far, slice by slice: its own to write, read by the others of its set. All wrap around. */
+/* What a worker has done so far, slice by slice, and how long the first task of the latest had waited: its own to write, read by
+ * the others of its set. The former three wrap around. */
 struct wr_lead_done {
     _Atomic uint32_t slices, tasks, busy_ns;
+    _Atomic int64_t waited_ns;
 };
 
 /* A worker's latest look: at which lead, when, and how much that lead had done by then. */
@@ -56,11 +60,14 @@ struct wr_lead_look {
     uint32_t slices, tasks, busy_ns;
 };
 
-enum wr_lead_step { WR_LEAD_WORK, WR_LEAD_LEAD, WR_LEAD_YIELD, WR_LEAD_NAP };
+/* NAP: sleep, and take one slice; REST: sleep, and look again. */
+enum wr_lead_step { WR_LEAD_WORK, WR_LEAD_LEAD, WR_LEAD_YIELD, WR_LEAD_NAP, WR_LEAD_REST };
 
 /* The worker has done one more slice, of so many tasks. */
-static inline void wr_lead_count(struct wr_lead_done *own, uint32_t tasks, int64_t slice_ns)
+static inline void wr_lead_count(struct wr_lead_done *own, uint32_t tasks, int64_t slice_ns,
+                                 int64_t waited_ns)
 {
+    wr_store(&own->waited_ns, waited_ns, relaxed);
     wr_bump(&own->slices);
     wr_store(&own->tasks, wr_load(&own->tasks, relaxed) + tasks, relaxed);
     wr_store(&own->busy_ns, wr_load(&own->busy_ns, relaxed) + (uint32_t)slice_ns, relaxed);
@@ -80,38 +87,44 @@ static inline bool wr_lead_is_due(const struct wr_lead_look *look, weir_time now
     return now >= look->next && slice_ns < WR_BRIEF_NS;
 }
 
-/* Whether the lead does all there is to do, if it did so much within `ns`. */
-static inline bool wr_lead_does_all(uint64_t slices, uint64_t tasks, uint64_t busy_ns, uint64_t ns,
-                                    int64_t waited_ns)
+/* What the lead has done since the last look, `ns` ago, and what to do then; WORK: none of the cases below. */
+static inline enum wr_lead_step wr_lead_compare(const struct wr_lead_look *last,
+                                                const struct wr_lead_look *look, int64_t waited_ns)
 {
+    uint64_t ns = (uint64_t)(look->at - last->at);
+    uint64_t slices = (uint32_t)(look->slices - last->slices);
+    uint64_t tasks = (uint32_t)(look->tasks - last->tasks);
+    uint64_t busy_ns = (uint32_t)(look->busy_ns - last->busy_ns);
+
+    if (!slices)
+        return WR_LEAD_LEAD;
     if (waited_ns < WR_AT_ONCE_NS && tasks * WR_LEAD_TASK_NS >= ns)
-        return true;
-    return slices * WR_LEAD_SLICE_NS >= ns && busy_ns * 2 <= ns;
+        return WR_LEAD_REST;
+    if (slices * WR_LEAD_SLICE_NS >= ns && busy_ns * 2 <= ns)
+        return WR_LEAD_NAP;
+    return WR_LEAD_WORK;
 }
 
-/* A look at the lead (NULL: there is none), and what to do then. The first task of this worker's latest slice had waited so long. */
+/* A look at the lead (NULL: there is none), and what to do then. The first task of this worker's latest slice had waited so long;
+ * how long tasks wait while this worker sleeps, the lead knows. */
 static inline enum wr_lead_step wr_lead_look(struct wr_lead_look *look,
                                              const struct wr_lead_done *lead, weir_time now,
                                              int64_t waited_ns)
 {
     struct wr_lead_look last = *look;
-    bool same = lead && lead == last.lead;
-    enum wr_lead_step step = waited_ns < WR_IN_TIME_NS ? WR_LEAD_YIELD : WR_LEAD_WORK;
+    enum wr_lead_step step = WR_LEAD_WORK;
 
     *look = (struct wr_lead_look){ .lead = lead, .at = now, .next = now + WR_LEAD_LOOK_NS };
-    if (lead) {
-        look->slices = wr_load(&lead->slices, relaxed);
-        look->tasks = wr_load(&lead->tasks, relaxed);
-        look->busy_ns = wr_load(&lead->busy_ns, relaxed);
-    }
-    if (!lead || (same && look->slices == last.slices))
+    if (!lead)
         return WR_LEAD_LEAD;
-    if (!same ||
-        !wr_lead_does_all(look->slices - last.slices, look->tasks - last.tasks,
-                          look->busy_ns - last.busy_ns, (uint64_t)(now - last.at), waited_ns))
-        return step;
-    look->next = now;
-    return WR_LEAD_NAP;
+    look->slices = wr_load(&lead->slices, relaxed);
+    look->tasks = wr_load(&lead->tasks, relaxed);
+    look->busy_ns = wr_load(&lead->busy_ns, relaxed);
+    if (lead == last.lead)
+        step = wr_lead_compare(&last, look, wr_load(&lead->waited_ns, relaxed));
+    if (step == WR_LEAD_NAP || step == WR_LEAD_REST)
+        look->next = now; /* when it has slept */
+    return step == WR_LEAD_WORK && waited_ns < WR_IN_TIME_NS ? WR_LEAD_YIELD : step;
 }
 
 #endif

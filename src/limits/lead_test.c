@@ -19,7 +19,7 @@ static enum wr_lead_step look_again(struct scene *scene, int64_t ns, int slices,
                                     int64_t slice_ns, int64_t waited_ns)
 {
     for (int i = 0; i < slices; i++)
-        wr_lead_count(&scene->lead, tasks, slice_ns);
+        wr_lead_count(&scene->lead, tasks, slice_ns, waited_ns);
     scene->now += ns;
     return wr_lead_look(&scene->look, &scene->lead, scene->now, waited_ns);
 }
@@ -30,7 +30,7 @@ static enum wr_lead_step step_after(int64_t ns, int slices, uint32_t tasks, int6
 {
     struct scene scene = { .now = 100 };
 
-    assert_int_not_equal(look_again(&scene, ns, slices, tasks, slice_ns, waited_ns), WR_LEAD_NAP);
+    look_again(&scene, ns, slices, tasks, slice_ns, waited_ns);
     return look_again(&scene, ns, slices, tasks, slice_ns, waited_ns);
 }
 
@@ -75,8 +75,24 @@ static void test_others_sleep_while_the_lead_starts_a_task_each_microsecond(void
 {
     (void)state;
     assert_int_equal(step_after(50000, 6, 8, 8000, 0), WR_LEAD_YIELD); /* 48 tasks */
-    assert_int_equal(step_after(50000, 6, 9, 8000, 0), WR_LEAD_NAP);
+    assert_int_equal(step_after(50000, 6, 9, 8000, 0), WR_LEAD_REST);
     assert_int_equal(step_after(50000, 6, 9, 8000, WR_AT_ONCE_NS), WR_LEAD_YIELD);
+}
+
+/* The worker that looks may have slept since its own last slice. */
+static void test_the_lead_knows_how_long_tasks_wait(void **state)
+{
+    struct scene scene = { .now = 100 };
+
+    (void)state;
+    look_again(&scene, 50000, 60, 1, 100, 0);
+    wr_lead_count(&scene.lead, 60, 6000, WR_AT_ONCE_NS - 1);
+    scene.now += 50000;
+    assert_int_equal(wr_lead_look(&scene.look, &scene.lead, scene.now, WR_IN_TIME_NS),
+                     WR_LEAD_REST);
+    wr_lead_count(&scene.lead, 60, 6000, WR_AT_ONCE_NS);
+    scene.now += 50000;
+    assert_int_equal(wr_lead_look(&scene.look, &scene.lead, scene.now, 0), WR_LEAD_YIELD);
 }
 
 static void test_others_sleep_while_more_time_goes_elsewhere_than_into_tasks(void **state)
@@ -94,16 +110,18 @@ static void test_nothing_gives_way_where_tasks_are_late(void **state)
     assert_int_equal(step_after(50000, 6, 2, 8000, WR_IN_TIME_NS), WR_LEAD_WORK);
 }
 
-static void test_who_has_slept_looks_again_after_one_slice(void **state)
+static void test_a_worker_that_has_slept_looks_again_at_once(void **state)
 {
     struct scene scene = { .now = 100 };
 
     (void)state;
     look_again(&scene, 50000, 60, 1, 100, 0);
     assert_false(wr_lead_is_due(&scene.look, scene.now + WR_LEAD_LOOK_NS - 1, 100));
-    assert_int_equal(look_again(&scene, 50000, 60, 1, 100, 0), WR_LEAD_NAP);
+    assert_int_equal(look_again(&scene, 50000, 60, 1, 100, 0), WR_LEAD_REST);
     assert_true(wr_lead_is_due(&scene.look, scene.now, 100));
-    assert_int_equal(look_again(&scene, 100000, 120, 1, 100, 0), WR_LEAD_NAP);
+    assert_int_equal(look_again(&scene, 100000, 120, 1, 100, 0), WR_LEAD_REST);
+    assert_int_equal(look_again(&scene, 100000, 60, 1, 100, WR_AT_ONCE_NS), WR_LEAD_NAP);
+    assert_true(wr_lead_is_due(&scene.look, scene.now, 100));
 }
 
 /* How often a worker looks in a millisecond that takes slices of `slice_ns` all the time. */
@@ -155,9 +173,10 @@ int main(void)
         cmocka_unit_test(test_another_lead_is_not_measured_by_what_the_former_did),
         cmocka_unit_test(test_others_give_way_while_the_lead_gets_on),
         cmocka_unit_test(test_others_sleep_while_the_lead_starts_a_task_each_microsecond),
+        cmocka_unit_test(test_the_lead_knows_how_long_tasks_wait),
         cmocka_unit_test(test_others_sleep_while_more_time_goes_elsewhere_than_into_tasks),
         cmocka_unit_test(test_nothing_gives_way_where_tasks_are_late),
-        cmocka_unit_test(test_who_has_slept_looks_again_after_one_slice),
+        cmocka_unit_test(test_a_worker_that_has_slept_looks_again_at_once),
         cmocka_unit_test(test_a_worker_looks_now_and_then),
         cmocka_unit_test(test_who_has_long_slices_goes_on),
         cmocka_unit_test(test_a_few_tiny_tasks_were_taken_in_haste),

@@ -92,9 +92,9 @@ void wr_worker_note_feeding(void);
 /* Whether bodies of the calling worker have made work for workers within some dozens of calls of this function. */
 bool wr_worker_feeds(void);
 
-/* Called by a worker that runs no body: gives up its CPU to other threads, or (nap_ns > 0) sleeps for so long. It does neither
- * if a body waits that can go on only on this worker, or if this worker is the one that searches for work. */
-void wr_worker_give_way(int64_t nap_ns);
+/* Called by a worker that runs no body: gives up its CPU to other threads, or (nap_ns > 0) sleeps for so long. False: it does
+ * neither, since a body waits that can go on only on this worker, or since this worker is the one that searches for work. */
+bool wr_worker_give_way(int64_t nap_ns);
 
 /* When a job gets a thread. */
 enum wr_job_turn {

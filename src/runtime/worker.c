@@ -422,17 +422,18 @@ void wr_search_pass_on(void)
         pass_search_on(worker);
 }
 
-void wr_worker_give_way(int64_t nap_ns)
+bool wr_worker_give_way(int64_t nap_ns)
 {
     struct wr_worker *worker = wr_worker_self();
     _Atomic uint32_t never = 0;
 
     if (worker->searching || !wr_list_empty(&worker->waiting))
-        return;
+        return false;
     if (nap_ns)
         wr_os_futex_wait(&never, 0, wr_os_now() + nap_ns);
     else
         wr_os_yield();
+    return true;
 }
 
 /* Whether this worker's thread is done for good. A benched worker stays while there is work, since it may

@@ -12,7 +12,7 @@ enum { LENGTH = 600 };
 
 static int run_life(struct input *in, weir_sim_report *report)
 {
-    weir_sim_options opt = { .size = sizeof(opt), .points_max = 5000000 };
+    weir_sim_options opt = { .size = sizeof(opt) };
 
     take_faults(in, &opt);
     in->at = 0;
