@@ -15,9 +15,7 @@ void wr_fast_fold(struct weir_guard *guard)
 {
     if (guard->fast && wr_load(guard->fast, relaxed) & WR_WORD_MANY) {
         wr_sub(guard->fast, WR_WORD_MANY, relaxed);
-        wr_store(&guard->counts.entered,
-                 wr_load(&guard->counts.entered, relaxed) + WR_WORD_MANY / WEIR_WORD_ENTERED,
-                 relaxed);
+        wr_add(&guard->counts.entered, WR_WORD_MANY / WEIR_WORD_ENTERED, relaxed);
     }
 }
 

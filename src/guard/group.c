@@ -231,13 +231,14 @@ static uint64_t guard_started(void *arg, weir_task *task, weir_time now)
     return breaker ? g->permit.token : 0;
 }
 
-/* Further tasks started and ended on the first one's permit. Only for guards with a word of permits. */
+/* Further tasks started and ended on the first one's permit. Only for guards with a word of permits. They are counted here, since
+ * groups that share the guard would send its word to and fro. */
 static void guard_went_on(void *arg, uint64_t word, uint32_t count, weir_time now)
 {
     struct wr_group_guard *g = arg;
 
     (void)word, (void)now;
-    wr_add(g->guard->fast, count * WEIR_WORD_ENTERED, relaxed);
+    wr_store(&g->followed, wr_load(&g->followed, relaxed) + count, relaxed);
 }
 
 /* Has the teller ask the user what the end means. False: there is no `judge` for this end, or no memory. */
@@ -345,9 +346,9 @@ static bool guard_at_rest(void *arg, weir_time now)
     return false; /* a group that is made anew would have no guard */
 }
 
-/* ---- holders -------------------------------------------------------------------------------------- */
+/* ---- the groups of a guard ------------------------------------------------------------------------ */
 
-static struct wr_lock groups_lock; /* of guard->groups; no other is taken with it */
+static struct wr_lock groups_lock; /* of guard->groups; the innermost of all locks */
 
 void wr_group_holders(char *text, size_t size, struct weir_guard *guard, int64_t used)
 {
@@ -367,6 +368,18 @@ void wr_group_holders(char *text, size_t size, struct weir_guard *guard, int64_t
         snprintf(text + at, size - at, "%scallers (%lld)", at ? ", " : "", (long long)used);
 }
 
+uint64_t wr_groups_entered(struct weir_guard *guard)
+{
+    uint64_t entered;
+
+    wr_lock(&groups_lock);
+    entered = wr_load(&guard->counts.entered, relaxed);
+    for (struct wr_group_guard *g = guard->groups; g; g = g->next)
+        entered += wr_load(&g->followed, relaxed);
+    wr_unlock(&groups_lock);
+    return entered;
+}
+
 static void enlist(struct wr_group_guard *g)
 {
     wr_lock(&groups_lock);
@@ -383,6 +396,7 @@ static void delist(struct wr_group_guard *g)
     while (*at != g)
         at = &(*at)->next;
     *at = g->next;
+    wr_add(&g->guard->counts.entered, wr_load(&g->followed, relaxed), relaxed);
     wr_unlock(&groups_lock);
 }
 

@@ -24,7 +24,7 @@ struct wr_note {
     struct wr_news news;
 };
 
-/* Under the group's lock; `place` also under the cell's; other threads read `held`; notes under their lock.
+/* Under the group's lock; `place` also under the cell's; other threads read `held` and `followed`; notes under their lock.
  *     permit, taken: what the latest ask took; tasks may not have started with all of it yet  */
 struct wr_group_guard {
     weir_place place; /* first */
@@ -38,6 +38,8 @@ struct wr_group_guard {
 
     /* Permits of the cell that the group's tasks have */
     _Atomic int64_t held;
+    /* Tasks that ran on the permit of another one, which they followed */
+    _Atomic uint64_t followed;
     const char *key;
     /* The next group that the guard stands before */
     struct wr_group_guard *next;

@@ -201,6 +201,9 @@ void wr_guard_holders(char *text, size_t size, struct weir_guard *guard);
 /* Writes how many of the `used` permits each group holds that the guard stands before, and other callers: group.c. */
 void wr_group_holders(char *text, size_t size, struct weir_guard *guard, int64_t used);
 
+/* Calls that entered, with tasks of its groups that ran on another one's permit, but without those that its word counts. */
+uint64_t wr_groups_entered(struct weir_guard *guard);
+
 /* Checks that are the same for all calls that enter. */
 int wr_permit_check(const weir_permit *permit, const struct weir_guard *guard, int64_t n);
 

@@ -27,7 +27,8 @@ static void fill_counts(weir_guard_stats *out, struct weir_guard *guard)
     if (!guard->fast)
         return;
     /* Leaves are not counted on the fast way: all calls that entered and are not inside any more. */
-    out->entered += (wr_load(guard->fast, relaxed) & ~WEIR_WORD_SLOW) / WEIR_WORD_ENTERED;
+    out->entered = wr_groups_entered(guard) +
+                   (wr_load(guard->fast, relaxed) & ~WEIR_WORD_SLOW) / WEIR_WORD_ENTERED;
     out->left = out->entered - out->released - (uint64_t)out->used;
 }
 

@@ -293,6 +293,8 @@ void wr_gates_went_on(struct wr_gates *gates, const weir_task *task, uint32_t co
         if (pass->task == task && pass->gate->calls.went_on)
             pass->gate->calls.went_on(pass->gate->arg, pass->word, count, now);
     }
+    if (!gates->granted && !gates->refused)
+        return; /* nothing was let through for them, so what the gates answered last still holds */
     gates->granted -= gates->granted < count ? gates->granted : count;
     wr_gates_look(gates, now);
 }

@@ -455,6 +455,29 @@ static void test_a_gate_by_turn_is_asked_for_one_and_told_how_many_followed(void
     free_gates(gates);
 }
 
+/* It said that a task could start, and has let none through since. */
+static void test_a_gate_by_turn_is_asked_again_after_others_followed_only_if_it_refused(
+    void **state)
+{
+    struct wr_gates *gates = new_gates();
+    struct fake one;
+    (void)state;
+    add(gates, &one, &by_turn, MANY);
+    assert_true(grant(gates, 0));
+    wr_gates_started(gates, task_at(0), 0);
+    one.asked_for = -1;
+    wr_gates_went_on(gates, task_at(0), 12, 0);
+    assert_int_equal(one.asked_for, -1);
+    one.most = 0;
+    wr_gates_look(gates, 0);
+    assert_non_null(gates->refused);
+    one.most = MANY;
+    wr_gates_went_on(gates, task_at(0), 1, 0);
+    assert_int_equal(one.asked_for, 0);
+    assert_null(gates->refused);
+    free_gates(gates);
+}
+
 static void test_as_many_follow_as_are_granted_and_none_past_a_gate_that_hears_each(void **state)
 {
     struct wr_gates *gates = new_gates();
@@ -625,6 +648,8 @@ int main(void)
         cmocka_unit_test(test_gates_rest_when_each_does),
         cmocka_unit_test(test_each_end_brings_its_own_word),
         cmocka_unit_test(test_a_gate_by_turn_is_asked_for_one_and_told_how_many_followed),
+        cmocka_unit_test(
+            test_a_gate_by_turn_is_asked_again_after_others_followed_only_if_it_refused),
         cmocka_unit_test(test_as_many_follow_as_are_granted_and_none_past_a_gate_that_hears_each),
         cmocka_unit_test(test_a_cool_down_comes_before_all_and_ends_by_itself),
         cmocka_unit_test(test_a_pace_lets_its_burst_through_and_then_one_per_interval),

@@ -325,6 +325,35 @@ GUARD_TEST(test_a_guard_can_be_taken_away_again)
     weir_guard_unref(budget);
 }
 
+static int nothing(void **value, void *arg)
+{
+    (void)value, (void)arg;
+    return 0;
+}
+
+/* Tasks without handles follow each other on one permit; each is a call that entered and left, also when their groups are gone. */
+GUARD_TEST(test_tasks_that_follow_each_other_are_calls)
+{
+    weir_guard *g = guard_of("some", WEIR_BULKHEAD(.limit = 3));
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 2));
+    const char *const key[] = { "a", "b" };
+    weir_gate *gate = NULL;
+
+    CHECK_EQ(weir_group_guard_add(&gate, group_of(ex, "a"), g, 0), 0);
+    guard_add(ex, "b", g, 0);
+    for (int i = 0; i < 200; i++)
+        CHECK_EQ(weir_submit_key(NULL, ex, key[i % 2], nothing, NULL, NULL), 0);
+    CHECK_EQ(weir_executor_drain(ex, WEIR_FOREVER), 0);
+    CHECK_EQ(figures(g).entered, 200 + figures(g).released);
+    CHECK_EQ(figures(g).left, 200);
+    weir_gate_remove(gate);
+    CHECK_EQ(figures(g).left, 200);
+    weir_executor_free(ex);
+    CHECK_EQ(figures(g).entered, 200 + figures(g).released);
+    CHECK_EQ(figures(g).left, 200);
+    weir_guard_unref(g);
+}
+
 /* Tasks that it let in run on, but it does not hear of their ends any more: what they had is free at once. */
 static void permits_come_back(const weir_guard_options *opt)
 {
@@ -460,6 +489,7 @@ int main(void)
         cmocka_unit_test(test_a_task_may_drain_its_rate),
         cmocka_unit_test(test_a_group_without_tasks_keeps_nobody_waiting),
         cmocka_unit_test(test_a_guard_can_be_taken_away_again),
+        cmocka_unit_test(test_tasks_that_follow_each_other_are_calls),
         cmocka_unit_test(test_permits_of_running_tasks_come_back_when_a_guard_is_taken_away),
         cmocka_unit_test(test_a_guard_that_comes_in_the_middle_of_a_turn_gets_back_what_it_gave),
         cmocka_unit_test(test_books_add_up_in_any_mixture),
