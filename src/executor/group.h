@@ -135,14 +135,9 @@ static inline struct weir_group *wr_group_at(const struct wr_stand *stand)
     return stand ? WR_CONTAINER(stand, struct weir_group, stand) : NULL;
 }
 
-/* Fields that only some groups need. */
+/* Fields that only some groups need. Submitting reads those from the lower levels to `gates`, which share a cache line or two. */
 struct wr_extras {
     struct wr_queue levels[WR_LEVELS]; /* of other priorities than WEIR_NORMAL                  */
-    struct wr_refusals refused;
-    struct wr_group_gates *gates;
-    struct weir_group *heir;  /* the next generation, pinned, if it was charged for our permits  */
-    weir_deadlines deadlines; /* of tasks that have none of their own                 */
-    uint32_t timed_out, stalls, overdue; /* overdue: bodies that run beyond their deadline      */
 
     /* Groups in domains always have this record. */
     _Atomic uint32_t want;  /* under the domains' lock; also read without it          */
@@ -150,7 +145,13 @@ struct wr_extras {
     bool waits_with_thread; /* likewise: has_thread, and no worker has it in hands     */
     bool was_passed_over;   /* its turn for a thread came when its domain was full     */
     bool emptied;           /* in a list of groups being emptied, by `next`            */
+
+    struct wr_group_gates *gates;
     struct weir_group *next;
+    struct wr_refusals refused;
+    struct weir_group *heir;  /* the next generation, pinned, if it was charged for our permits  */
+    weir_deadlines deadlines; /* of tasks that have none of their own                 */
+    uint32_t timed_out, stalls, overdue; /* overdue: bodies that run beyond their deadline      */
 };
 
 /* Where its next task stands, in that line or just taken from it. */
