@@ -8,8 +8,8 @@ enum {
     SPINS = 200, /* a few microseconds: sections are shorter, but a page fault may lie in one */
     PAUSE_MAX = 16,
     NAP_NS = 1000000, /* after that a sleeper looks by itself: see lock.h */
-    CONVOY_NS = 500,  /* between two meetings of a convoy, at most */
-    CONVOY_ROW = 3,   /* so many after the first make one          */
+    CONVOY_NS = 500,  /* from lock to lock of a convoy, at most */
+    CONVOY_ROW = 3,   /* so many after the first make one         */
 };
 
 /* Pauses grow: so one thread gets through several sections in a row, with the cache lines that it has, and the
@@ -46,24 +46,25 @@ void wr_lock_wake(struct wr_lock *lock)
     wr_os_futex_wake(&lock->word, 1);
 }
 
-/* Note: convoys. Two threads that submit to many groups, one after the other, go through the same locks in the same order. Once
- * one has caught up with the other they stay together: the one behind finds each lock held, and all memory that it needs has just
- * been written by another CPU. Two such threads get less done than one alone. So the one behind leaves its CPU to other threads
- * once, and by the time it goes on the other is far ahead. A worker that comes to the same groups is met now and then only.
+/* Note: convoys. Two threads that go through many locks in the same order, for a moment each, as threads that submit to the same
+ * groups do, stay together once one has caught up with the other: the one behind finds each lock held, and all memory that it
+ * needs has just been written by another CPU. Two such threads get less done than one alone. So the one behind leaves its CPU to
+ * other threads once, and by the time it goes on the other is far ahead. Threads that come to the same locks by other ways are met
+ * now and then only.
  *
- * A meeting is remembered as its time, whose lowest two bits say how many there were in a row before it. */
-bool wr_lock_meets(uintptr_t *met, weir_time now)
+ * A lock that was found held is remembered as its time, whose lowest two bits say how many there were in a row before it. */
+bool wr_lock_makes_convoy(void **met, weir_time now)
 {
-    uintptr_t row_mask = 3, time = (uintptr_t)now & ~row_mask;
-    uintptr_t row = time - (*met & ~row_mask) < CONVOY_NS ? (*met & row_mask) + 1 : 0;
+    uintptr_t row_mask = 3, time = (uintptr_t)now & ~row_mask, last = (uintptr_t)*met;
+    uintptr_t row = time - (last & ~row_mask) < CONVOY_NS ? (last & row_mask) + 1 : 0;
 
-    *met = time | row % CONVOY_ROW;
+    *met = (void *)(time | row % CONVOY_ROW);
     return row == CONVOY_ROW;
 }
 
-void wr_lock_met(struct wr_lock *lock)
+void wr_lock_contended_outermost(struct wr_lock *lock)
 {
-    if (wr_lock_meets((uintptr_t *)&wr_os_local()[WR_OS_LOCAL_MET], wr_os_now()))
+    if (wr_lock_makes_convoy(&wr_os_local()[WR_OS_LOCAL_MET], wr_os_now()))
         wr_os_yield();
     wr_lock_contended(lock);
 }

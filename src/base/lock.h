@@ -29,7 +29,7 @@ void wr_lock_counted(const struct wr_lock *lock); /* the program's: see bench/lo
 #endif
 
 void wr_lock_contended(struct wr_lock *lock);
-void wr_lock_met(struct wr_lock *lock);
+void wr_lock_contended_outermost(struct wr_lock *lock);
 void wr_lock_wake(struct wr_lock *lock); /* after the lock was given back */
 
 static inline void wr_lock(struct wr_lock *lock)
@@ -40,16 +40,15 @@ static inline void wr_lock(struct wr_lock *lock)
     wr_lock_counted(lock);
 }
 
-/* One more lock was found held, at `now`. Answers whether that makes so many in a row, each soon after the last, that this thread
- * is in a convoy. `*met` is what it remembers of such meetings, 0 at first. */
-bool wr_lock_meets(uintptr_t *met, weir_time now);
+/* One more lock was found held, at `now`. Answers whether it is the fourth in a row, each soon after the last: then this thread is
+ * in a convoy. `*met` is what it remembers of such locks, NULL at first. Note: convoys. */
+bool wr_lock_makes_convoy(void **met, weir_time now);
 
-/* The same as wr_lock for a thread that holds no other lock: if it meets other threads at one lock after the other, it leaves its
- * CPU once. Note: convoys. */
+/* The same as wr_lock for a thread that holds no other lock: if it is in a convoy, it leaves its CPU once. */
 static inline void wr_lock_outermost(struct wr_lock *lock)
 {
     if (wr_or(&lock->word, WR_LOCK_HELD, acquire) & WR_LOCK_HELD)
-        wr_lock_met(lock);
+        wr_lock_contended_outermost(lock);
     wr_lock_counted(lock);
 }
 

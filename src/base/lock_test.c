@@ -130,11 +130,11 @@ static void test_a_sleeper_gets_the_lock_when_it_is_let_go(void **state)
 /* ---- convoys -------------------------------------------------------------------------------------- */
 
 /* How many of some meetings, `ns` apart, until one makes a convoy; 0: none does. */
-static int meetings_until_convoy(uintptr_t *met, weir_time *now, int64_t ns)
+static int meetings_until_convoy(void **met, weir_time *now, int64_t ns)
 {
     for (int i = 1; i <= 100; i++) {
         *now += ns;
-        if (wr_lock_meets(met, *now))
+        if (wr_lock_makes_convoy(met, *now))
             return i;
     }
     return 0;
@@ -142,7 +142,7 @@ static int meetings_until_convoy(uintptr_t *met, weir_time *now, int64_t ns)
 
 static void test_the_fourth_lock_in_a_row_that_is_held_makes_a_convoy(void **state)
 {
-    uintptr_t met = 0;
+    void *met = NULL;
     weir_time now = 1000000;
 
     (void)state;
@@ -155,7 +155,7 @@ static void test_the_fourth_lock_in_a_row_that_is_held_makes_a_convoy(void **sta
 
 static void test_locks_that_are_held_now_and_then_make_no_convoy(void **state)
 {
-    uintptr_t met = 0;
+    void *met = NULL;
     weir_time now = 1000000;
 
     (void)state;
@@ -163,7 +163,7 @@ static void test_locks_that_are_held_now_and_then_make_no_convoy(void **state)
     for (int i = 0; i < 100; i++) {
         now += 600;
         for (int row = 0; row < 3; row++)
-            assert_false(wr_lock_meets(&met, now += 100));
+            assert_false(wr_lock_makes_convoy(&met, now += 100));
     }
 }
 

@@ -118,7 +118,7 @@ uint32_t wr_os_thread_number(void);
  * that cannot be found out. */
 bool wr_os_thread_computes(uint32_t number);
 
-/* A few words per thread, NULL at first: [0] is the runtime's, [1] the context and [2] the frames of a thread that carries no
+/* A few words per thread, zero at first: [0] is the runtime's, [1] the context and [2] the frames of a thread that carries no
  * fibers; [WR_OS_LOCAL_MET] is what lock.c remembers. The compiler may not keep their address across a switch of stacks, but
  * bodies never change threads. */
 enum { WR_OS_LOCAL_MET = 3, WR_OS_LOCALS };
