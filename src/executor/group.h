@@ -38,7 +38,7 @@ enum wr_use {
 };
 
 /* stand.place: the one word that says where a group's next task stands, and so why it does not start. From WR_READY on the group
- * is in a line, or a thread has just taken it out of one (WR_IN_HANDS, see line.h). Then the word is written under that line's
+ * is in a line or in the ring's wheel, or a thread has just taken it out of there (WR_IN_HANDS, see line.h). Then the word is written under that line's
  * lock; except for IN_HANDS, and while a beat is out, also under the group's lock, so either lock will do to read it.
  *
  * A line for workers, and for the slots and permits that a start needs besides, is called a ring: the executor has one, in
@@ -54,7 +54,7 @@ enum wr_place {
 
 /* Fields are in the order of use: submitting writes the first cache line only, and reads the second.
  *
- * Under the lock (wr_group_is_valid walks them):
+ * Under the lock (wr_group_is_valid walks them, but for turn_left, which the line's lock guards, and the last):
  *     stand.place says where its next task stands; while it is in its ring, stand.turn_left > 0 (slice.h)
  *     queued > 0 and nothing of its own in the way  <=>  place is WR_READY     (at rest)
  *     paused  <=>  place is WR_PAUSED; else a gate refuses it  <=>  WR_GATED    (once it is in no line)
@@ -135,7 +135,7 @@ static inline struct weir_group *wr_group_at(const struct wr_stand *stand)
     return stand ? WR_CONTAINER(stand, struct weir_group, stand) : NULL;
 }
 
-/* Fields that only some groups need. Submitting reads those from the lower levels to `gates`, which share a cache line or two. */
+/* Fields that only some groups need. Submitting reads those from the queues of lower priority to `gates`, which share a cache line or two. */
 struct wr_extras {
     struct wr_queue levels[WR_LEVELS]; /* of other priorities than WEIR_NORMAL                  */
 
@@ -154,6 +154,11 @@ struct wr_extras {
     uint32_t timed_out, stalls, overdue; /* overdue: bodies that run beyond their deadline      */
 };
 
+static inline struct wr_gates *wr_group_gates(const struct weir_group *group)
+{
+    return group->extras && group->extras->gates ? &group->extras->gates->gates : NULL;
+}
+
 /* Where its next task stands, in that line or just taken from it. */
 static inline enum wr_place wr_group_place(const struct weir_group *group)
 {
@@ -166,7 +171,15 @@ static inline bool wr_group_stands_at(const struct weir_group *group, enum wr_pl
     return wr_load(&group->stand.place, relaxed) == place;
 }
 
-/* Whether it stands in a line, or was just taken from one. */
+/* Where it stands while it is in no line. */
+static inline enum wr_place wr_group_place_at_rest(const struct weir_group *group)
+{
+    const struct wr_gates *gates = wr_group_gates(group);
+
+    return group->paused ? WR_PAUSED : gates && gates->refused ? WR_GATED : WR_AT_REST;
+}
+
+/* Whether it stands in a line or in the wheel, or was just taken from there. */
 static inline bool wr_group_is_in_line(const struct weir_group *group)
 {
     return wr_load(&group->stand.place, relaxed) >= WR_READY;
@@ -199,11 +212,6 @@ static inline void wr_group_lock(struct weir_group *group)
 
 /* Made if need be; NULL without memory. Under the lock. */
 struct wr_extras *wr_group_extras(struct weir_group *group);
-
-static inline struct wr_gates *wr_group_gates(const struct weir_group *group)
-{
-    return group->extras && group->extras->gates ? &group->extras->gates->gates : NULL;
-}
 
 static inline struct weir_group *wr_group_heir(const struct weir_group *group)
 {
@@ -307,11 +315,11 @@ static inline uint64_t *wr_group_first(struct weir_group *group)
 void wr_group_pop(struct weir_group *group, const uint64_t *first);
 
 /* All tasks that wait, in the order in which they start: `at` is zero at first. NULL: that was the last. */
-struct wr_group_place {
+struct wr_group_walk {
     int level;
     struct wr_queue_place place;
 };
-uint64_t *wr_group_next(struct weir_group *group, struct wr_group_place *at);
+uint64_t *wr_group_next(struct weir_group *group, struct wr_group_walk *at);
 
 /* Whether there can be as many permits of the executor's as a task costs. If its limit was lowered to less, the task waits until it is
  * raised, and keeps no other group waiting. */
@@ -332,11 +340,11 @@ bool wr_group_never_finishes(struct weir_group *group, weir_time now);
  * line, and its sums. Under the lock; to be followed by wr_group_refresh. */
 void wr_group_note_closed(struct weir_group *group);
 
-/* Puts the group into the ring if it has become ready; answers whether a worker should be woken.
- * Under the lock. */
+/* Follows every change of a group: puts it where its next task belongs, into a line or out of it. Answers whether a worker should
+ * be woken. Under the lock. */
 bool wr_group_refresh(struct weir_group *group);
 
-/* After any change of a locked group that is not a task's: puts it where it belongs, and unlocks. */
+/* The same where nothing else is left to do under the lock: unlocks, and wakes workers and submits that wait for room. */
 void wr_group_changed(struct weir_group *group);
 
 void wr_group_refuse_count(struct weir_group *group, weir_reason reason);

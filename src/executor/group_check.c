@@ -62,12 +62,11 @@ static bool stands_right(struct weir_group *group)
 {
     enum wr_place place = wr_group_place(group);
     bool ready = wr_group_is_ready(group) && wr_cost_at(wr_group_first(group)) == 1;
-    bool gated = wr_group_gates(group) && wr_group_gates(group)->refused;
-    enum wr_place kept = group->paused ? WR_PAUSED : gated ? WR_GATED : WR_AT_REST;
+    enum wr_place at_rest = wr_group_place_at_rest(group);
 
-    return (group->sums.closed == WR_SHUT) == (kept != WR_AT_REST) &&
+    return (group->sums.closed == WR_SHUT) == (at_rest != WR_AT_REST) &&
            (place == WR_AWAITS_THREAD || group->sums.closed != WR_LACKS_THREAD) &&
-           (wr_group_is_in_line(group) || group->evicted || place == kept) &&
+           (wr_group_is_in_line(group) || group->evicted || place == at_rest) &&
            (!group->has_thread || place == WR_READY) &&
            (place != WR_AT_REST || group->evicted || !ready);
 }
@@ -80,6 +79,8 @@ static bool presence_is_right(const struct weir_group *group)
 
 bool wr_group_is_valid(struct weir_group *group)
 {
+    const struct wr_gates *gates = wr_group_gates(group);
+
     return sums_are_valid(&group->sums) && tasks_are_counted(group) && pending_are_counted(group) &&
-           stands_right(group) && presence_is_right(group);
+           stands_right(group) && presence_is_right(group) && (!gates || wr_gates_are_valid(gates));
 }

@@ -9,7 +9,7 @@
 static uint32_t highest_cost(struct weir_group *group)
 {
     uint32_t highest = group->sums.queued ? 1 : 0;
-    struct wr_group_place at = { 0 };
+    struct wr_group_walk at = { 0 };
     uint64_t *word;
 
     if (group->sums.queued_cost == group->sums.queued)

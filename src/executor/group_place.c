@@ -20,10 +20,10 @@ void wr_group_pop(struct weir_group *group, const uint64_t *first)
                  wr_is_entry(*first));
 }
 
-uint64_t *wr_group_next(struct weir_group *group, struct wr_group_place *at)
+uint64_t *wr_group_next(struct weir_group *group, struct wr_group_walk *at)
 {
     WR_ASSERT_SLOW(group);
-    for (; at->level < WR_LEVELS; *at = (struct wr_group_place){ .level = at->level + 1 }) {
+    for (; at->level < WR_LEVELS; *at = (struct wr_group_walk){ .level = at->level + 1 }) {
         struct wr_queue *queue = wr_group_level(group, at->level);
         uint64_t *word = queue ? wr_queue_next(queue, &at->place) : NULL;
         if (word)
@@ -59,18 +59,15 @@ bool wr_group_note_first(struct weir_group *group)
 
 void wr_group_note_closed(struct weir_group *group)
 {
-    const struct wr_gates *gates = wr_group_gates(group);
-    enum wr_place kept = group->paused             ? WR_PAUSED
-                         : gates && gates->refused ? WR_GATED
-                                                   : WR_AT_REST;
-    enum wr_closed closed = kept != WR_AT_REST                          ? WR_SHUT
+    enum wr_place at_rest = wr_group_place_at_rest(group);
+    enum wr_closed closed = at_rest != WR_AT_REST                       ? WR_SHUT
                             : wr_group_place(group) == WR_AWAITS_THREAD ? WR_LACKS_THREAD
                                                                         : WR_OPEN;
 
     if (group->sums.closed != closed)
         wr_set_closed(&group->sums, &group->executor->root, closed);
-    if (!wr_group_is_in_line(group) && wr_group_place(group) != kept)
-        wr_store(&group->stand.place, (uint8_t)kept, relaxed);
+    if (!wr_group_is_in_line(group) && wr_group_place(group) != at_rest)
+        wr_store(&group->stand.place, (uint8_t)at_rest, relaxed);
 }
 
 /* Its first task may have changed while it stood in the ring. */

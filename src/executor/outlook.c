@@ -15,7 +15,7 @@ static uint64_t asked_for_slots;      /* a set: the domains that are being looke
 static uint32_t needed_before(struct weir_group *group, const struct weir_task *task)
 {
     uint32_t most = wr_task_cost(task);
-    struct wr_group_place at = { 0 };
+    struct wr_group_walk at = { 0 };
     uint64_t *before;
 
     if (group->sums.queued_cost == group->sums.queued)

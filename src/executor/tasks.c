@@ -111,7 +111,7 @@ static int find_waiting(struct search *search)
     int rc = 0;
 
     while ((group = wr_table_walk(&search->ex->table, group))) {
-        struct wr_group_place at = { 0 };
+        struct wr_group_walk at = { 0 };
         if (search->count == search->query.max || !is_asked_for(search, group))
             continue; /* to the end, which lets go of the last lock */
         wr_group_lock(group);

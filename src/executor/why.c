@@ -26,6 +26,33 @@ static void why_gated(weir_why *why, struct weir_group *group)
     memcpy(why->holders, state.holders, sizeof(why->holders));
 }
 
+/* What the group's next task waits for: its place says so, and if that is the ring or none, the limits do. A worker that has it
+ * in hands will find it paused, or its gate closed. */
+static weir_reason reason_by_place(weir_why *why, struct weir_group *group)
+{
+    weir_reason reason;
+
+    switch (wr_group_is_in_hands(group) ? wr_group_place_at_rest(group) : wr_group_place(group)) {
+    case WR_PAUSED:
+        return WEIR_REASON_PAUSED;
+    case WR_GATED:
+        return WEIR_REASON_GATED;
+    case WR_AWAITS_THREAD:
+        return WEIR_REASON_NO_THREAD;
+    case WR_KEEPS_TIME:
+        return WEIR_REASON_PACED;
+    case WR_AT_REST:
+    case WR_READY:
+        break;
+    }
+    reason = wr_blocked_by(&group->sums, &group->executor->root, wr_cost_at(wr_group_first(group)));
+    if (reason == WEIR_REASON_NONE && group->executor->domains)
+        reason = wr_domain_blocked_by(group, &why->limit, &why->held);
+    if (reason == WEIR_REASON_NONE && wr_permits_are_owed(group))
+        reason = WEIR_REASON_GLOBAL_INFLIGHT; /* another group is owed those that are free */
+    return reason;
+}
+
 /* Under the lock. */
 static void why_waiting(weir_why *why, struct weir_group *group, struct weir_task *task)
 {
@@ -33,12 +60,7 @@ static void why_waiting(weir_why *why, struct weir_group *group, struct weir_tas
     struct wr_sums *s = &group->sums;
 
     why->earliest = wr_group_gates_open_at(group);
-    why->reason = group->paused ? WEIR_REASON_PAUSED
-                                : wr_blocked_by(s, root, wr_cost_at(wr_group_first(group)));
-    if (why->reason == WEIR_REASON_NONE && group->executor->domains)
-        why->reason = wr_domain_blocked_by(group, &why->limit, &why->held);
-    if (why->reason == WEIR_REASON_NONE && wr_permits_are_owed(group))
-        why->reason = WEIR_REASON_GLOBAL_INFLIGHT; /* another group is owed those that are free */
+    why->reason = reason_by_place(why, group);
     why->node = "group";
     switch (why->reason) {
     case WEIR_REASON_GROUP_LIMIT:
@@ -83,7 +105,7 @@ void wr_task_explain(weir_why *why, struct weir_task *task, bool count_ahead)
     if (wr_task_outcome(task) != WEIR_UNSETTLED) {
         why->reason = wr_task_reason(task) ? wr_task_reason(task) : WEIR_REASON_SETTLED;
     } else if (phase == WR_PHASE_QUEUED) {
-        struct wr_group_place at = { 0 };
+        struct wr_group_walk at = { 0 };
         uint64_t *before;
         why_waiting(why, group, task);
         while (count_ahead && (before = wr_group_next(group, &at)) && before != task->queued.place)

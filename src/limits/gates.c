@@ -360,3 +360,21 @@ bool wr_gates_are_at_rest(const struct wr_gates *gates, weir_time now)
             return false;
     return true;
 }
+
+static bool has_gate(const struct wr_gates *gates, const struct weir_gate *wanted)
+{
+    const struct weir_gate *gate = gates->first;
+
+    while (gate && gate != wanted)
+        gate = gate->next;
+    return gate != NULL;
+}
+
+bool wr_gates_are_valid(const struct wr_gates *gates)
+{
+    for (uint32_t i = 0; i < gates->passes; i++)
+        if (!has_gate(gates, gates->pass[i].gate) || !gates->pass[i].gate->calls.started)
+            return false;
+    return gates->passes <= gates->room &&
+           (!gates->refused || (has_gate(gates, gates->refused) && !gates->granted));
+}

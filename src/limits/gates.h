@@ -26,9 +26,10 @@ struct wr_pass {
     uint64_t word;
 };
 
-/*     granted  == starts that every gate has let through and that have not happened
- *     refused  =>  granted == 0; it has answered that none can start, and is asked again at `again`
- *     passes   == (task, gate) that have started and not ended, of gates that keep words             */
+/* After every step (wr_gates_are_valid; but `granted` is known to the gates alone):
+ *     granted  == starts that every gate has let through and that have not happened
+ *     refused  =>  it is one of them, and granted == 0; it has answered that none can start, and is asked again at `again`
+ *     passes   == (task, gate) that have started and not ended, of gates of the list that keep words  */
 struct wr_gates {
     struct weir_gate *first;
     uint32_t granted;
@@ -103,6 +104,9 @@ const char *wr_gates_describe(const struct wr_gates *gates, weir_gate_state *sta
 
 /* When the last of the gates opens by itself; 0: all are open, or that is not known. */
 weir_time wr_gates_open_at(const struct wr_gates *gates, weir_time now);
+
+/* Whether the equations above hold. */
+bool wr_gates_are_valid(const struct wr_gates *gates);
 
 /* Whether the gates would behave the same if they were made anew. */
 bool wr_gates_are_at_rest(const struct wr_gates *gates, weir_time now);
