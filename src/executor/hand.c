@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/os.h"
+#include "executor/settle.h"
 #include "executor/state.h"
 
 void wr_hand_finish(struct wr_hand *hand)
@@ -41,7 +42,7 @@ static void count(struct weir_group *group, const struct wr_hand *hand, uint32_t
         group->waited_ns += wr_span(wr_entry_time(hand->entry[i]), hand->began[i]);
     group->submitted += began;
     group->started += began;
-    group->succeeded += ended;
+    wr_count_ends(group, WEIR_DONE, ended);
     wr_queue_pop(&group->queue, began * WR_ENTRY_WORDS, began);
     group->sums.queued -= began;
     group->sums.queued_cost -= began;

@@ -136,7 +136,7 @@ static struct weir_task *take_slice(struct weir_group *group, struct wr_slice *s
     return task;
 }
 
-/* The executor's permit comes first, then the domain's slot, then the group whose turn it is: a worker that
+/* The executor's permit and the domain's slot come before the group whose turn it is: a worker that
  * took a group and was then refused, or only delayed, would make it miss turns that others take meanwhile. */
 static struct weir_group *take_group(struct wr_crew *crew, uint32_t *reserved,
                                      struct wr_slice *slice)

@@ -77,18 +77,6 @@ struct weir_task *wr_slice_begin(struct weir_group *group, const uint64_t *first
 
 /* ---- its body is over ------------------------------------------------------------------------------- */
 
-weir_outcome wr_outcome_of(int error)
-{
-    return error == 0 ? WEIR_DONE : error == WEIR_ECANCELED ? WEIR_CANCELLED : WEIR_FAILED;
-}
-
-void wr_count_outcome(struct weir_group *group, weir_outcome outcome)
-{
-    group->succeeded += outcome == WEIR_DONE;
-    group->failed += outcome == WEIR_FAILED;
-    group->cancelled += outcome == WEIR_CANCELLED;
-}
-
 bool wr_group_has_rivals(struct weir_group *group, uint32_t own)
 {
     struct weir_executor *ex = group->executor;
@@ -232,7 +220,7 @@ static struct weir_task *finish(struct weir_task *task, int error, void *value,
     silent = is_silent(group, task);
     if (silent) {
         group->bodies--;
-        wr_count_outcome(group, wr_outcome_of(error));
+        wr_count_ends(group, wr_outcome_of(error), 1);
         if (wr_group_gates(group))
             wr_gates_ended(wr_group_gates(group), task, error, task->started_at, slice->clock);
         put_record(group, task, slice);

@@ -48,11 +48,21 @@ bool weir_task_done(const weir_task *task)
     return wr_load(&task->word, acquire) & WR_DONE; /* pairs with publish */
 }
 
+void wr_count_ends(struct weir_group *group, weir_outcome outcome, uint32_t count)
+{
+    if (outcome == WEIR_DONE)
+        group->succeeded += count;
+    else if (outcome == WEIR_FAILED)
+        group->failed += count;
+    else if (outcome == WEIR_CANCELLED)
+        group->cancelled += count;
+}
+
 static void count(struct weir_group *group, const struct wr_end *end)
 {
     struct wr_domain *domain = wr_group_domain(group);
 
-    wr_count_outcome(group, end->outcome);
+    wr_count_ends(group, end->outcome, 1);
     if (end->outcome == WEIR_REJECTED)
         wr_group_refuse_count(group, end->reason);
     if (end->outcome != WEIR_TIMED_OUT)
@@ -146,8 +156,7 @@ static void decide(struct weir_task *task, uint32_t phase, const struct wr_end *
         started_at = task->queued_at;
     *wr_task_value(task) = end->value;
     wr_store(&task->error, end->error, relaxed);
-    if (task->started_at != started_at)
-        task->started_at = started_at; /* a begun body may be reading its own (pull.c, cancelled) */
+    task->started_at = started_at;
     task->ended_at = end->at > started_at ? end->at : started_at;
     if (side && !over)
         side->arg_holds++;

@@ -1,6 +1,7 @@
-/* The one way in which tasks end.
+/* The one way in which tasks end, but for a short form of it: a body that returns, and whose task nothing is told of, ends by
+ * `finish` in run.c; or, if another task follows at once, by a step of a hand (hand.h). All are counted by wr_count_ends.
  *
- * Whatever ends a task (its body, weir_task_settle, a cancel, a deadline, a refusal) comes to wr_task_end_locked:
+ * Whatever else ends a task (its body, weir_task_settle, a cancel, a deadline, a refusal) comes to wr_task_end_locked:
  * the result is decided, once; it is counted; permits and places go back; all under one hold of the group's lock.
  * Then the end is published, so that waits end, and told to the listener and to callbacks, without any lock; see
  * tell.h. A task that is decided while its body runs comes here once more when the body has returned.
@@ -11,6 +12,8 @@
 #include "executor/queue.h"
 #include "executor/task.h"
 #include "executor/watch.h"
+
+#include <weir/error.h>
 
 /* The cost of a task in a queue, given its first word there. */
 static inline uint32_t wr_cost_at(const uint64_t *word)
@@ -75,8 +78,14 @@ void wr_task_drop_value(struct weir_task *task, void *value);
 /* Calls the body, in the context in which it was submitted. */
 int wr_task_call(struct weir_task *task, weir_fn *fn, void *arg, void **value);
 
-weir_outcome wr_outcome_of(int error);
-void wr_count_outcome(struct weir_group *group, weir_outcome outcome);
+/* What a body that has returned this makes of its task. */
+static inline weir_outcome wr_outcome_of(int error)
+{
+    return error == 0 ? WEIR_DONE : error == WEIR_ECANCELED ? WEIR_CANCELLED : WEIR_FAILED;
+}
+
+/* So many tasks of the group have ended in that way. Under the lock. */
+void wr_count_ends(struct weir_group *group, weir_outcome outcome, uint32_t count);
 
 /* A task left: submits that WEIR_BLOCK keeps waiting may try again. */
 void wr_room_made(struct weir_executor *ex);

@@ -21,7 +21,7 @@ struct weir_task *wr_task_alloc(struct weir_group *group, uint32_t references)
     if (!task)
         return NULL;
     group->records++;
-    __atomic_store_n(&task->group, group, __ATOMIC_RELEASE); /* the monitor may look; see run.c */
+    __atomic_store_n(&task->group, group, __ATOMIC_RELEASE); /* the monitor may look; see stall.c */
     atomic_init(&task->error, 0);
     atomic_init(&task->watchers, NULL);
     /* Release: a thread that finds the record in use finds its group; see tasks.c. */

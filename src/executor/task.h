@@ -19,7 +19,7 @@ struct wr_whole;
 /* task->word: one word says it all.
  *
  *     bits 0-2   phase: where the record is in its life; changed under the group's lock
- *     bits 3-5   outcome, WEIR_UNSETTLED until it settles; changed once, by compare-and-swap
+ *     bits 3-5   outcome, WEIR_UNSETTLED until it settles; changed once, under the group's lock
  *     bits 6-12  reason of a rejection, cancellation or time-out
  *     bit  13    SIDE: task->u.side is in use
  *     bit  14    ABORTED: rejected under WEIR_ABORT, waits answer WEIR_EREJECTED

@@ -201,7 +201,7 @@ void wr_guard_holders(char *text, size_t size, struct weir_guard *guard);
 /* Writes how many of the `used` permits each group holds that the guard stands before, and other callers: group.c. */
 void wr_group_holders(char *text, size_t size, struct weir_guard *guard, int64_t used);
 
-/* Calls that entered, with tasks of its groups that ran on another one's permit, but without those that its word counts. */
+/* Calls that entered, as far as they are not counted by the guard's word: among them tasks that followed on another task's permit. */
 uint64_t wr_groups_entered(struct weir_guard *guard);
 
 /* Checks that are the same for all calls that enter. */

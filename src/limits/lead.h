@@ -7,8 +7,8 @@
  *     nothing                 it leads from then on
  *     all there is to do      it sleeps for a moment, and looks again: the lead starts a task each microsecond, and none waits for
  *                             long
- *     mostly turns            it sleeps for a moment, and takes one slice: less than half of the lead's time goes into the tasks,
- *                             so two workers would mostly wait for each other, but tasks do wait
+ *     mostly turns            it sleeps for a moment, and takes one slice: at most half of the lead's time goes into the tasks, so
+ *                             two workers would mostly wait for each other
  *     less                    it gives way, once; or goes on at once if tasks are late
  *
  * It looks only between slices, and only as long as its own are brief, and nothing is held meanwhile: so work that one worker
@@ -46,7 +46,7 @@ enum {
 };
 
 /* What a worker has done so far, slice by slice, and how long the first task of the latest had waited: its own to write, read by
- * the others of its set. The former three wrap around. */
+ * the others of its set. The first three wrap around. */
 struct wr_lead_done {
     _Atomic uint32_t slices, tasks, busy_ns;
     _Atomic int64_t waited_ns;
@@ -55,8 +55,7 @@ struct wr_lead_done {
 /* A worker's latest look: at which lead, when, and how much that lead had done by then. */
 struct wr_lead_look {
     const struct wr_lead_done *lead;
-    weir_time at,
-        next; /* next: when it looks again                                               */
+    weir_time at, next; /* next: when it looks again                                   */
     uint32_t slices, tasks, busy_ns;
 };
 
