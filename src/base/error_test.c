@@ -41,7 +41,7 @@ static void test_codes_are_negative_and_differ(void **state)
 }
 
 /* Numbers are ABI: this list may grow, but no line of it may change. */
-static void test_numbers_stay_what_they_are(void **state)
+static void test_error_numbers_never_change(void **state)
 {
     (void)state;
     assert_int_equal(WEIR_ENOMEM, -ENOMEM);
@@ -77,7 +77,7 @@ static void test_numbers_that_mean_nothing_are_unknown(void **state)
     }
 }
 
-static void test_what_is_not_negative_is_success(void **state)
+static void test_a_value_that_is_not_negative_is_success(void **state)
 {
     (void)state;
     assert_string_equal(weir_strerror(0), "success");
@@ -93,10 +93,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_code_has_a_name_and_a_text),
         cmocka_unit_test(test_codes_are_negative_and_differ),
-        cmocka_unit_test(test_numbers_stay_what_they_are),
+        cmocka_unit_test(test_error_numbers_never_change),
         cmocka_unit_test(test_other_errors_of_the_system_are_described_as_it_does),
         cmocka_unit_test(test_numbers_that_mean_nothing_are_unknown),
-        cmocka_unit_test(test_what_is_not_negative_is_success),
+        cmocka_unit_test(test_a_value_that_is_not_negative_is_success),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,7 +98,7 @@ static void test_every_kind_of_value_is_known(void **state)
     }
 }
 
-static void test_what_is_not_json_is_refused_where_it_goes_wrong(void **state)
+static void test_text_that_is_not_json_is_refused_where_it_goes_wrong(void **state)
 {
     static const struct {
         const char *text;
@@ -421,7 +421,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_kind_of_value_is_known),
-        cmocka_unit_test(test_what_is_not_json_is_refused_where_it_goes_wrong),
+        cmocka_unit_test(test_text_that_is_not_json_is_refused_where_it_goes_wrong),
         cmocka_unit_test(test_strings_must_be_utf8),
         cmocka_unit_test(test_depth_has_a_limit),
         cmocka_unit_test(test_members_are_found_by_name),

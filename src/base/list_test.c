@@ -56,7 +56,7 @@ static void test_a_fresh_list_is_empty(void **state)
     assert_holds(&list, 0);
 }
 
-static void test_what_is_appended_comes_last(void **state)
+static void test_an_appended_item_comes_last(void **state)
 {
     (void)state;
     fill();
@@ -85,7 +85,7 @@ static void test_leaving_twice_is_harmless(void **state)
     assert_true(wr_list_empty(&item[2].link));
 }
 
-static void test_who_left_may_come_back(void **state)
+static void test_a_removed_item_may_come_back(void **state)
 {
     (void)state;
     fill();
@@ -94,7 +94,7 @@ static void test_who_left_may_come_back(void **state)
     assert_holds(&list, 231);
 }
 
-static void test_splicing_moves_everyone_to_the_end(void **state)
+static void test_splicing_moves_all_items_to_the_end(void **state)
 {
     (void)state;
     fill();
@@ -160,11 +160,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_a_fresh_list_is_empty, setup),
-        cmocka_unit_test_setup(test_what_is_appended_comes_last, setup),
+        cmocka_unit_test_setup(test_an_appended_item_comes_last, setup),
         cmocka_unit_test_setup(test_any_place_can_be_left, setup),
         cmocka_unit_test_setup(test_leaving_twice_is_harmless, setup),
-        cmocka_unit_test_setup(test_who_left_may_come_back, setup),
-        cmocka_unit_test_setup(test_splicing_moves_everyone_to_the_end, setup),
+        cmocka_unit_test_setup(test_a_removed_item_may_come_back, setup),
+        cmocka_unit_test_setup(test_splicing_moves_all_items_to_the_end, setup),
         cmocka_unit_test_setup(test_splicing_works_into_and_from_nothing, setup),
         cmocka_unit_test_setup(test_a_safe_walk_may_remove_where_it_stands, setup),
         cmocka_unit_test_setup(test_a_fifo_gives_in_the_order_in_which_it_took, setup),

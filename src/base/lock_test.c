@@ -52,7 +52,7 @@ static void leave(void)
     wr_unlock(&lock);
 }
 
-static void test_a_free_lock_needs_nobody(void **state)
+static void test_a_free_lock_is_taken_at_once(void **state)
 {
     (void)state;
     for (int i = 0; i < 3; i++) {
@@ -95,7 +95,7 @@ static void *hold(void *arg)
     return NULL;
 }
 
-static void test_nobody_sleeps_for_ever_beside_a_free_lock(void **state)
+static void test_no_thread_sleeps_for_ever_beside_a_free_lock(void **state)
 {
     (void)state;
     run_threads(hold);
@@ -206,9 +206,9 @@ static void test_a_thread_that_meets_another_at_each_lock_gets_them_all(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_a_free_lock_needs_nobody, setup),
+        cmocka_unit_test_setup(test_a_free_lock_is_taken_at_once, setup),
         cmocka_unit_test_setup(test_short_sections_exclude_each_other, setup),
-        cmocka_unit_test_setup(test_nobody_sleeps_for_ever_beside_a_free_lock, setup),
+        cmocka_unit_test_setup(test_no_thread_sleeps_for_ever_beside_a_free_lock, setup),
         cmocka_unit_test_setup(test_a_sleeper_gets_the_lock_when_it_is_let_go, setup),
         cmocka_unit_test(test_the_fourth_lock_in_a_row_that_is_held_makes_a_convoy),
         cmocka_unit_test(test_locks_that_are_held_now_and_then_make_no_convoy),

@@ -83,7 +83,7 @@ static void test_each_key_is_found(void **state)
     assert_in_range(map.count, map.size / 2, map.size);
 }
 
-static void test_what_is_removed_is_not_found_and_the_others_are(void **state)
+static void test_removed_entries_are_not_found_and_the_others_are(void **state)
 {
     (void)state;
     for (int i = 0; i < ENTRIES; i += 3)
@@ -146,8 +146,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_each_key_is_found, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_what_is_removed_is_not_found_and_the_others_are, setup,
-                                        teardown),
+        cmocka_unit_test_setup_teardown(test_removed_entries_are_not_found_and_the_others_are,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_walk_meets_each_node_once, setup, teardown),
         cmocka_unit_test(test_an_empty_map_has_nothing),
         cmocka_unit_test(test_keys_of_all_lengths_are_told_apart),

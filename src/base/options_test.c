@@ -53,7 +53,7 @@ static void test_options_of_the_same_age_are_copied(void **state)
     assert_memory_equal(&ours, &theirs, sizeof(ours));
 }
 
-static void test_what_an_older_caller_did_not_know_is_zero(void **state)
+static void test_fields_an_older_caller_did_not_know_are_zero(void **state)
 {
     struct old *theirs = malloc(sizeof(*theirs)); /* ASan sees a look beyond it */
     struct present ours;
@@ -88,7 +88,7 @@ static void test_a_size_too_small_for_itself_is_refused(void **state)
         assert_int_equal(load(&ours, &theirs), WEIR_EINVAL);
 }
 
-static void test_what_a_newer_caller_left_alone_does_not_matter(void **state)
+static void test_fields_a_newer_caller_left_alone_do_not_matter(void **state)
 {
     struct future theirs = { .size = sizeof(theirs), .a = 1, .b = 2 };
     struct present ours;
@@ -147,10 +147,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_options_are_all_defaults),
         cmocka_unit_test(test_options_of_the_same_age_are_copied),
-        cmocka_unit_test(test_what_an_older_caller_did_not_know_is_zero),
+        cmocka_unit_test(test_fields_an_older_caller_did_not_know_are_zero),
         cmocka_unit_test(test_a_size_field_alone_is_enough),
         cmocka_unit_test(test_a_size_too_small_for_itself_is_refused),
-        cmocka_unit_test(test_what_a_newer_caller_left_alone_does_not_matter),
+        cmocka_unit_test(test_fields_a_newer_caller_left_alone_do_not_matter),
         cmocka_unit_test(test_any_byte_a_newer_caller_set_is_refused),
         cmocka_unit_test(test_figures_are_stored_as_far_as_the_caller_knows_them),
         cmocka_unit_test(test_figures_need_a_place_with_a_size),

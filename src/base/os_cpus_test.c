@@ -267,7 +267,7 @@ static void test_nonsense_in_the_membership_is_passed_over(void **state)
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-static void test_affinity_bounds_what_a_quota_grants(void **state)
+static void test_affinity_bounds_the_cpus_a_quota_grants(void **state)
 {
     (void)state;
     assert_int_equal(wr_os_cpus_for(4, 0), 4);
@@ -305,7 +305,7 @@ int main(void)
         CPU_TEST(test_nonsense_in_a_quota_is_no_quota),
         CPU_TEST(test_a_quota_beyond_all_measure_does_not_bind),
         CPU_TEST(test_nonsense_in_the_membership_is_passed_over),
-        cmocka_unit_test(test_affinity_bounds_what_a_quota_grants),
+        cmocka_unit_test(test_affinity_bounds_the_cpus_a_quota_grants),
         cmocka_unit_test(test_this_machine_has_a_cpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,7 +78,7 @@ static void test_a_large_write_goes_as_far_as_there_is_room(void **state)
     free(bytes);
 }
 
-static void test_the_end_is_zero_and_nobody_there_is_a_broken_pipe(void **state)
+static void test_the_end_is_zero_and_no_reader_is_a_broken_pipe(void **state)
 {
     char byte = 0;
     void (*before)(int) = signal(SIGPIPE, SIG_IGN);
@@ -325,7 +325,7 @@ static void test_several_reports_come_at_once_but_not_more_than_wanted(void **st
     }
 }
 
-static void test_what_cannot_be_watched_is_refused(void **state)
+static void test_a_descriptor_that_cannot_be_watched_is_refused(void **state)
 {
     int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     (void)state;
@@ -454,7 +454,7 @@ static void test_a_child_is_reaped_once_it_has_ended(void **state)
     assert_int_equal(wr_os_child_open(pid), -ECHILD);
 }
 
-static void test_a_child_that_was_killed_tells_by_what(void **state)
+static void test_a_child_that_was_killed_tells_the_signal(void **state)
 {
     int child, status = -1;
     pid_t pid = fork();
@@ -496,7 +496,7 @@ int main(void)
         ON_SOCKETS(test_an_attempt_on_a_blocking_descriptor_does_not_block),
         ON_PIPE(test_a_large_write_goes_as_far_as_there_is_room),
         ON_SOCKETS(test_a_large_write_goes_as_far_as_there_is_room),
-        ON_PIPE(test_the_end_is_zero_and_nobody_there_is_a_broken_pipe),
+        ON_PIPE(test_the_end_is_zero_and_no_reader_is_a_broken_pipe),
         cmocka_unit_test(test_files_and_devices_can_be_read_and_written),
         ON_PIPE(test_descriptors_that_do_not_fit_are_refused),
         ON_PIPE(test_the_mode_can_be_set_and_tells_what_it_was),
@@ -509,13 +509,13 @@ int main(void)
         ON_POLLER(test_a_request_can_be_taken_back),
         ON_POLLER(test_the_other_end_going_away_is_reported),
         ON_POLLER(test_several_reports_come_at_once_but_not_more_than_wanted),
-        ON_POLLER(test_what_cannot_be_watched_is_refused),
+        ON_POLLER(test_a_descriptor_that_cannot_be_watched_is_refused),
         ON_POLLER(test_a_bell_rung_before_the_wait_keeps_it_from_sleeping),
         ON_POLLER(test_a_bell_rung_during_the_wait_ends_it),
         ON_POLLER(test_the_bell_does_not_hide_reports),
         cmocka_unit_test(test_accept_and_connect_do_not_block),
         ON_PIPE(test_a_child_is_reaped_once_it_has_ended),
-        cmocka_unit_test(test_a_child_that_was_killed_tells_by_what),
+        cmocka_unit_test(test_a_child_that_was_killed_tells_the_signal),
         cmocka_unit_test(test_others_are_not_our_children),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,7 +74,7 @@ static void test_memory_is_zero_at_first(void **state)
     wr_os_free(NULL);
 }
 
-static void test_a_map_costs_only_what_is_touched(void **state)
+static void test_a_map_costs_only_the_pages_that_are_touched(void **state)
 {
     size_t page = wr_os_page_size();
     char *memory = wr_os_map(100 * page);
@@ -89,7 +89,7 @@ static void test_a_map_costs_only_what_is_touched(void **state)
     wr_os_unmap(memory, 100 * page);
 }
 
-static void test_what_was_unmapped_is_gone(void **state)
+static void test_memory_that_was_unmapped_is_gone(void **state)
 {
     size_t page = wr_os_page_size();
     char *memory = wr_os_map(page);
@@ -181,7 +181,7 @@ static void test_light_guards_are_guards_where_there_are_any(void **state)
     assert_false(wr_os_guard_light(memory, page, stride, 1)); /* not mapped */
 }
 
-static void test_a_guard_of_what_is_not_mapped_is_refused(void **state)
+static void test_a_guard_of_unmapped_memory_is_refused(void **state)
 {
     size_t page = wr_os_page_size();
     char *memory = wr_os_map(page);
@@ -256,7 +256,7 @@ static void test_a_thread_in_the_kernel_does_not_compute(void **state)
     assert_true(wr_os_thread_computes(number)); /* nothing is known of it */
 }
 
-static void test_a_thread_has_the_signal_mask_of_who_started_it(void **state)
+static void test_a_thread_has_the_signal_mask_of_its_starter(void **state)
 {
     struct wr_os_thread thread;
     struct visit visit;
@@ -395,18 +395,18 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_clock_runs_and_luck_varies),
         cmocka_unit_test(test_memory_is_zero_at_first),
-        cmocka_unit_test(test_a_map_costs_only_what_is_touched),
-        cmocka_unit_test(test_what_was_unmapped_is_gone),
+        cmocka_unit_test(test_a_map_costs_only_the_pages_that_are_touched),
+        cmocka_unit_test(test_memory_that_was_unmapped_is_gone),
         cmocka_unit_test(test_more_than_there_is_cannot_be_mapped),
         cmocka_unit_test(test_discarded_memory_is_zero_again_and_costs_nothing),
         cmocka_unit_test(test_guards_fault_and_their_neighbours_do_not),
         cmocka_unit_test(test_guards_stay_when_memory_is_discarded),
         cmocka_unit_test(test_very_many_guards_are_set),
         cmocka_unit_test(test_light_guards_are_guards_where_there_are_any),
-        cmocka_unit_test(test_a_guard_of_what_is_not_mapped_is_refused),
+        cmocka_unit_test(test_a_guard_of_unmapped_memory_is_refused),
         cmocka_unit_test(test_a_thread_has_a_name_and_a_slot_of_its_own),
         cmocka_unit_test(test_a_thread_in_the_kernel_does_not_compute),
-        cmocka_unit_test(test_a_thread_has_the_signal_mask_of_who_started_it),
+        cmocka_unit_test(test_a_thread_has_the_signal_mask_of_its_starter),
         cmocka_unit_test(test_a_light_and_a_heavy_fence_keep_each_other_in_order),
         cmocka_unit_test(test_a_futex_wait_is_never_early),
         cmocka_unit_test(test_a_futex_deadline_in_the_past_is_over_at_once),

@@ -59,7 +59,7 @@ static void test_it_pulses_while_it_is_wanted_and_rests_afterwards(void)
     CHECK_EQUAL(pulsing_threads(), 0);
 }
 
-static void test_the_last_who_parts_ends_it(void)
+static void test_the_last_caller_to_part_ends_the_pulse(void)
 {
     wr_os_pulse_want(wr_os_now()); /* no caller has joined: no thread is started */
     CHECK_EQUAL(pulsing_threads(), 0);
@@ -103,7 +103,7 @@ static void has_no_pulse(void)
     wr_os_pulse_part();
 }
 
-/* That it may have one of its own: guard_fork_test, since TSan does not know threads of such a child. */
+/* A child with a pulse of its own: guard_fork_test, since TSan does not know threads of such a child. */
 static void test_a_child_of_fork_has_no_pulse(void)
 {
     wr_os_pulse_join();
@@ -117,7 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_it_pulses_while_it_is_wanted_and_rests_afterwards),
-        TEST(test_the_last_who_parts_ends_it),
+        TEST(test_the_last_caller_to_part_ends_the_pulse),
         TEST(test_a_pulse_that_is_late_is_not_relied_on),
         TEST(test_a_child_of_fork_has_no_pulse),
     };

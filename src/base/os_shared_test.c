@@ -22,7 +22,7 @@ static void *comes_and_goes(void *arg)
     return NULL;
 }
 
-static void rings_whoever_is_there(void)
+static void rings_while_the_owner_comes_and_goes(void)
 {
     pthread_t owner;
     int heard = 0, gone = 0;
@@ -40,7 +40,7 @@ static void rings_whoever_is_there(void)
     printf("%d heard, %d gone\n", heard, gone);
 }
 
-static void test_an_owner_that_ends_while_its_bell_is_rung_ends_nobody_else(void)
+static void test_an_owner_that_ends_while_its_bell_is_rung_ends_no_ringer(void)
 {
     char path[64];
 
@@ -48,7 +48,7 @@ static void test_an_owner_that_ends_while_its_bell_is_rung_ends_nobody_else(void
     dir = wr_os_private_dir(path);
     CHECK(dir >= 0);
     CHECK_EQUAL(wr_os_bell_ring(dir, "bell"), -ENOENT);
-    CHECK_EQUAL(in_child(rings_whoever_is_there), 0);
+    CHECK_EQUAL(in_child(rings_while_the_owner_comes_and_goes), 0);
     wr_os_file_remove(dir, "bell");
     wr_os_close(dir);
     rmdir(path);
@@ -57,7 +57,7 @@ static void test_an_owner_that_ends_while_its_bell_is_rung_ends_nobody_else(void
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_an_owner_that_ends_while_its_bell_is_rung_ends_nobody_else),
+        TEST(test_an_owner_that_ends_while_its_bell_is_rung_ends_no_ringer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

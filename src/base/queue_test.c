@@ -192,7 +192,7 @@ static void test_entries_are_copied_as_far_as_they_stand_together(void **state)
     empty(w);
 }
 
-static void test_what_was_not_put_leaves_no_trace(void **state)
+static void test_an_entry_that_is_unput_leaves_no_trace(void **state)
 {
     struct world *w = calloc(1, sizeof(*w));
     uint32_t items;
@@ -277,7 +277,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_items_keep_their_order_whatever_leaves_in_between),
         cmocka_unit_test(test_entries_are_copied_as_far_as_they_stand_together),
-        cmocka_unit_test(test_what_was_not_put_leaves_no_trace),
+        cmocka_unit_test(test_an_entry_that_is_unput_leaves_no_trace),
         cmocka_unit_test(test_one_entry_needs_no_memory),
         cmocka_unit_test(test_a_record_stands_in_a_chunk_also_if_it_is_the_first),
         cmocka_unit_test(test_a_lone_entry_that_becomes_a_record_is_passed_once),

@@ -1,4 +1,4 @@
-/* What can be wrong with a flow: each mistake has its sentence, all of them are found at once, and nothing is half-built.
+/* Mistakes in a flow: each has its sentence, all of them are found at once, and nothing is half-built.
  * SPDX-License-Identifier: MIT */
 #include "flow/graph.h"
 

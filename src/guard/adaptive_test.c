@@ -24,7 +24,7 @@ static double settle(weir_guard_mode mode, int64_t capacity, int64_t from)
 
 /* Whatever their first value, limits come to stand between the server's capacity and twice that: below, it idles; above,
  * calls only wait in another place. */
-static void test_limits_find_what_the_server_can_do(void **state)
+static void test_limits_find_the_capacity_of_the_server(void **state)
 {
     (void)state;
     for (int mode = WEIR_GRADIENT; mode <= WEIR_AIMD; mode++)
@@ -237,7 +237,7 @@ static void test_retries_stay_within_their_budget(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_limits_find_what_the_server_can_do),
+        cmocka_unit_test(test_limits_find_the_capacity_of_the_server),
         cmocka_unit_test(test_the_gradient_finds_it_also_if_calls_differ),
         cmocka_unit_test(test_the_gradient_grows_while_latency_is_flat_and_falls_when_it_is_not),
         cmocka_unit_test(test_the_least_latency_is_measured_again),

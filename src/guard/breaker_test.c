@@ -234,7 +234,7 @@ static void life(void)
     free(b);
 }
 
-static void test_breakers_do_what_the_plain_machine_does(void **state)
+static void test_breakers_agree_with_the_plain_machine(void **state)
 {
     (void)state;
     live(life);
@@ -337,7 +337,7 @@ static void test_many_fine_calls_are_added_as_single_ones(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_breakers_do_what_the_plain_machine_does),
+        cmocka_unit_test(test_breakers_agree_with_the_plain_machine),
         cmocka_unit_test(test_open_waits_grow_up_to_a_cap_and_vary_by_chance),
         cmocka_unit_test(test_a_ring_of_four_evicts_the_oldest),
         cmocka_unit_test(test_seconds_leave_the_window_one_by_one),

@@ -178,19 +178,19 @@ static void life_exact(void)
     life(WEIR_EXACT);
 }
 
-static void test_fixed_windows_admit_what_the_rule_admits(void **state)
+static void test_fixed_windows_admit_the_calls_the_rule_admits(void **state)
 {
     (void)state;
     live(life_fixed);
 }
 
-static void test_weighted_windows_admit_what_the_rule_admits(void **state)
+static void test_weighted_windows_admit_the_calls_the_rule_admits(void **state)
 {
     (void)state;
     live(life_weighted);
 }
 
-static void test_exact_windows_admit_what_the_rule_admits(void **state)
+static void test_exact_windows_admit_the_calls_the_rule_admits(void **state)
 {
     (void)state;
     live(life_exact);
@@ -223,9 +223,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_worked_example_of_two_windows),
         cmocka_unit_test(test_refused_calls_do_not_count),
-        cmocka_unit_test(test_fixed_windows_admit_what_the_rule_admits),
-        cmocka_unit_test(test_weighted_windows_admit_what_the_rule_admits),
-        cmocka_unit_test(test_exact_windows_admit_what_the_rule_admits),
+        cmocka_unit_test(test_fixed_windows_admit_the_calls_the_rule_admits),
+        cmocka_unit_test(test_weighted_windows_admit_the_calls_the_rule_admits),
+        cmocka_unit_test(test_exact_windows_admit_the_calls_the_rule_admits),
         cmocka_unit_test(test_a_clock_that_runs_back_admits_no_more),
     };
 

@@ -54,7 +54,7 @@ static void test_three_permits_of_one_per_cycle_take_two_more_cycles(void **stat
     assert_int_equal(wr_rate_available(&rate, 250), -2);
 }
 
-static void test_drain_keeps_debts_and_takes_what_idle_cycles_brought(void **state)
+static void test_drain_keeps_debts_and_takes_permits_of_idle_cycles(void **state)
 {
     struct wr_rate rate;
 
@@ -320,7 +320,7 @@ int main(void)
         cmocka_unit_test(test_the_worked_example_of_two_per_hundred),
         cmocka_unit_test(test_the_worked_example_of_three_per_ten_ms),
         cmocka_unit_test(test_three_permits_of_one_per_cycle_take_two_more_cycles),
-        cmocka_unit_test(test_drain_keeps_debts_and_takes_what_idle_cycles_brought),
+        cmocka_unit_test(test_drain_keeps_debts_and_takes_permits_of_idle_cycles),
         cmocka_unit_test(test_a_changed_limit_keeps_the_debt),
         cmocka_unit_test(test_a_reservation_that_is_given_back_goes_to_the_next),
         cmocka_unit_test(test_single_calls_get_the_first_free_place),

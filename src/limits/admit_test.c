@@ -36,7 +36,7 @@ static struct wr_root executor(uint32_t inflight_max, uint32_t queue_max)
 
 /* ---- one function at a time ------------------------------------------------------------------ */
 
-static void test_free_is_what_the_tighter_limit_leaves(void **state)
+static void test_free_is_the_rest_of_the_tighter_limit(void **state)
 {
     struct wr_sums s = group(5, 7, 0);
     (void)state;
@@ -91,7 +91,7 @@ static void test_a_closed_gate_leaves_nothing_free(void **state)
     assert_int_equal(start_unreserved(&s, &root, 1), NONE);
 }
 
-static void test_claims_are_what_flies_and_what_could(void **state)
+static void test_claims_are_tasks_that_fly_and_tasks_that_could(void **state)
 {
     struct wr_root root = executor(WR_INF, WR_INF);
     struct wr_sums s = group(3, WR_INF, WR_INF);
@@ -295,7 +295,7 @@ static void test_permits_are_handed_over_unless_a_limit_was_lowered(void **state
     assert_true(wr_hand_over(&s, &root, 1));
 }
 
-static void test_what_was_carried_over_counts_until_it_is_given_back(void **state)
+static void test_permits_carried_over_count_until_they_are_given_back(void **state)
 {
     struct wr_root root = executor(WR_INF, WR_INF);
     struct wr_sums s = group(3, WR_INF, 0);
@@ -539,7 +539,7 @@ static bool agree(const struct run *r, int g)
            (free >= NO || !group_lets(m, g, (int64_t)free + 1)) && s->counted == m->g[g].counted;
 }
 
-/* What must hold after every step. */
+/* Rules that must hold after every step. */
 static void check(struct run *r)
 {
     const struct model *m = &r->model, *b = &r->before;
@@ -824,10 +824,10 @@ static void test_random_schedules_agree_with_the_model(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_free_is_what_the_tighter_limit_leaves),
+        cmocka_unit_test(test_free_is_the_rest_of_the_tighter_limit),
         cmocka_unit_test(test_ready_are_those_the_group_would_let_start),
         cmocka_unit_test(test_a_closed_gate_leaves_nothing_free),
-        cmocka_unit_test(test_claims_are_what_flies_and_what_could),
+        cmocka_unit_test(test_claims_are_tasks_that_fly_and_tasks_that_could),
         cmocka_unit_test(test_a_cost_beyond_any_limit_can_never_run),
         cmocka_unit_test(test_exactly_the_limit_and_the_queue_are_inside),
         cmocka_unit_test(test_exactly_the_executors_limit_and_queue_are_inside),
@@ -838,7 +838,7 @@ int main(void)
         cmocka_unit_test(test_a_reserved_permit_is_used_or_given_back),
         cmocka_unit_test(test_withdrawing_gives_the_place_back),
         cmocka_unit_test(test_permits_are_handed_over_unless_a_limit_was_lowered),
-        cmocka_unit_test(test_what_was_carried_over_counts_until_it_is_given_back),
+        cmocka_unit_test(test_permits_carried_over_count_until_they_are_given_back),
         cmocka_unit_test(test_joining_and_leaving_the_executors_sums),
         cmocka_unit_test(test_random_schedules_agree_with_the_model),
     };

@@ -11,7 +11,7 @@
 
 enum { NODES = 6, WAITS = 12, STEPS = 60, RUNS = 20000 };
 
-/* What a wait of the test waits for: another, permits of some nodes, or something that can move. */
+/* The object a wait of the test waits for: another, permits of some nodes, or something that can move. */
 struct subject {
     struct wr_wait wait;
     struct wr_outlook outlook;
@@ -203,7 +203,7 @@ static void one_life(struct luck *luck)
     }
 }
 
-static void test_the_walk_of_a_component_finds_what_a_look_at_all_waits_finds(void **state)
+static void test_the_walk_of_a_component_agrees_with_a_look_at_all_waits(void **state)
 {
     (void)state;
     for (int run = 0; run < RUNS; run++) {
@@ -263,7 +263,7 @@ static void look_at_moments(struct wr_wait *wait)
 }
 
 /* 0 can end, and has what 1 needs. */
-static void test_what_a_need_depends_on_is_known_before_a_wait_counts_as_stuck(void **state)
+static void test_the_grounds_of_a_need_are_known_before_a_wait_counts_as_stuck(void **state)
 {
     (void)state;
     nodes_init();
@@ -311,9 +311,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_wait_is_refused_only_if_a_second_walk_finds_it_stuck),
-        cmocka_unit_test(test_what_a_need_depends_on_is_known_before_a_wait_counts_as_stuck),
+        cmocka_unit_test(test_the_grounds_of_a_need_are_known_before_a_wait_counts_as_stuck),
         cmocka_unit_test(test_an_event_refuses_the_youngest_of_the_circle_and_no_bystander),
-        cmocka_unit_test(test_the_walk_of_a_component_finds_what_a_look_at_all_waits_finds),
+        cmocka_unit_test(test_the_walk_of_a_component_agrees_with_a_look_at_all_waits),
     };
 
     seed_init();

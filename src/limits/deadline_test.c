@@ -52,7 +52,7 @@ static void test_the_total_one_counts_from_the_submit(void **state)
     check(&all, 100 + 9 * MS, WEIR_REASON_RUN_DEADLINE, 100 + 5 * MS, WEIR_REASON_TOTAL_DEADLINE);
 }
 
-static void test_what_lies_beyond_all_time_never_comes(void **state)
+static void test_a_deadline_beyond_all_time_never_comes(void **state)
 {
     const weir_deadlines runs = { .run_ms = 1 };
 
@@ -69,7 +69,7 @@ int main(void)
         cmocka_unit_test(test_a_task_without_deadlines_has_none),
         cmocka_unit_test(test_waiting_and_running_have_their_own),
         cmocka_unit_test(test_the_total_one_counts_from_the_submit),
-        cmocka_unit_test(test_what_lies_beyond_all_time_never_comes),
+        cmocka_unit_test(test_a_deadline_beyond_all_time_never_comes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

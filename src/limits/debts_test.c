@@ -26,7 +26,7 @@ static uint64_t before(const struct scene *scene, int who)
     return wr_debts_before(&scene->debts, &scene->debt[who], MOST);
 }
 
-static void test_who_was_refused_first_leaves_nothing_to_others(void **state)
+static void test_the_asker_refused_first_leaves_nothing_to_others(void **state)
 {
     struct scene scene;
 
@@ -40,7 +40,7 @@ static void test_who_was_refused_first_leaves_nothing_to_others(void **state)
     assert_int_equal(before(&scene, C), 7); /* it was not refused yet */
 }
 
-static void test_who_is_refused_again_keeps_its_place_and_who_is_served_loses_it(void **state)
+static void test_an_asker_refused_again_keeps_its_place_and_a_served_one_loses_it(void **state)
 {
     struct scene scene;
 
@@ -60,7 +60,7 @@ static void test_who_is_refused_again_keeps_its_place_and_who_is_served_loses_it
     assert_null(wr_debt_before(&scene.debts, &scene.debt[A], &scene.debt[B], MOST));
 }
 
-static void test_who_is_owed_more_than_there_are_keeps_nobody_waiting(void **state)
+static void test_an_asker_owed_more_than_there_are_keeps_no_other_waiting(void **state)
 {
     struct scene scene;
 
@@ -75,9 +75,9 @@ static void test_who_is_owed_more_than_there_are_keeps_nobody_waiting(void **sta
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_who_was_refused_first_leaves_nothing_to_others),
-        cmocka_unit_test(test_who_is_refused_again_keeps_its_place_and_who_is_served_loses_it),
-        cmocka_unit_test(test_who_is_owed_more_than_there_are_keeps_nobody_waiting),
+        cmocka_unit_test(test_the_asker_refused_first_leaves_nothing_to_others),
+        cmocka_unit_test(test_an_asker_refused_again_keeps_its_place_and_a_served_one_loses_it),
+        cmocka_unit_test(test_an_asker_owed_more_than_there_are_keeps_no_other_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* What several gates let through together: one behaviour at a time, then random turns in which every gate must agree with the list.
+/* Several gates together: one behaviour at a time, then random turns in which every gate must agree with the list.
  * SPDX-License-Identifier: MIT */
 #include "limits/gates.h"
 
@@ -283,7 +283,7 @@ static void test_no_more_are_asked_for_than_wait(void **state)
     free_gates(gates);
 }
 
-static void test_what_a_turn_leaves_goes_back(void **state)
+static void test_starts_that_a_turn_leaves_go_back(void **state)
 {
     struct wr_gates *gates = new_gates();
     struct fake one, two;
@@ -323,7 +323,7 @@ static void test_a_grant_does_not_outlast_a_long_body(void **state)
 
 /* ---- the list ------------------------------------------------------------------------------------ */
 
-static void test_a_gate_that_joins_is_asked_for_what_was_granted_without_it(void **state)
+static void test_a_gate_that_joins_is_asked_for_starts_granted_without_it(void **state)
 {
     struct wr_gates *gates = new_gates();
     struct fake one, late;
@@ -612,7 +612,7 @@ static void step(struct wr_gates *gates, struct fake *fake, uint64_t *luck, weir
     assert_int_equal(gates->passes, 0);
 }
 
-static void test_in_random_turns_every_gate_counts_what_the_list_does(void **state)
+static void test_in_random_turns_every_gate_counts_as_the_list_does(void **state)
 {
     uint64_t luck = soak_seed(1), turns = soak_times(TURNS);
     weir_time now = 0;
@@ -639,9 +639,9 @@ int main(void)
         cmocka_unit_test(test_looking_lets_nothing_through),
         cmocka_unit_test(test_a_turn_asks_for_twice_as_many_each_time),
         cmocka_unit_test(test_no_more_are_asked_for_than_wait),
-        cmocka_unit_test(test_what_a_turn_leaves_goes_back),
+        cmocka_unit_test(test_starts_that_a_turn_leaves_go_back),
         cmocka_unit_test(test_a_grant_does_not_outlast_a_long_body),
-        cmocka_unit_test(test_a_gate_that_joins_is_asked_for_what_was_granted_without_it),
+        cmocka_unit_test(test_a_gate_that_joins_is_asked_for_starts_granted_without_it),
         cmocka_unit_test(test_a_gate_that_leaves_gets_its_grants_and_hears_nothing_more),
         cmocka_unit_test(test_all_leave_and_only_the_users_are_handed_out),
         cmocka_unit_test(test_the_first_objection_to_a_task_counts),
@@ -654,7 +654,7 @@ int main(void)
         cmocka_unit_test(test_a_cool_down_comes_before_all_and_ends_by_itself),
         cmocka_unit_test(test_a_pace_lets_its_burst_through_and_then_one_per_interval),
         cmocka_unit_test(test_nothing_waits_for_its_pace_alone_behind_a_gate_of_the_users),
-        cmocka_unit_test(test_in_random_turns_every_gate_counts_what_the_list_does),
+        cmocka_unit_test(test_in_random_turns_every_gate_counts_as_the_list_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

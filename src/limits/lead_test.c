@@ -24,7 +24,7 @@ static enum wr_lead_step look_again(struct scene *scene, int64_t ns, int slices,
     return wr_lead_look(&scene->look, &scene->lead, scene->now, waited_ns);
 }
 
-/* What it does at its second look: the first only shows it where the lead is. */
+/* The step it takes at its second look: the first only shows it where the lead is. */
 static enum wr_lead_step step_after(int64_t ns, int slices, uint32_t tasks, int64_t slice_ns,
                                     int64_t waited_ns)
 {
@@ -52,7 +52,7 @@ static void test_a_lead_that_does_not_get_on_is_one_no_more(void **state)
     assert_int_equal(look_again(&scene, 50000, 0, 0, 0, 0), WR_LEAD_LEAD);
 }
 
-static void test_another_lead_is_not_measured_by_what_the_former_did(void **state)
+static void test_another_lead_is_not_measured_by_the_slices_of_the_former(void **state)
 {
     struct scene scene = { .now = 100 };
     struct wr_lead_done other = { .slices = 7 };
@@ -145,7 +145,7 @@ static void test_a_worker_looks_now_and_then(void **state)
     assert_int_equal(looks(8000), 18); /* after seven slices, which is every 56 us */
 }
 
-static void test_who_has_long_slices_goes_on(void **state)
+static void test_a_worker_with_long_slices_goes_on(void **state)
 {
     (void)state;
     assert_int_equal(looks(WR_BRIEF_NS), 0);
@@ -170,7 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_worker_leads_if_none_does),
         cmocka_unit_test(test_a_lead_that_does_not_get_on_is_one_no_more),
-        cmocka_unit_test(test_another_lead_is_not_measured_by_what_the_former_did),
+        cmocka_unit_test(test_another_lead_is_not_measured_by_the_slices_of_the_former),
         cmocka_unit_test(test_others_give_way_while_the_lead_gets_on),
         cmocka_unit_test(test_others_sleep_while_the_lead_starts_a_task_each_microsecond),
         cmocka_unit_test(test_the_lead_knows_how_long_tasks_wait),
@@ -178,7 +178,7 @@ int main(void)
         cmocka_unit_test(test_nothing_gives_way_where_tasks_are_late),
         cmocka_unit_test(test_a_worker_that_has_slept_looks_again_at_once),
         cmocka_unit_test(test_a_worker_looks_now_and_then),
-        cmocka_unit_test(test_who_has_long_slices_goes_on),
+        cmocka_unit_test(test_a_worker_with_long_slices_goes_on),
         cmocka_unit_test(test_a_few_tiny_tasks_were_taken_in_haste),
     };
 

@@ -160,7 +160,7 @@ static void move_one(struct pot *p, uint32_t from, uint32_t to)
     p->at[to]++;
 }
 
-/* One unit back home for a domain that is being restored. What its receiver has on loan is not touched. */
+/* One unit back home for a domain that is being restored. Units its receiver has on loan are not touched. */
 static bool restore_one(struct model *m, int what, uint32_t d)
 {
     struct pot *p = &m->pot[what];
@@ -352,7 +352,7 @@ static void model_sample(struct model *m)
 
 /* ---- its orders --------------------------------------------------------------------------------- */
 
-/* Loans out are the receiver's now; all are recalled. What is on loan goes home, the rest to the receiver. */
+/* Loans out are the receiver's now; all are recalled. Units on loan go home, the rest to the receiver. */
 static void release_pot(struct model *m, int what, uint32_t d, uint32_t r)
 {
     struct pot *p = &m->pot[what];

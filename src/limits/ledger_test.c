@@ -237,7 +237,7 @@ static void test_release_settles_loans(void **state)
 }
 
 /* A domain that was released and one that has lent wait for the same units. */
-static void test_what_was_released_comes_back_before_loans(void **state)
+static void test_released_units_come_back_before_loans(void **state)
 {
     static const struct given three[] = { { 0 },
                                           { 4, 9, false, false, 2, 0 },
@@ -262,7 +262,7 @@ static void test_what_was_released_comes_back_before_loans(void **state)
 }
 
 /* A receiver has lent the units it was given, and borrowed others: the borrowed ones are not for the domain that is restored. */
-static void test_what_a_receiver_borrowed_goes_back_to_its_lender(void **state)
+static void test_units_a_receiver_borrowed_go_back_to_their_lender(void **state)
 {
     enum { R = 1, RELEASED, LENDER, SWAMPED };
     static const struct given five[] = { { 0 },
@@ -298,7 +298,7 @@ static void test_what_a_receiver_borrowed_goes_back_to_its_lender(void **state)
     assert_int_equal(b.share[0].slots.limit, 1);
 }
 
-static void test_what_cannot_be_released(void **state)
+static void test_some_domains_cannot_be_released(void **state)
 {
     struct books b;
     (void)state;
@@ -312,7 +312,7 @@ static void test_what_cannot_be_released(void **state)
     assert_true(wr_ledger_can_release(&b.l, 2, 0));
 }
 
-static void test_promises_that_nobody_needs_go_to_others(void **state)
+static void test_promises_that_are_not_needed_go_to_others(void **state)
 {
     static const struct given two[] = { { 0 },
                                         { 1, 9, true, false, 0, 0 },
@@ -331,7 +331,7 @@ static void test_promises_that_nobody_needs_go_to_others(void **state)
 
 /* ---- ceding ------------------------------------------------------------------------------------- */
 
-static void test_what_is_used_of_ceded_units_is_as_if_it_had_been_asked_for(void **state)
+static void test_used_ceded_units_count_as_if_they_had_been_asked_for(void **state)
 {
     struct books asked, ceded;
     uint32_t idle;
@@ -436,7 +436,7 @@ static void test_places_are_lent_by_steps_and_only_so_many(void **state)
     }
 }
 
-static void test_who_has_been_busy_lends_no_places_yet(void **state)
+static void test_a_domain_that_has_been_busy_lends_no_places_yet(void **state)
 {
     struct books b;
     (void)state;
@@ -586,7 +586,7 @@ static void test_places_without_number_are_not_lent(void **state)
 
 /* ---- resizing ----------------------------------------------------------------------------------- */
 
-static void test_resizing_moves_what_is_idle(void **state)
+static void test_resizing_moves_idle_units(void **state)
 {
     struct books b;
     (void)state;
@@ -622,7 +622,7 @@ static void test_a_floor_stays_with_the_default_domain(void **state)
 }
 
 /* Two domains grow by the units that one loses: each unit that the shrinking one owes goes to the domain it is for. */
-static void test_what_one_gives_another_gets(void **state)
+static void test_units_one_domain_gives_another_gets(void **state)
 {
     struct books b;
     (void)state;
@@ -737,7 +737,7 @@ static void test_a_slot_comes_unless_all_that_could_be_had_are_kept_for_ever(voi
     assert_int_equal(hopes.lenders | hopes.movers, 0);
 }
 
-static void test_a_slot_may_be_lent_by_who_can_spare_one_or_has_lent_one(void **state)
+static void test_a_slot_may_be_lent_by_a_domain_that_can_spare_one_or_has_lent_one(void **state)
 {
     static const struct given given[] = { { 0 },
                                           { .slots = 4, .places = 9, .lend_max = 2 },
@@ -762,7 +762,7 @@ static void test_a_slot_may_be_lent_by_who_can_spare_one_or_has_lent_one(void **
 }
 
 /* One that is stuck stands on what is left when others have ended: what is recalled goes first, then what is borrowed. */
-static void test_who_is_stuck_keeps_a_borrowed_slot_rather_than_one_that_is_recalled(void **state)
+static void test_a_stuck_task_keeps_a_borrowed_slot_rather_than_a_recalled_one(void **state)
 {
     static const struct given given[] = { { 0 },
                                           { .slots_reserved = true },
@@ -786,7 +786,7 @@ static void test_who_is_stuck_keeps_a_borrowed_slot_rather_than_one_that_is_reca
     assert_true(may_get(&b, 0, (uint64_t[]){ 0, 0, 0 }, &hopes));
 }
 
-static void test_who_has_no_slots_or_is_released_is_not_kept_from_one_by_others(void **state)
+static void test_a_domain_without_slots_or_released_is_not_kept_from_one_by_others(void **state)
 {
     static const struct given given[] = { { 0 }, { .places = 9 }, { .slots = 2 } };
     struct wr_hopes hopes;
@@ -812,30 +812,30 @@ int main(void)
         cmocka_unit_test(test_a_pair_rests_after_a_recall),
         cmocka_unit_test(test_release_moves_everything_and_restore_brings_it_back),
         cmocka_unit_test(test_release_settles_loans),
-        cmocka_unit_test(test_what_was_released_comes_back_before_loans),
-        cmocka_unit_test(test_what_a_receiver_borrowed_goes_back_to_its_lender),
-        cmocka_unit_test(test_what_cannot_be_released),
-        cmocka_unit_test(test_promises_that_nobody_needs_go_to_others),
-        cmocka_unit_test(test_what_is_used_of_ceded_units_is_as_if_it_had_been_asked_for),
+        cmocka_unit_test(test_released_units_come_back_before_loans),
+        cmocka_unit_test(test_units_a_receiver_borrowed_go_back_to_their_lender),
+        cmocka_unit_test(test_some_domains_cannot_be_released),
+        cmocka_unit_test(test_promises_that_are_not_needed_go_to_others),
+        cmocka_unit_test(test_used_ceded_units_count_as_if_they_had_been_asked_for),
         cmocka_unit_test(test_nothing_is_ceded_that_another_domain_may_claim),
         cmocka_unit_test(test_a_full_queue_is_lent_places),
         cmocka_unit_test(test_places_are_lent_by_steps_and_only_so_many),
-        cmocka_unit_test(test_who_has_been_busy_lends_no_places_yet),
+        cmocka_unit_test(test_a_domain_that_has_been_busy_lends_no_places_yet),
         cmocka_unit_test(test_lent_places_come_back_idle_ones_at_once),
         cmocka_unit_test(test_without_headroom_a_task_gets_lent_places_back_before_it_is_refused),
         cmocka_unit_test(test_places_rest_after_a_recall),
         cmocka_unit_test(test_release_settles_loans_of_places),
         cmocka_unit_test(test_borrowed_places_are_recalled_for),
         cmocka_unit_test(test_places_without_number_are_not_lent),
-        cmocka_unit_test(test_resizing_moves_what_is_idle),
+        cmocka_unit_test(test_resizing_moves_idle_units),
         cmocka_unit_test(test_a_floor_stays_with_the_default_domain),
-        cmocka_unit_test(test_what_one_gives_another_gets),
+        cmocka_unit_test(test_units_one_domain_gives_another_gets),
         cmocka_unit_test(test_a_default_cap_on_loans_follows_the_size),
         cmocka_unit_test(test_a_borrower_of_slots_may_lend_places),
         cmocka_unit_test(test_a_slot_comes_unless_all_that_could_be_had_are_kept_for_ever),
-        cmocka_unit_test(test_a_slot_may_be_lent_by_who_can_spare_one_or_has_lent_one),
-        cmocka_unit_test(test_who_is_stuck_keeps_a_borrowed_slot_rather_than_one_that_is_recalled),
-        cmocka_unit_test(test_who_has_no_slots_or_is_released_is_not_kept_from_one_by_others),
+        cmocka_unit_test(test_a_slot_may_be_lent_by_a_domain_that_can_spare_one_or_has_lent_one),
+        cmocka_unit_test(test_a_stuck_task_keeps_a_borrowed_slot_rather_than_a_recalled_one),
+        cmocka_unit_test(test_a_domain_without_slots_or_released_is_not_kept_from_one_by_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,7 +115,7 @@ static void test_interrupted_turn_goes_first(void **state)
     expect_nothing_left(&w);
 }
 
-static void test_who_goes_ahead_goes_before_all(void **state)
+static void test_a_stand_that_goes_ahead_goes_before_all(void **state)
 {
     struct world w;
 
@@ -130,7 +130,7 @@ static void test_who_goes_ahead_goes_before_all(void **state)
     expect_nothing_left(&w);
 }
 
-static void test_line_begins_the_turn_of_who_has_none(void **state)
+static void test_line_begins_the_turn_of_a_stand_that_has_none(void **state)
 {
     struct world w;
 
@@ -185,7 +185,7 @@ static void test_tickets_wrap_around(void **state)
 
 /* ---- in hands ------------------------------------------------------------------------------------ */
 
-static void test_who_is_in_hands_is_not_in_line(void **state)
+static void test_a_stand_in_hands_is_not_in_line(void **state)
 {
     struct world w;
 
@@ -212,7 +212,7 @@ static void test_who_is_in_hands_is_not_in_line(void **state)
     expect_nothing_left(&w);
 }
 
-static void test_only_who_stands_in_line_can_be_removed(void **state)
+static void test_only_a_stand_in_line_can_be_removed(void **state)
 {
     struct world w;
 
@@ -255,7 +255,7 @@ static void test_weight_above_1_in_hands_goes_before_others(void **state)
     }
 }
 
-static void test_weight_above_1_holds_nobody_up_once_it_is_back(void **state)
+static void test_weight_above_1_holds_no_stand_up_once_it_is_back(void **state)
 {
     struct world w;
 
@@ -274,7 +274,7 @@ static void test_weight_above_1_holds_nobody_up_once_it_is_back(void **state)
     expect_nothing_left(&w);
 }
 
-static void test_nobody_waits_for_ever_for_who_is_in_hands(void **state)
+static void test_no_stand_waits_for_ever_for_one_in_hands(void **state)
 {
     struct world w;
     int looks = 0, next;
@@ -335,7 +335,7 @@ static void refuse_first(struct world *w)
     assert_int_equal(needed(w), 3);
 }
 
-static void test_who_is_refused_permits_is_not_overtaken(void **state)
+static void test_a_stand_refused_permits_is_not_overtaken(void **state)
 {
     struct world w;
 
@@ -380,7 +380,7 @@ static void test_another_first_is_asked_about_anew(void **state)
     expect(&w, 0);
 }
 
-static void test_who_returns_says_what_it_needs(void **state)
+static void test_a_stand_that_returns_says_what_it_needs(void **state)
 {
     struct world w;
 
@@ -396,7 +396,7 @@ static void test_who_returns_says_what_it_needs(void **state)
     expect_nothing_left(&w);
 }
 
-static void test_first_cost_is_shown_without_what_else_is_noted(void **state)
+static void test_first_cost_is_shown_without_the_notes_beside_it(void **state)
 {
     struct world w;
 
@@ -442,7 +442,7 @@ static void test_first_stays_if_it_is_not_granted(void **state)
     expect_nothing_left(&w);
 }
 
-static void test_what_the_grant_drops_is_in_no_hands(void **state)
+static void test_a_stand_the_grant_drops_is_in_no_hands(void **state)
 {
     struct world w;
 
@@ -629,7 +629,7 @@ static void *serve_crowd(void *arg)
     return NULL;
 }
 
-static void test_threads_lose_nobody(void **state)
+static void test_threads_lose_no_stand(void **state)
 {
     struct crowd c;
     pthread_t thread[THREADS];
@@ -662,25 +662,25 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_parts_are_one_line),
         cmocka_unit_test(test_interrupted_turn_goes_first),
-        cmocka_unit_test(test_who_goes_ahead_goes_before_all),
-        cmocka_unit_test(test_line_begins_the_turn_of_who_has_none),
+        cmocka_unit_test(test_a_stand_that_goes_ahead_goes_before_all),
+        cmocka_unit_test(test_line_begins_the_turn_of_a_stand_that_has_none),
         cmocka_unit_test(test_turn_that_is_over_goes_to_the_end),
         cmocka_unit_test(test_tickets_wrap_around),
-        cmocka_unit_test(test_who_is_in_hands_is_not_in_line),
-        cmocka_unit_test(test_only_who_stands_in_line_can_be_removed),
+        cmocka_unit_test(test_a_stand_in_hands_is_not_in_line),
+        cmocka_unit_test(test_only_a_stand_in_line_can_be_removed),
         cmocka_unit_test(test_weight_above_1_in_hands_goes_before_others),
-        cmocka_unit_test(test_weight_above_1_holds_nobody_up_once_it_is_back),
-        cmocka_unit_test(test_nobody_waits_for_ever_for_who_is_in_hands),
+        cmocka_unit_test(test_weight_above_1_holds_no_stand_up_once_it_is_back),
+        cmocka_unit_test(test_no_stand_waits_for_ever_for_one_in_hands),
         cmocka_unit_test(test_line_in_one_part_is_served_under_its_lock),
-        cmocka_unit_test(test_who_is_refused_permits_is_not_overtaken),
+        cmocka_unit_test(test_a_stand_refused_permits_is_not_overtaken),
         cmocka_unit_test(test_another_first_is_asked_about_anew),
-        cmocka_unit_test(test_who_returns_says_what_it_needs),
-        cmocka_unit_test(test_first_cost_is_shown_without_what_else_is_noted),
+        cmocka_unit_test(test_a_stand_that_returns_says_what_it_needs),
+        cmocka_unit_test(test_first_cost_is_shown_without_the_notes_beside_it),
         cmocka_unit_test(test_first_stays_if_it_is_not_granted),
-        cmocka_unit_test(test_what_the_grant_drops_is_in_no_hands),
+        cmocka_unit_test(test_a_stand_the_grant_drops_is_in_no_hands),
         cmocka_unit_test(test_set_has_the_bit_while_there_are_stands),
         cmocka_unit_test(test_order_holds_whatever_comes_and_leaves),
-        cmocka_unit_test(test_threads_lose_nobody),
+        cmocka_unit_test(test_threads_lose_no_stand),
     };
 
     seed_init();

@@ -22,7 +22,7 @@ static weir_domain_policy two[] = {
     { .name = "B", .slots = 2, .queue = 6, .slots_mode = WEIR_RESERVED },
 };
 
-static void test_each_domain_has_what_the_policy_says_and_the_default_one_the_rest(void **state)
+static void test_each_domain_has_its_share_by_policy_and_the_default_one_the_rest(void **state)
 {
     struct books b;
     enum wr_counts counts;
@@ -76,7 +76,7 @@ static void test_the_ledger_is_told_of_more_if_more_than_slots_is_limited(void *
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_domain_has_what_the_policy_says_and_the_default_one_the_rest),
+        cmocka_unit_test(test_each_domain_has_its_share_by_policy_and_the_default_one_the_rest),
         cmocka_unit_test(test_the_ledger_is_told_of_more_if_more_than_slots_is_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* What a good URL says: kind, TLS, first host, port, number of hosts, user, password, database, master. */
+/* The parts of a good URL: kind, TLS, first host, port, number of hosts, user, password, database, master. */
 struct good {
     const char *url;
     enum wr_redis_kind kind;

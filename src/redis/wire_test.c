@@ -109,7 +109,7 @@ static void test_replies_are_read_wherever_the_stream_is_cut(void)
     wr_wire_fini(&wire);
 }
 
-static void test_what_is_not_a_reply_is_an_error_with_a_sentence(void)
+static void test_a_text_that_is_not_a_reply_is_an_error_with_a_sentence(void)
 {
     static const char *const streams[] = {
         "HTTP/1.1 200 OK\r\n\r\n",
@@ -140,7 +140,7 @@ int main(void)
         TEST(test_commands_and_scripts_are_arrays_of_words),
         TEST(test_the_key_says_where_a_command_goes),
         TEST(test_replies_are_read_wherever_the_stream_is_cut),
-        TEST(test_what_is_not_a_reply_is_an_error_with_a_sentence),
+        TEST(test_a_text_that_is_not_a_reply_is_an_error_with_a_sentence),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

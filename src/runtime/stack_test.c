@@ -148,7 +148,7 @@ static void test_odd_sizes_are_rounded_up_to_pages(void **state)
     wr_stack_pool_fini(&odd);
 }
 
-static void test_what_is_taken_and_given_is_counted(void **state)
+static void test_stacks_taken_and_given_are_counted(void **state)
 {
     size_t got;
     uint64_t total, free;
@@ -210,7 +210,7 @@ static void test_a_pool_must_not_end_before_all_stacks_are_back(void **state)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static void test_a_stack_costs_only_what_is_touched(void **state)
+static void test_a_stack_costs_only_the_pages_that_are_touched(void **state)
 {
     struct wr_fiber *fiber = take_one();
     (void)state;
@@ -221,7 +221,7 @@ static void test_a_stack_costs_only_what_is_touched(void **state)
     assert_int_equal(resident_pages(fiber), 1); /* it stays warm for the next */
 }
 
-static void test_memory_nobody_needed_for_a_while_is_given_back(void **state)
+static void test_memory_not_needed_for_a_while_is_given_back(void **state)
 {
     struct wr_fiber *fiber[10];
     (void)state;
@@ -301,7 +301,7 @@ static bool faults(char *address)
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
 }
 
-static void test_who_leaves_the_stack_at_its_end_dies(void **state)
+static void test_a_body_that_leaves_the_stack_at_its_end_dies(void **state)
 {
     struct wr_fiber *fiber[9]; /* of two slabs */
     (void)state;
@@ -464,7 +464,7 @@ static void test_locked_memory_is_guarded_as_well(void **state)
     }
 }
 
-static void test_what_comes_back_bare_is_guarded(void **state)
+static void test_a_stack_that_comes_back_bare_is_guarded(void **state)
 {
     struct wr_fiber **run = take_run();
     (void)state;
@@ -579,7 +579,7 @@ static void die(void *fiber_arg)
     wr_stack_die(&pool, fiber_arg);
 }
 
-static void test_who_is_found_outside_its_stack_dies_as_at_the_guard(void **state)
+static void test_a_body_found_outside_its_stack_dies_as_at_the_guard(void **state)
 {
     struct wr_fiber **run = take_run();
     (void)state;
@@ -630,15 +630,15 @@ int main(void)
         STACK_TEST(test_an_unused_pool_has_nothing),
         STACK_TEST(test_stacks_have_the_size_asked_for_and_do_not_overlap),
         cmocka_unit_test(test_odd_sizes_are_rounded_up_to_pages),
-        STACK_TEST(test_what_is_taken_and_given_is_counted),
+        STACK_TEST(test_stacks_taken_and_given_are_counted),
         STACK_TEST(test_the_last_given_is_the_first_taken),
         STACK_TEST(test_a_pool_grows_as_it_must),
         STACK_TEST(test_a_pool_must_not_end_before_all_stacks_are_back),
-        STACK_TEST(test_a_stack_costs_only_what_is_touched),
-        STACK_TEST(test_memory_nobody_needed_for_a_while_is_given_back),
+        STACK_TEST(test_a_stack_costs_only_the_pages_that_are_touched),
+        STACK_TEST(test_memory_not_needed_for_a_while_is_given_back),
         STACK_TEST(test_stacks_that_were_needed_keep_their_memory),
         STACK_TEST(test_very_many_are_given_back),
-        STACK_TEST(test_who_leaves_the_stack_at_its_end_dies),
+        STACK_TEST(test_a_body_that_leaves_the_stack_at_its_end_dies),
         STACK_TEST(test_recursion_without_end_dies_at_the_guard),
         STACK_TEST(test_an_overflow_is_known_by_its_address),
         STACK_TEST(test_threads_take_and_give_at_the_same_time),
@@ -648,12 +648,12 @@ int main(void)
         cmocka_unit_test(test_a_run_has_a_guard_at_its_end_and_is_used_from_the_top),
         cmocka_unit_test(test_one_guard_brings_those_of_the_whole_run),
         cmocka_unit_test(test_locked_memory_is_guarded_as_well),
-        cmocka_unit_test(test_what_comes_back_bare_is_guarded),
+        cmocka_unit_test(test_a_stack_that_comes_back_bare_is_guarded),
         cmocka_unit_test(test_a_bare_stack_alone_is_not_bare),
         cmocka_unit_test(test_a_bare_stack_is_safe_while_all_below_is_unused),
         cmocka_unit_test(test_an_overflow_of_a_bare_stack_is_known_by_its_address),
         cmocka_unit_test(test_recursion_without_end_harms_no_neighbour),
-        cmocka_unit_test(test_who_is_found_outside_its_stack_dies_as_at_the_guard),
+        cmocka_unit_test(test_a_body_found_outside_its_stack_dies_as_at_the_guard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) +
            cmocka_run_group_tests(bare_tests, setup_bare, teardown_bare);

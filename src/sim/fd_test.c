@@ -188,7 +188,7 @@ static void poll_scenario(void *arg)
     weir_sim_close(file);
 }
 
-static void test_polling_waits_for_exactly_what_was_asked(void **state)
+static void test_polling_waits_for_exactly_the_events_asked_for(void **state)
 {
     (void)state;
     passes(EXACT, 100, poll_scenario);
@@ -218,7 +218,7 @@ static void unnoticed_scenario(void *arg)
     weir_sim_close(fds[1]);
 }
 
-static void test_closing_a_descriptor_wakes_nobody(void **state)
+static void test_closing_a_descriptor_wakes_no_thread(void **state)
 {
     (void)state;
     passes(EXACT, 1, unnoticed_scenario);
@@ -495,8 +495,8 @@ int main(void)
         cmocka_unit_test(test_the_ends_of_a_pipe_wait_for_each_other),
         cmocka_unit_test(test_interruptions_and_short_counts_happen_when_asked_for),
         cmocka_unit_test(test_closing_twice_fails_the_run),
-        cmocka_unit_test(test_polling_waits_for_exactly_what_was_asked),
-        cmocka_unit_test(test_closing_a_descriptor_wakes_nobody),
+        cmocka_unit_test(test_polling_waits_for_exactly_the_events_asked_for),
+        cmocka_unit_test(test_closing_a_descriptor_wakes_no_thread),
         cmocka_unit_test(test_a_watch_reports_once),
         cmocka_unit_test(test_a_bell_is_remembered),
         cmocka_unit_test(test_reports_that_do_not_fit_come_later),

@@ -343,7 +343,7 @@ static void deadlock_scenario(void *arg)
     weir_sim_join(weir_sim_thread(waits_for_ever, &word, "stuck"));
 }
 
-static void test_a_deadlock_names_who_waits_for_what(void **state)
+static void test_a_deadlock_names_each_thread_and_what_it_waits_for(void **state)
 {
     weir_sim_report report = WEIR_SIM_REPORT;
 
@@ -421,7 +421,7 @@ static void leak_scenario(void *arg)
     weir_sim_pipe(fds);
 }
 
-static void test_what_is_left_over_is_a_leak(void **state)
+static void test_resources_left_over_are_a_leak(void **state)
 {
     weir_sim_report report = WEIR_SIM_REPORT;
 
@@ -760,10 +760,10 @@ int main(void)
         cmocka_unit_test(test_deadlines_come_in_order),
         cmocka_unit_test(test_a_slipping_clock_lets_deadlines_win),
         cmocka_unit_test(test_a_spinning_thread_lets_others_run),
-        cmocka_unit_test(test_a_deadlock_names_who_waits_for_what),
+        cmocka_unit_test(test_a_deadlock_names_each_thread_and_what_it_waits_for),
         cmocka_unit_test(test_a_run_without_end_is_a_livelock),
         cmocka_unit_test(test_a_failed_check_ends_the_run_and_says_where),
-        cmocka_unit_test(test_what_is_left_over_is_a_leak),
+        cmocka_unit_test(test_resources_left_over_are_a_leak),
 #ifndef WR_ASAN
         cmocka_unit_test(test_a_write_after_free_is_found),
 #endif

@@ -101,7 +101,7 @@ static void newer_guard(struct wr_host_header *header)
     header->version++;
 }
 
-static void test_what_was_spent_does_not_outlive_a_reboot(void)
+static void test_spent_calls_do_not_outlive_a_reboot(void)
 {
     CHECK_EQUAL(left_and_spend(), 3);
     CHECK_EQUAL(left_and_spend(), 2);
@@ -157,7 +157,7 @@ static void test_files_are_closed_to_other_users(void)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_what_was_spent_does_not_outlive_a_reboot),
+        TEST(test_spent_calls_do_not_outlive_a_reboot),
         TEST(test_another_version_of_weir_is_refused_and_its_file_left_as_it_is),
         TEST(test_processes_that_cannot_be_told_alive_do_not_share),
         TEST(test_files_are_closed_to_other_users),

@@ -172,7 +172,7 @@ void command_start(const struct command *command)
 
     forget();
     scratch("");
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* whoever loses its parent comes to us */
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* a process that loses its parent comes to us */
     signal(SIGPIPE, SIG_IGN);
     now.command = *command;
     if (!command->input_length && command->input)
@@ -328,7 +328,7 @@ static int each_child(int signal)
     return count;
 }
 
-/* What was left is ours; it has a moment to end by itself. */
+/* Processes that were left are ours; they have a moment to end by themselves. */
 static int count_left(void)
 {
     double limit = clock_now() + (now.command.leaves || now.late ? 0 : PATIENCE_S);
@@ -355,7 +355,7 @@ const struct ran *command_finish(void)
         ;
     ran->seconds = clock_now() - now.began;
     ran->late = now.late;
-    ran->left = count_left(); /* before the pipes are read: who held them is gone then */
+    ran->left = count_left(); /* before the pipes are read: a process that held them is gone then */
     for (int i = 0; i < 2; i++) {
         while (now.flow[i].fd >= 0)
             take(&now.flow[i], i == 1 || !now.command.count_only);

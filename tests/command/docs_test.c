@@ -35,7 +35,7 @@ static bool next_block(struct block *block, FILE *page, int *line)
     return inside;
 }
 
-/* What it prints: standard output, then the messages. */
+/* Compares its output: standard output, then the messages. */
 static void try_block(const struct block *block, const char *page)
 {
     char line[1400], printed[4000];

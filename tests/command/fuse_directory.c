@@ -35,7 +35,7 @@ static void answer(const struct served *s, const struct fuse_in_header *in, int 
     struct iovec parts[2] = { { &out, sizeof(out) }, { (void *)data, error ? 0 : length } };
     ssize_t n = writev(s->device, parts, 2);
 
-    (void)n; /* whoever asked may be gone */
+    (void)n; /* the process that asked may be gone */
 }
 
 static void fill(struct fuse_attr *out, const struct stat *st, uint64_t node)

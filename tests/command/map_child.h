@@ -1,4 +1,4 @@
-/* What map-child counts, in a file that all of them map.
+/* The counters of map-child, in a file that all of them map.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_TESTS_MAP_CHILD_H
 #define WR_TESTS_MAP_CHILD_H

@@ -94,7 +94,7 @@ static unsigned long long own_signals(const char *name)
     return signals;
 }
 
-/* What we were started with; but those by which a terminal stops who is in its background are ignored: nobody
+/* The ones we were started with; but those by which a terminal stops processes in its background are ignored: no process
  * would make them go on. */
 static void test_commands_have_usual_signals(void)
 {
@@ -239,7 +239,7 @@ static void test_a_timeout_ends_the_command(void)
     assert_ran(r, 1, "", "weir: 1 of 2 failed; the first: task 1 exceeded --timeout\n");
 }
 
-static void test_who_ignores_term_is_killed_after_the_grace_with_all_it_started(void)
+static void test_a_command_that_ignores_term_is_killed_after_grace_with_all_it_started(void)
 {
     const struct ran *r =
         MAP("a\n", "--timeout", ample(), "--grace", "100ms", "--results", "deaf", "--", "sh", "-c",
@@ -254,7 +254,7 @@ static void test_who_ignores_term_is_killed_after_the_grace_with_all_it_started(
     free(results.text);
 }
 
-static void test_what_a_command_wrote_before_its_timeout_is_printed(void)
+static void test_output_of_a_command_before_its_timeout_is_printed(void)
 {
     const struct ran *r =
         MAP("a\n", "--timeout", ample(), "--", "sh", "-c", "echo $1; exec sleep 1000", "sh", "{}");
@@ -392,7 +392,7 @@ static void test_cool_down_is_how_long_if_the_command_does_not_say(void)
     free(results.text);
 }
 
-/* Two were told to slow down: who was told to for longer has its way, whoever speaks last. */
+/* Two commands ask to slow down: the longer time counts, whichever speaks last. */
 static void test_a_short_cool_down_does_not_end_a_long_one(void)
 {
     static struct results results;
@@ -408,7 +408,7 @@ static void test_a_short_cool_down_does_not_end_a_long_one(void)
     free(results.text);
 }
 
-static void test_what_is_no_duration_is_said_and_the_option_counts(void)
+static void test_text_that_is_no_duration_is_said_and_the_option_counts(void)
 {
     const struct ran *r =
         MAP("a\n", "--cool-code", "75", "--cool-down", "1ms", "--", "sh", "-c",
@@ -436,7 +436,7 @@ static void test_halt_soon_starts_nothing_more(void)
     assert_contains(r->err, "weir: stopped early");
 }
 
-static void test_halt_soon_lets_run_what_runs(void)
+static void test_halt_soon_lets_running_commands_run(void)
 {
     const struct ran *r =
         MAP("fail\nslow\n3\n4\n", "-j2", "--halt", "soon", "--results", "soon", "--", "sh", "-c",
@@ -452,7 +452,7 @@ static void test_halt_soon_lets_run_what_runs(void)
     free(results.text);
 }
 
-static void test_halt_now_ends_what_runs(void)
+static void test_halt_now_ends_running_commands(void)
 {
     const struct ran *r =
         MAP("fail\n1000\n", "-j2", "--halt", "now,fail=1", "--results", "now", "--", "sh", "-c",
@@ -471,7 +471,7 @@ static void test_halt_now_ends_what_runs(void)
     free(results.text);
 }
 
-static void test_halt_now_kills_who_ignores_term(void)
+static void test_halt_now_kills_commands_that_ignore_term(void)
 {
     const struct ran *r =
         MAP("fail\nx\n", "-j2", "--grace", "200ms", "--halt", "now", "--", "sh", "-c",
@@ -482,8 +482,8 @@ static void test_halt_now_kills_who_ignores_term(void)
     assert_status(r, 1);
 }
 
-/* Whoever takes the signal, tidies up and says so by its exit status has not failed either. */
-static void test_halt_now_counts_nobody_who_obeys(void)
+/* A command that takes the signal, tidies up and says so by its exit status has not failed either. */
+static void test_halt_now_counts_no_command_that_obeys(void)
 {
     const struct ran *r =
         MAP("fail\n1\n2\n", "-j3", "--halt", "now", "--results", "obey", "--", "sh", "-c",
@@ -522,7 +522,7 @@ static void test_halt_at_a_share_waits_for_three_failures(void)
     assert_contains(r->err, "weir: 3 of 4 failed");
 }
 
-static void test_what_was_read_but_not_run_is_in_the_results(void)
+static void test_records_read_but_not_run_are_in_the_results(void)
 {
     static struct results results;
 
@@ -572,7 +572,7 @@ static void test_commands_do_not_outlive_a_weir_that_is_killed(void)
     assert_int_equal(sound(command_finish())->status, 128 + SIGKILL);
 }
 
-static void test_term_ends_what_runs(void)
+static void test_term_ends_running_commands(void)
 {
     const struct ran *r;
 
@@ -585,7 +585,7 @@ static void test_term_ends_what_runs(void)
     assert_status(r, 255); /* the second has not run */
 }
 
-static void test_the_first_interrupt_waits_for_what_runs(void)
+static void test_the_first_interrupt_waits_for_running_commands(void)
 {
     const struct ran *r;
 
@@ -628,8 +628,8 @@ int main(void)
         TEST(test_commands_that_vary_fail_one_by_one),
         TEST(test_a_script_without_a_first_line_is_run_by_a_shell),
         TEST(test_a_timeout_ends_the_command),
-        TEST(test_who_ignores_term_is_killed_after_the_grace_with_all_it_started),
-        TEST(test_what_a_command_wrote_before_its_timeout_is_printed),
+        TEST(test_a_command_that_ignores_term_is_killed_after_grace_with_all_it_started),
+        TEST(test_output_of_a_command_before_its_timeout_is_printed),
         TEST(test_a_command_may_use_its_grace),
         TEST(test_delay_keeps_starts_apart),
         TEST(test_a_failed_command_is_tried_again),
@@ -641,21 +641,21 @@ int main(void)
         TEST(test_a_cool_code_pauses_the_group_for_as_long_as_the_command_says),
         TEST(test_cool_down_is_how_long_if_the_command_does_not_say),
         TEST(test_a_short_cool_down_does_not_end_a_long_one),
-        TEST(test_what_is_no_duration_is_said_and_the_option_counts),
+        TEST(test_text_that_is_no_duration_is_said_and_the_option_counts),
         TEST(test_another_exit_code_does_not_cool),
         TEST(test_halt_soon_starts_nothing_more),
-        TEST(test_halt_soon_lets_run_what_runs),
-        TEST(test_halt_now_ends_what_runs),
-        TEST(test_halt_now_kills_who_ignores_term),
-        TEST(test_halt_now_counts_nobody_who_obeys),
+        TEST(test_halt_soon_lets_running_commands_run),
+        TEST(test_halt_now_ends_running_commands),
+        TEST(test_halt_now_kills_commands_that_ignore_term),
+        TEST(test_halt_now_counts_no_command_that_obeys),
         TEST(test_halt_at_a_share),
         TEST(test_halt_at_a_share_waits_for_three_failures),
-        TEST(test_what_was_read_but_not_run_is_in_the_results),
+        TEST(test_records_read_but_not_run_are_in_the_results),
         TEST(test_a_background_process_that_holds_the_pipe_does_not_hold_us),
         TEST(test_a_command_that_closes_its_output_runs_on),
         TEST(test_commands_do_not_outlive_a_weir_that_is_killed),
-        TEST(test_term_ends_what_runs),
-        TEST(test_the_first_interrupt_waits_for_what_runs),
+        TEST(test_term_ends_running_commands),
+        TEST(test_the_first_interrupt_waits_for_running_commands),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,7 @@ static void test_a_group_is_a_field_by_name(void)
         "in in\n", "");
 }
 
-static void test_a_group_is_what_a_regular_expression_matches(void)
+static void test_a_group_is_the_match_of_a_regular_expression(void)
 {
     assert_ran(MAP("u17-x\nu9\nnone\n", "-k", "-g", "/u([0-9]+)/", "--", "echo", "[{key}]{}"), 0,
                "[17]u17-x\n[9]u9\n[]none\n", "");
@@ -268,7 +268,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_group_is_a_column),
         TEST(test_a_group_is_a_field_by_name),
-        TEST(test_a_group_is_what_a_regular_expression_matches),
+        TEST(test_a_group_is_the_match_of_a_regular_expression),
         TEST(test_a_group_is_the_host_of_a_url),
         TEST(test_a_group_is_the_host_in_a_field),
         TEST(test_a_group_is_a_text_with_placeholders),

@@ -27,7 +27,7 @@ static void test_an_empty_line_is_a_record(void)
     assert_ran(MAP("a\n\nb\n", "-k", "--", "printf", "[%s]"), 0, "[a][][b]", "");
 }
 
-static void test_columns_of_a_line_are_what_blanks_separate(void)
+static void test_columns_of_a_line_are_separated_by_blanks(void)
 {
     assert_ran(MAP("  one \t two  \n", "--", "echo", "{2}-{1}"), 0, "two-one\n", "");
 }
@@ -206,7 +206,7 @@ static void test_a_missing_field_fails_its_record_only(void)
     assert_contains(r->err, "weir: line 2: the object has no field \"a\"\n");
 }
 
-static void test_what_is_no_json_is_said_with_its_place(void)
+static void test_text_that_is_no_json_is_said_with_its_place(void)
 {
     const struct ran *r = MAP("{\"a\":1\n[1]\n{\"a\":2}\n", "--jsonl", "--", "echo", "{a}");
 
@@ -450,7 +450,7 @@ static void test_a_file_that_is_not_there(void)
 static void test_a_file_that_may_not_be_read(void)
 {
     if (getuid() == 0)
-        skip(); /* who may read everything cannot see this */
+        skip(); /* a user that may read everything cannot see this */
     scratch_write("locked", "a\n", 0);
     chmod(scratch("locked"), 0);
     assert_ran(MAP("", "-a", "locked", "--", "echo"), 255, "", "weir: locked: Permission denied\n");
@@ -523,7 +523,7 @@ int main(void)
         TEST(test_without_a_placeholder_the_record_is_appended),
         TEST(test_the_last_line_needs_no_newline),
         TEST(test_an_empty_line_is_a_record),
-        TEST(test_columns_of_a_line_are_what_blanks_separate),
+        TEST(test_columns_of_a_line_are_separated_by_blanks),
         TEST(test_empty_input_runs_nothing),
         TEST(test_empty_input_still_makes_an_empty_results_file),
         TEST(test_null_separates_records_that_have_newlines),
@@ -542,7 +542,7 @@ int main(void)
         TEST(test_tsv_columns_and_escapes),
         TEST(test_jsonl_fields_and_fields_inside),
         TEST(test_a_missing_field_fails_its_record_only),
-        TEST(test_what_is_no_json_is_said_with_its_place),
+        TEST(test_text_that_is_no_json_is_said_with_its_place),
         TEST(test_forms_exclude_each_other),
         TEST(test_delimiter_of_lines_and_csv),
         TEST(test_a_delimiter_is_a_byte_or_more),

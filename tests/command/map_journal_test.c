@@ -64,7 +64,7 @@ static const struct edit edits[] = {
       "echo 1 | " M "--retry-failed --shell -- 'echo {}; exit {}'; :", "1\n" },
 };
 
-static void test_what_runs_again_after_an_edit(void)
+static void test_an_edit_decides_which_tasks_run_again(void)
 {
     for (size_t i = 0; i < sizeof(edits) / sizeof(*edits); i++) {
         char line[1000];
@@ -212,7 +212,7 @@ static void test_a_journal_that_cannot_be_written_is_told_with_the_reason(void)
     assert_contains(r->err, "nowhere: the current directory: No such file or directory\n");
 }
 
-static void test_what_is_no_file_is_no_journal(void)
+static void test_a_path_that_is_no_file_is_no_journal(void)
 {
     assert_ran(SCRIPT("a\n", "mkfifo pipe; weir map --journal pipe -- echo"), 255, "",
                "weir: --journal pipe: not a regular file; name another\n");
@@ -261,7 +261,7 @@ static void count_lines(int *count, const char *text, size_t from)
     }
 }
 
-/* What a series of runs has told, and what its commands have done. */
+/* Tasks a series of runs has told of, and tasks its commands have done. */
 struct trial {
     int told[TASKS + 1], done[TASKS + 1];
     size_t effects; /* bytes of the file of effects so far */
@@ -337,7 +337,7 @@ static int kill_until_done(struct trial *t, struct luck *luck)
     }
 }
 
-static void test_what_was_told_as_done_does_not_run_again_after_kill_9(void)
+static void test_a_task_told_as_done_does_not_run_again_after_kill_9(void)
 {
     struct luck luck = luck_of(1);
     const int wanted = SANITIZED ? 60 : 500;
@@ -408,7 +408,7 @@ static void test_a_full_disk_loses_nothing_that_was_told(void)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_what_runs_again_after_an_edit),
+        TEST(test_an_edit_decides_which_tasks_run_again),
         TEST(test_the_log_says_what_became_of_tasks),
         TEST(test_options_of_the_log_may_stand_behind_the_file),
         TEST(test_the_log_says_why_something_ran_again),
@@ -418,9 +418,9 @@ int main(void)
         TEST(test_a_damaged_journal_is_moved_aside_and_named),
         TEST(test_damaged_journals_are_all_kept),
         TEST(test_a_journal_that_cannot_be_written_is_told_with_the_reason),
-        TEST(test_what_is_no_file_is_no_journal),
+        TEST(test_a_path_that_is_no_file_is_no_journal),
         TEST(test_resume_needs_a_journal),
-        TEST(test_what_was_told_as_done_does_not_run_again_after_kill_9),
+        TEST(test_a_task_told_as_done_does_not_run_again_after_kill_9),
         TEST(test_a_full_disk_loses_nothing_that_was_told),
     };
 

@@ -122,7 +122,7 @@ static void test_much_output_as_it_comes_does_not_pile_up_either(void)
 
 static void test_a_slow_reader_slows_the_commands_down(void)
 {
-    /* Nobody reads until the command has written much more than may wait; then all of it comes. */
+    /* The reader waits until the command has written much more than may wait; then all of it comes. */
     const struct ran *r =
         SCRIPT("1\n", "weir map --line-buffer -- sh -c 'yes | head -c 100000000; touch "
                       "slow.done' sh {} | { sleep 0.5; [ -e slow.done ] && echo early; wc -c; }");

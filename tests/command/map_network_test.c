@@ -1,4 +1,4 @@
-/* weir map --journal on a file system of another machine: here FUSE, of whose files nobody knows where they are.
+/* weir map --journal on a file system of another machine: here FUSE, whose files may be anywhere.
  * SPDX-License-Identifier: MIT */
 #include "command/command.h"
 #include "command/fuse_directory.h"
@@ -64,7 +64,7 @@ static void test_a_second_weir_is_refused_there(void)
     assert_string_equal(r->out, "255\n");
 }
 
-/* Without shared memory one who reads keeps others from writing meanwhile: both have to wait a little. */
+/* Without shared memory a process that reads keeps others from writing meanwhile: both have to wait a little. */
 static void test_a_journal_that_is_read_all_the_time_is_written_there(void)
 {
     need_mount();
@@ -76,8 +76,8 @@ static void test_a_journal_that_is_read_all_the_time_is_written_there(void)
                0, "0\n", "");
 }
 
-/* What a rollback journal is for. A command kills weir, while others are on their way into the journal. */
-static void test_what_was_told_there_does_not_run_again_after_kill_9(void)
+/* The purpose of a rollback journal. A command kills weir, while others are on their way into the journal. */
+static void test_a_task_told_there_does_not_run_again_after_kill_9(void)
 {
     static const char script[] =
         "cat >one <<'END'\necho $1; [ $1 != 20 ] || kill -9 $PPID\nEND\n"
@@ -97,7 +97,7 @@ int main(void)
         TEST(test_a_later_run_goes_on_there),
         TEST(test_a_second_weir_is_refused_there),
         TEST(test_a_journal_that_is_read_all_the_time_is_written_there),
-        TEST(test_what_was_told_there_does_not_run_again_after_kill_9),
+        TEST(test_a_task_told_there_does_not_run_again_after_kill_9),
     };
 
     return cmocka_run_group_tests(tests, mount_it, NULL);

@@ -473,7 +473,7 @@ static void test_dry_run_of_a_script_does_the_same_as_the_run(void)
     assert_ran(r, 0, "<it's><$(x) \">", "");
 }
 
-static void test_dry_run_counts_what_could_not_run(void)
+static void test_dry_run_counts_tasks_that_could_not_run(void)
 {
     const struct ran *r = MAP("{}\n{\"a\":1}\n", "--dry-run", "--jsonl", "--", "echo", "{a}");
 
@@ -553,7 +553,7 @@ int main(void)
         TEST(test_nothing_is_left_in_the_temporary_directory),
         TEST(test_dry_run_prints_commands_for_a_shell_and_runs_none),
         TEST(test_dry_run_of_a_script_does_the_same_as_the_run),
-        TEST(test_dry_run_counts_what_could_not_run),
+        TEST(test_dry_run_counts_tasks_that_could_not_run),
         TEST(test_dry_run_needs_no_such_command),
         TEST(test_dry_run_to_a_full_disk_is_an_error),
         TEST(test_progress_always_says_so_at_the_end_too),

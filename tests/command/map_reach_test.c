@@ -123,7 +123,7 @@ static void test_a_stream_is_split_among_commands(void)
                0, "1,2,3,\n4,5,6,\n7,8,9,\n", "");
 }
 
-static void test_a_stream_that_is_split_stays_what_it_was(void)
+static void test_a_stream_that_is_split_stays_the_same(void)
 {
     assert_ran(MAP("a\nb", "--pipe", "--", "cat"), 0, "a\nb", "");
     assert_ran(MAP("a5b", "-k", "-n1", "--pipe", "--record-end", "5", "--", "cat"), 0, "a5b", "");
@@ -275,7 +275,7 @@ int main(void)
         TEST(test_as_many_as_fit_are_taken),
         TEST(test_a_bad_record_fails_alone_in_a_batch),
         TEST(test_a_stream_is_split_among_commands),
-        TEST(test_a_stream_that_is_split_stays_what_it_was),
+        TEST(test_a_stream_that_is_split_stays_the_same),
         TEST(test_records_and_columns_have_ends_of_several_bytes),
         TEST(test_shuffled_records_all_run),
         TEST(test_slots_are_filled_in),

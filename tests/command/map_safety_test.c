@@ -89,7 +89,7 @@ static void test_output_of_failed_attempts_is_kept_in_results_and_shown_if_asked
         0, "out 1\nout 2\n", "err\nerr\n");
 }
 
-static void test_what_earlier_attempts_wrote_is_not_taken_for_a_later_ones(void)
+static void test_output_of_earlier_attempts_is_not_taken_for_a_later_ones(void)
 {
     const struct ran *r = MAP("a\n", "--retries", "2", "--backoff", "1ms", "--show-retries",
                               "--results", "thrice", "--shell", "--",
@@ -228,7 +228,7 @@ static void test_too_few_descriptors_for_one_command_are_told_at_once(void)
     }
 }
 
-static void test_what_waits_for_a_descriptor_when_weir_is_stopped_has_not_failed(void)
+static void test_a_task_that_waits_for_a_descriptor_at_a_stop_has_not_failed(void)
 {
     const struct ran *r;
 
@@ -429,7 +429,7 @@ int main(void)
         TEST(test_a_result_is_there_when_its_output_is),
         TEST(test_results_go_to_standard_output_if_asked),
         TEST(test_output_of_failed_attempts_is_kept_in_results_and_shown_if_asked),
-        TEST(test_what_earlier_attempts_wrote_is_not_taken_for_a_later_ones),
+        TEST(test_output_of_earlier_attempts_is_not_taken_for_a_later_ones),
         TEST(test_files_of_an_earlier_run_are_not_mixed_with_new_ones),
         TEST(test_files_do_not_follow_links),
         TEST(test_a_directory_that_vanishes_is_not_blamed_on_the_command),
@@ -438,7 +438,7 @@ int main(void)
         TEST(test_one_term_ends_it_while_a_regular_expression_runs),
         TEST(test_an_expression_that_repeats_repetitions_takes_no_memory),
         TEST(test_too_few_descriptors_for_one_command_are_told_at_once),
-        TEST(test_what_waits_for_a_descriptor_when_weir_is_stopped_has_not_failed),
+        TEST(test_a_task_that_waits_for_a_descriptor_at_a_stop_has_not_failed),
         TEST(test_a_limit_on_the_size_of_files_is_an_error_not_a_death),
         TEST(test_processes_that_left_their_session_are_ended_with_their_task),
         TEST(test_processes_that_left_their_session_do_not_outlive_weir),

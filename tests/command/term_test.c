@@ -202,7 +202,7 @@ static void test_clearing_knows_of_wrapped_lines_too(void)
     pty_close(&pty);
 }
 
-static void test_what_stands_there_is_not_sent_again(void)
+static void test_text_that_stands_there_is_not_sent_again(void)
 {
     struct pty pty;
     struct term term;
@@ -570,7 +570,7 @@ static void lose_the_foreground(void)
     waitpid(other, NULL, 0);
 }
 
-static void test_losing_the_foreground_stops_nobody(void)
+static void test_losing_the_foreground_stops_no_process(void)
 {
     struct pty pty;
     pid_t pid = pty_fork(&pty, lose_the_foreground);
@@ -625,7 +625,7 @@ int main(void)
         TEST(test_output_goes_above_the_block),
         TEST(test_lines_that_a_narrower_terminal_wrapped_are_all_replaced),
         TEST(test_clearing_knows_of_wrapped_lines_too),
-        TEST(test_what_stands_there_is_not_sent_again),
+        TEST(test_text_that_stands_there_is_not_sent_again),
         TEST(test_a_stopped_terminal_does_not_hold_us_up),
         TEST(test_a_large_block_arrives_whole),
         TEST(test_only_a_terminal_that_can_move_its_cursor_is_live),
@@ -636,7 +636,7 @@ int main(void)
         TEST(test_suspending_gives_the_terminal_back),
         TEST(test_control_c_keeps_its_meaning),
         TEST(test_in_the_background_it_draws_but_leaves_the_keys_alone),
-        TEST(test_losing_the_foreground_stops_nobody),
+        TEST(test_losing_the_foreground_stops_no_process),
     };
 
     setlocale(LC_ALL, "C.UTF-8");

@@ -26,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Waits for what somebody else brings about, doing `step` (which should take a moment) meanwhile. */
+/* Waits for a condition that another process brings about, doing `step` (which should take a moment) meanwhile. */
 #define AWAIT_DOING(condition, step)                                       \
     for (weir_time until_ = patience(); !(condition);) {                   \
         if (weir_now() >= until_) {                                        \
@@ -204,7 +204,7 @@ static inline void tell_children(void)
     }
 }
 
-/* Nothing that descends from us is left. What was killed may take a moment to be gone. */
+/* Nothing that descends from us is left. Killed processes may take a moment to be gone. */
 static inline bool nothing_is_left(void)
 {
     weir_time until = patience();

@@ -139,7 +139,7 @@ static void test_the_second_interrupt_ends_whole_process_groups(void)
 }
 
 /* Nothing was left to be started, so only what was ended tells that not all went well. */
-static void test_what_an_interrupt_has_ended_is_no_success(void)
+static void test_commands_that_an_interrupt_has_ended_are_no_success(void)
 {
     int gate = gate_new("gate");
     pid_t pid;
@@ -155,7 +155,7 @@ static void test_what_an_interrupt_has_ended_is_no_success(void)
     close(gate);
 }
 
-static void test_who_ignores_term_is_killed_after_the_grace(void)
+static void test_a_command_that_ignores_term_is_killed_after_the_grace(void)
 {
     pid_t pid;
     weir_time began;
@@ -200,7 +200,7 @@ static void test_the_third_interrupt_kills_at_once(void)
     nothing_is_left();
 }
 
-static void test_term_and_hup_end_what_runs(void)
+static void test_term_and_hup_end_running_commands(void)
 {
     int gate = gate_new("gate");
 
@@ -337,8 +337,8 @@ static void test_no_retry_slips_through_an_interrupt(void)
     }
 }
 
-/* Nobody reads, and nobody goes away. */
-static void test_output_that_nobody_takes_cannot_keep_it(void)
+/* The reader does not read, and does not go away. */
+static void test_output_that_no_reader_takes_cannot_keep_it(void)
 {
     int fd = gate_new("blocked");
     pid_t pid;
@@ -357,8 +357,8 @@ static void test_output_that_nobody_takes_cannot_keep_it(void)
     close(fd);
 }
 
-/* What a command wrote that the third interrupt has killed comes to be printed only then. */
-static void test_output_that_nobody_takes_cannot_come_too_late(void)
+/* Output of a command that the third interrupt has killed comes to be printed only then. */
+static void test_output_that_no_reader_takes_cannot_come_too_late(void)
 {
     int fd = gate_new("blocked");
     pid_t pid;
@@ -420,7 +420,7 @@ static void test_killing_weir_kills_its_commands(void)
     close(gate);
 }
 
-/* What the terminal or a person sends to all of them does not end the guardian first. */
+/* A signal that the terminal or a person sends to all of them does not end the guardian first. */
 static void test_the_guardian_outlives_other_signals(void)
 {
     static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGUSR1, SIGPIPE };
@@ -496,7 +496,7 @@ static void test_killing_weir_while_commands_start_others_leaves_nothing(void)
 
 /* ---- orphans ---------------------------------------------------------------------------------------- */
 
-/* As weir_run, with weir as the one to whom orphans come. */
+/* As weir_run, with weir as the process to which orphans come. */
 static pid_t start_as_subreaper(const char *const *argv)
 {
     pid_t pid;
@@ -535,7 +535,7 @@ static void test_orphans_that_come_to_it_are_reaped(void)
     close(orphans);
 }
 
-/* Who reaps orphans must not reap commands: their exit status would be lost. */
+/* A process that reaps orphans must not reap commands: their exit status would be lost. */
 static void test_reaping_orphans_does_not_disturb_commands(void)
 {
     numbers("in", 300);
@@ -779,18 +779,18 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_the_first_interrupt_drains),
         TEST(test_the_second_interrupt_ends_whole_process_groups),
-        TEST(test_what_an_interrupt_has_ended_is_no_success),
-        TEST(test_who_ignores_term_is_killed_after_the_grace),
+        TEST(test_commands_that_an_interrupt_has_ended_are_no_success),
+        TEST(test_a_command_that_ignores_term_is_killed_after_the_grace),
         TEST(test_the_third_interrupt_kills_at_once),
-        TEST(test_term_and_hup_end_what_runs),
+        TEST(test_term_and_hup_end_running_commands),
         TEST(test_signals_that_are_ignored_from_the_start_stay_ignored),
         TEST(test_an_interrupt_ends_the_wait_for_input),
         TEST(test_an_interrupt_ends_the_wait_for_a_start),
         TEST(test_an_interrupt_ends_the_wait_for_another_attempt),
         TEST(test_an_interrupt_takes_nothing_from_a_file_that_is_used_up),
         TEST(test_no_retry_slips_through_an_interrupt),
-        TEST(test_output_that_nobody_takes_cannot_keep_it),
-        TEST(test_output_that_nobody_takes_cannot_come_too_late),
+        TEST(test_output_that_no_reader_takes_cannot_keep_it),
+        TEST(test_output_that_no_reader_takes_cannot_come_too_late),
         TEST(test_a_timeout_ends_whole_process_groups),
         TEST(test_killing_weir_kills_its_commands),
         TEST(test_the_guardian_outlives_other_signals),

@@ -45,7 +45,7 @@ static void test_each_group_has_a_line_with_its_counts(void)
     close(c);
 }
 
-static void test_bars_show_what_ended_failed_runs_and_waits(void)
+static void test_bars_show_ended_failed_running_and_waiting_tasks(void)
 {
     int a = gate_new("gate-a"), bad = gate_new("gate-bad");
     struct terminal t;
@@ -671,7 +671,7 @@ static long size_of(const char *path)
     return stat(path, &st) < 0 ? 0 : (long)st.st_size;
 }
 
-/* Those that are neither stopped nor dead. */
+/* Children that are neither stopped nor dead. */
 static int running_children(pid_t pid)
 {
     pid_t pids[64];
@@ -751,7 +751,7 @@ static void test_time_spent_stopped_is_not_taken_from_the_timeout(void)
     close(gate);
 }
 
-static void test_what_is_left_of_the_timeout_counts_after_a_stop(void)
+static void test_the_rest_of_the_timeout_counts_after_a_stop(void)
 {
     int gate = gate_new("gate");
     struct terminal t;
@@ -768,7 +768,7 @@ static void test_what_is_left_of_the_timeout_counts_after_a_stop(void)
     close(gate);
 }
 
-/* A session of its own, as in a container: nobody could make it go on. */
+/* A session of its own, as in a container: no process could make it go on. */
 static void test_control_z_without_a_shell_stops_nothing(void)
 {
     struct winsize size = { .ws_col = 80, .ws_row = 24 };
@@ -841,7 +841,7 @@ static void test_a_terminal_as_input_is_left_alone(void)
     close(gate);
 }
 
-/* The window was closed. Nobody is there to be drawn for, and waiting for keys must not take a CPU. */
+/* The window was closed. There is no screen to draw on, and waiting for keys must not take a CPU. */
 static void test_a_terminal_that_is_gone_costs_nothing(void)
 {
     struct terminal_options gone = {
@@ -919,7 +919,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_each_group_has_a_line_with_its_counts),
-        TEST(test_bars_show_what_ended_failed_runs_and_waits),
+        TEST(test_bars_show_ended_failed_running_and_waiting_tasks),
         TEST(test_without_groups_there_is_one_bar),
         TEST(test_a_task_that_waits_for_a_job_names_the_option),
         TEST(test_a_task_that_is_held_back_says_so),
@@ -947,7 +947,7 @@ int main(void)
         TEST(test_control_z_stops_everything_and_fg_goes_on),
         TEST(test_control_z_while_commands_are_being_started),
         TEST(test_time_spent_stopped_is_not_taken_from_the_timeout),
-        TEST(test_what_is_left_of_the_timeout_counts_after_a_stop),
+        TEST(test_the_rest_of_the_timeout_counts_after_a_stop),
         TEST(test_control_z_without_a_shell_stops_nothing),
         TEST(test_in_the_background_it_is_not_stopped),
         TEST(test_a_terminal_as_input_is_left_alone),

@@ -78,7 +78,7 @@ static const uint64_t found_once[] = {
     83791, /* a stall moves a group to threads, and so closes a circle that is not found        */
 };
 
-static void test_what_was_found_once_stays_mended(void **state)
+static void test_faults_found_once_stay_mended(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(found_once) / sizeof(found_once[0]); i++)
@@ -88,7 +88,7 @@ static void test_what_was_found_once_stays_mended(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_was_found_once_stays_mended),
+        cmocka_unit_test(test_faults_found_once_stay_mended),
         cmocka_unit_test(test_random_calls_keep_all_promises),
     };
 

@@ -1,4 +1,4 @@
-/* What the library calls: bodies, callbacks, the listener, drops. Each may make calls of its own.
+/* Code that the library calls: bodies, callbacks, the listener, drops. Each may make calls of its own.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_FUZZ_BODY_H
 #define WR_FUZZ_BODY_H

@@ -66,7 +66,7 @@ static inline void check_in_time(struct item *item, const weir_result *result)
     CHECK_ITEM(item, !d->wait_ms || result->started_at <= item->entered_by + d->wait_ms * MS);
 }
 
-/* All who ask see the same outcome, and one that makes sense. */
+/* All callers that ask see the same outcome, and one that makes sense. */
 static inline void check_result(struct item *item, const weir_result *result)
 {
     CHECK_ITEM(item, result->outcome != WEIR_UNSETTLED && result->outcome <= WEIR_TIMED_OUT);
@@ -89,7 +89,7 @@ static inline void check_result(struct item *item, const weir_result *result)
     CHECK_ITEM(item, result->reason != WEIR_REASON_SHUT_DOWN || world.closing);
 }
 
-/* What a wait answered, given what it was asked. */
+/* The answer of a wait, given its question. */
 static inline void check_wait(const struct actor *actor, struct item *item, int rc,
                               const weir_result *result, weir_time deadline)
 {
@@ -116,7 +116,7 @@ static inline void check_wait(const struct actor *actor, struct item *item, int 
     }
 }
 
-/* A wait was refused: whoever is refused keeps what it has. If the task ends all the same, though no call changed
+/* A wait was refused: the caller keeps what it has. If the task ends all the same, though no call changed
  * anything and no deadline passed, the refusal was wrong. */
 static inline void check_never_ends(struct item *item)
 {
@@ -230,7 +230,7 @@ static inline void check_rest(void)
         check_slots();
 }
 
-/* What it waits for, in words; false if it waits for nothing. */
+/* The reason it waits, in words; false if it waits for nothing. */
 static inline bool say_what_for(char *text, size_t size, struct item *item)
 {
     weir_why why = { .size = sizeof(why) };

@@ -216,7 +216,7 @@ static inline void call_local(struct actor *actor)
     static int value[64];
 
     if (actor->place == IN_CALLBACK)
-        return; /* it would be set for whoever calls back */
+        return; /* it would be set for the thread that calls back */
     world.locals_made++;
     if (weir_local_set(&fuzz_local, &value[take_below(&actor->in, 64)]))
         world.locals_made--;

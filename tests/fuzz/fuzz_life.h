@@ -62,7 +62,7 @@ static inline void raise_limits(void)
 static inline void nurse(void *arg)
 {
     weir_time began = weir_now(), helps_since = 0;
-    int looks = 0; /* a clock that jumps (slip_per_65536) wears out nobody's patience */
+    int looks = 0; /* a clock that jumps (slip_per_65536) wears out no patience */
 
     (void)arg;
     while (!world.over) {

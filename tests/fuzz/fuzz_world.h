@@ -1,4 +1,4 @@
-/* What the fuzzer knows of the world it has made: one executor, the tasks submitted to it, the calls under way.
+/* The world the fuzzer has made, as it knows it: one executor, the tasks submitted to it, the calls under way.
  *
  * Variables are plain: all simulated threads share one OS thread, and another goes on only at a point inside the
  * library.
@@ -107,7 +107,7 @@ static inline __attribute__((format(printf, 2, 3))) void say(const struct actor 
     fputc('\n', stderr);
 }
 
-/* What is said of a failed promise names the task. */
+/* The message of a failed promise names the task. */
 #define CHECK_ITEM(item, condition)                                                      \
     ((condition) ? (void)0                                                               \
                  : weir_sim_fail("%s:%d: task %d: check failed: %s", __FILE__, __LINE__, \

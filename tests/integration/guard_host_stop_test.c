@@ -58,7 +58,7 @@ static void test_a_waiter_that_is_stopped_steps_aside(void)
 
 enum { WORKERS = 8, STOPS = 300 };
 
-/* Nobody dies here, so what is inside can be counted as it happens. */
+/* No worker dies here, so those inside can be counted as it happens. */
 struct yard {
     _Atomic int inside[3], stop;
     _Atomic int64_t spent;

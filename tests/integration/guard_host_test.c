@@ -29,7 +29,7 @@ static void spends(void *arg)
     /* It ends without a word, as short-lived commands do. */
 }
 
-static void test_what_was_spent_outlives_processes_until_it_is_whole(void)
+static void test_a_spent_guard_outlives_processes_until_it_is_whole(void)
 {
     weir_store *store = host();
     weir_guard *rate, *breaker, *bulkhead;
@@ -366,7 +366,7 @@ static void *enters_and_stays(void *arg)
     return NULL;
 }
 
-/* So many that the table grows, for which guards that nobody needs have to go. */
+/* So many that the table grows, for which guards that are not needed have to go. */
 static void make_many(weir_store *store)
 {
     weir_guard *many[64];
@@ -422,7 +422,7 @@ static void test_a_waiter_that_enters_after_the_last_reference_keeps_its_permit(
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_what_was_spent_outlives_processes_until_it_is_whole),
+        TEST(test_a_spent_guard_outlives_processes_until_it_is_whole),
         TEST(test_settings_are_shared_and_others_are_told),
         TEST(test_a_mutex_has_one_holder_on_the_host_and_says_which),
         TEST(test_processes_are_served_in_the_order_they_came),

@@ -212,7 +212,7 @@ static void test_a_reader_and_a_writer_share_a_descriptor(struct crew *crew)
     close_both(fd);
 }
 
-static void test_everyone_who_waits_for_a_descriptor_is_woken(struct crew *crew)
+static void test_all_waiters_of_a_descriptor_are_woken(struct crew *crew)
 {
     struct wait w[8];
     int fd[2];
@@ -229,7 +229,7 @@ static void test_everyone_who_waits_for_a_descriptor_is_woken(struct crew *crew)
     close_both(fd);
 }
 
-/* The deadline of one who waits is no reason to forget the other. */
+/* The deadline of one waiter is no reason to forget the other. */
 static void test_one_of_two_waits_times_out(struct crew *crew)
 {
     int fd[2];
@@ -397,7 +397,7 @@ static void test_a_peer_that_closes_is_the_end_of_file(struct crew *crew)
     }
 }
 
-static void write_to_nobody(void *arg)
+static void write_without_reader(void *arg)
 {
     CHECK_EQUAL(weir_write(*(int *)arg, "abc", 3, patience()), WEIR_EPIPE);
 }
@@ -409,7 +409,7 @@ static void test_a_reader_that_closes_is_a_broken_pipe(struct crew *crew)
     for (int sockets = 0; sockets < 2; sockets++) {
         assert_int_equal(sockets ? socketpair(AF_UNIX, SOCK_STREAM, 0, fd) : pipe(fd), 0);
         close(fd[0]);
-        crew_play(crew, write_to_nobody, &fd[1]);
+        crew_play(crew, write_without_reader, &fd[1]);
         close(fd[1]);
     }
 }
@@ -421,7 +421,7 @@ static void use_socket_without_reader(void)
     signal(SIGPIPE, SIG_DFL);
     CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
     close(fd[0]);
-    write_to_nobody(&fd[1]);
+    write_without_reader(&fd[1]);
 }
 
 static void test_sockets_raise_no_sigpipe(void)
@@ -666,7 +666,7 @@ static void test_one_connects_and_one_accepts(struct crew *crew)
         struct connection c = { .listener = fd[i % 2], .type = i & 2 ? SOCK_NONBLOCK : 0 };
         c.address = i % 2 ? (struct sockaddr *)&local : (struct sockaddr *)&internet;
         c.length = i % 2 ? local_length : sizeof(internet);
-        crew_go(crew, i & 4 ? greet : visit, &c); /* whoever comes first waits for the other */
+        crew_go(crew, i & 4 ? greet : visit, &c); /* the first of both waits for the other */
         crew_go(crew, i & 4 ? visit : greet, &c);
         crew_join(crew);
     }
@@ -679,7 +679,7 @@ static void accept_in_vain(void *arg)
     CHECK_EQUAL(weir_accept(*(int *)arg, NULL, NULL, WEIR_NOW_OR_NEVER), WEIR_ETIMEDOUT);
 }
 
-static void test_nobody_connects_before_the_deadline(struct crew *crew)
+static void test_no_client_connects_before_the_deadline(struct crew *crew)
 {
     struct sockaddr_in address;
     int fd = listen_at_loopback(&address, 8);
@@ -700,7 +700,7 @@ static void connect_to(void *arg)
     close(fd);
 }
 
-static void test_nobody_listens(struct crew *crew)
+static void test_connecting_without_a_listener_is_refused(struct crew *crew)
 {
     struct sockaddr_in internet;
     struct sockaddr_un local = { .sun_family = AF_UNIX, .sun_path = "/nonexistent/weir" };
@@ -718,7 +718,7 @@ static void test_nobody_listens(struct crew *crew)
     crew_play(crew, connect_to, &c);
 }
 
-/* A listener that nobody serves: when its queue is full, newcomers wait. */
+/* A listener without a server: when its queue is full, newcomers wait. */
 static void queue_up(struct connection *c, int *waiting, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -882,7 +882,7 @@ static void await_child_without_asking(void *arg)
     CHECK_EQUAL(weir_child_wait(NULL, *(pid_t *)arg, patience()), 0);
 }
 
-static void test_nobody_asks_for_the_status(struct crew *crew)
+static void test_a_caller_need_not_ask_for_the_status(struct crew *crew)
 {
     pid_t pid = child_that_dies_of(SIGKILL);
 
@@ -912,7 +912,7 @@ int main(void)
         PLAY(test_the_end_of_a_connection_is_ready_to_read),
         PLAY(test_a_closed_reader_ends_a_wait_for_room),
         PLAY(test_a_reader_and_a_writer_share_a_descriptor),
-        PLAY(test_everyone_who_waits_for_a_descriptor_is_woken),
+        PLAY(test_all_waiters_of_a_descriptor_are_woken),
         PLAY(test_one_of_two_waits_times_out),
         PLAY(test_two_descriptors_of_one_file_are_told_apart),
         PLAY(test_regular_files_are_always_ready),
@@ -927,8 +927,8 @@ int main(void)
         TEST(test_a_descriptor_that_is_always_ready_does_not_shut_out_others),
         TEST(test_an_interrupted_wait_goes_on),
         PLAY(test_one_connects_and_one_accepts),
-        PLAY(test_nobody_connects_before_the_deadline),
-        PLAY(test_nobody_listens),
+        PLAY(test_no_client_connects_before_the_deadline),
+        PLAY(test_connecting_without_a_listener_is_refused),
         PLAY(test_a_full_listener_keeps_newcomers_waiting),
         PLAY(test_a_place_in_a_full_queue_becomes_free),
         PLAY(test_a_child_exits),
@@ -936,7 +936,7 @@ int main(void)
         PLAY(test_a_child_outlives_the_deadline),
         PLAY(test_several_children_end_in_any_order),
         PLAY(test_processes_that_are_not_our_children_are_refused),
-        PLAY(test_nobody_asks_for_the_status),
+        PLAY(test_a_caller_need_not_ask_for_the_status),
         TEST(test_waits_leave_no_descriptor_behind),
     };
 

@@ -89,7 +89,7 @@ static void test_too_few_descriptors_refuse_a_runtime(void)
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-/* The superuser has no limit, so be somebody else. */
+/* The superuser has no limit, so be another user. */
 static void threads_max(int threads)
 {
     if (getuid() == 0) {

@@ -237,7 +237,7 @@ static int task_main(const char *how)
     return 99;
 }
 
-/* What the program does when started again. It is expected to die of it, so it answers 99. */
+/* The work of the program when started again. It is expected to die of it, so it answers 99. */
 static int child_main(const char *mode)
 {
     weir_runtime_options *opt =
@@ -382,7 +382,7 @@ static void test_other_faults_are_not_called_overflows(void)
     CHECK(strstr(said, "weir:") == NULL);
     CHECK(died_of_segv(mode_ends("foreign thread")));
     CHECK(strstr(said, "weir:") == NULL);
-    CHECK(died_of_segv(mode_ends("sent"))); /* by somebody: no instruction faults */
+    CHECK(died_of_segv(mode_ends("sent"))); /* by kill: no instruction faults */
     CHECK(strstr(said, "weir:") == NULL);
 }
 
@@ -425,7 +425,7 @@ static void dies_in_the_crowd(const char *how)
     }
 }
 
-static void test_among_thousands_recursion_harms_nobody(void)
+static void test_among_thousands_recursion_harms_no_other_body(void)
 {
     dies_in_the_crowd("at once");
 }
@@ -435,7 +435,7 @@ static void test_among_thousands_a_wait_outside_the_stack_is_an_overflow(void)
     dies_in_the_crowd("far");
 }
 
-static void test_among_thousands_who_has_waited_has_a_guard(void)
+static void test_among_thousands_a_body_that_has_waited_has_a_guard(void)
 {
     dies_in_the_crowd("later");
 }
@@ -510,9 +510,9 @@ int main(int argc, char **argv)
         TEST(test_a_handler_that_was_there_before_gets_its_turn),
         TEST(test_a_handler_that_was_meant_to_run_once_runs_once),
         TEST(test_a_signal_that_was_ignored_stays_ignored),
-        TEST(test_among_thousands_recursion_harms_nobody),
+        TEST(test_among_thousands_recursion_harms_no_other_body),
         TEST(test_among_thousands_a_wait_outside_the_stack_is_an_overflow),
-        TEST(test_among_thousands_who_has_waited_has_a_guard),
+        TEST(test_among_thousands_a_body_that_has_waited_has_a_guard),
         TEST(test_among_thousands_a_stack_that_served_before_has_a_guard),
         TEST(test_without_the_option_it_dies_without_a_word),
         TEST(test_only_the_option_installs_a_handler),

@@ -123,7 +123,7 @@ static void test_the_default_is_one_worker_per_cpu(void)
     weir_runtime_free(rt);
 }
 
-static void test_spawn_refuses_what_it_cannot_run(void)
+static void test_spawn_refuses_a_body_it_cannot_run(void)
 {
     weir_runtime *rt = new_runtime(WEIR_RUNTIME(.workers = 1));
 
@@ -252,7 +252,7 @@ static void look_at_mask(void *arg)
     atomic_store(&mask->looked, 1);
 }
 
-static void test_threads_have_the_signal_mask_of_those_who_started_them(void)
+static void test_threads_have_the_signal_mask_of_their_starters(void)
 {
     struct mask worker = { .blocked = SIGUSR1, .open = SIGUSR2 };
     struct mask pool = { .blocked = SIGUSR2, .open = SIGUSR1 };
@@ -343,7 +343,7 @@ static void set_flag(void *arg)
     atomic_store((_Atomic int *)arg, 1);
 }
 
-static void test_those_who_yield_do_not_shut_out_newcomers(void)
+static void test_bodies_that_yield_do_not_shut_out_newcomers(void)
 {
     weir_runtime *rt = new_runtime(WEIR_RUNTIME(.workers = 1, .stall_after_ms = 60000));
     _Atomic int flag = 0;
@@ -362,7 +362,7 @@ static void sleep_then_set(void *arg)
     set_flag(arg);
 }
 
-static void test_those_who_yield_do_not_shut_out_deadlines(void)
+static void test_bodies_that_yield_do_not_shut_out_deadlines(void)
 {
     weir_runtime *rt = new_runtime(WEIR_RUNTIME(.workers = 1, .stall_after_ms = 60000));
     _Atomic int flag = 0;
@@ -826,14 +826,14 @@ int main(void)
         TEST(test_a_field_of_a_newer_program_is_refused_only_if_set),
         TEST(test_the_cpus_are_those_this_process_may_use),
         TEST(test_the_default_is_one_worker_per_cpu),
-        TEST(test_spawn_refuses_what_it_cannot_run),
+        TEST(test_spawn_refuses_a_body_it_cannot_run),
         TEST(test_a_body_keeps_its_thread_across_waits),
         TEST(test_a_mutex_may_be_held_across_a_wait),
-        TEST(test_threads_have_the_signal_mask_of_those_who_started_them),
+        TEST(test_threads_have_the_signal_mask_of_their_starters),
         TEST(test_threads_have_names_that_tell_whose_they_are),
         TEST(test_the_first_to_come_is_the_first_to_run),
-        TEST(test_those_who_yield_do_not_shut_out_newcomers),
-        TEST(test_those_who_yield_do_not_shut_out_deadlines),
+        TEST(test_bodies_that_yield_do_not_shut_out_newcomers),
+        TEST(test_bodies_that_yield_do_not_shut_out_deadlines),
         TEST(test_very_many_wait_on_few_threads),
         TEST(test_drain_gives_up_at_its_deadline_and_changes_nothing),
         TEST(test_drain_takes_any_moment_before_now_for_a_deadline_that_has_passed),

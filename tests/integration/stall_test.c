@@ -1,4 +1,4 @@
-/* The stall monitor: who blocks its worker is named, and the others go on meanwhile.
+/* The stall monitor: a body that blocks its worker is named, and the others go on meanwhile.
  * SPDX-License-Identifier: MIT */
 #include "support/check.h"
 
@@ -9,7 +9,7 @@
 
 enum { REPORTS_MAX = 64 };
 
-/* What the monitor told. Written on its thread; an entry is complete when `count` has passed it. */
+/* Reports of the monitor. Written on its thread; an entry is complete when `count` has passed it. */
 static struct report {
     weir_stall stall;
     char name[64];
@@ -284,7 +284,7 @@ static void take_turn(void *arg)
 }
 
 /* When the stall is over the replacement takes no new work any more. It may be the one that fell
- * asleep last, and so the first to be woken for new work; somebody else must get it then. */
+ * asleep last, and so the first to be woken for new work; another worker must get it then. */
 static void test_work_that_comes_after_a_stall_is_not_left_lying(void)
 {
     weir_runtime *rt = new_runtime(WATCHED(.workers = 1, .stall_after_ms = 1500));
@@ -327,7 +327,7 @@ static void sleep_for_ever(void *arg)
     weir_sleep(WEIR_FOREVER);
 }
 
-static void test_those_who_wait_are_no_stall(void)
+static void test_bodies_that_wait_are_no_stall(void)
 {
     weir_runtime *rt = new_runtime(WATCHED(.workers = 2, .stall_after_ms = LONG_MS));
 
@@ -407,7 +407,7 @@ int main(void)
         STALL_TEST(test_stalls_beyond_the_limit_are_reported_but_not_replaced),
         STALL_TEST(test_bodies_that_wait_stay_with_the_worker_they_began_on),
         STALL_TEST(test_work_that_comes_after_a_stall_is_not_left_lying),
-        STALL_TEST(test_those_who_wait_are_no_stall),
+        STALL_TEST(test_bodies_that_wait_are_no_stall),
         STALL_TEST(test_an_idle_runtime_has_no_stalls),
         STALL_TEST(test_a_blocking_call_elsewhere_is_no_stall),
         STALL_TEST(test_free_during_a_stall_waits_for_its_end),

@@ -1,4 +1,4 @@
-/* What tests of the client share.
+/* Shared by tests of the client.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_TESTS_REDIS_CLIENT_SUPPORT_H
 #define WR_TESTS_REDIS_CLIENT_SUPPORT_H

@@ -100,12 +100,12 @@ static void test_a_script_that_the_server_does_not_know_is_sent_in_full(void)
     server_do(&server, "SCRIPT FLUSH");
     assert_int_equal(call(redis, &command), 15);
     server_do(&server, "SCRIPT FLUSH");
-    assert_int_equal(wr_redis_send(redis, &command), 0); /* nobody waits: it runs all the same */
+    assert_int_equal(wr_redis_send(redis, &command), 0); /* no caller waits: it runs all the same */
     AWAIT(server_do(&server, "GET counter") == 20);
     wr_redis_close(redis);
 }
 
-static void test_what_is_sent_without_waiting_goes_before_later_calls(void)
+static void test_commands_sent_without_waiting_go_before_later_calls(void)
 {
     struct wr_redis *redis = open_ready(WEIR_REDIS(.url = server.url));
 
@@ -117,7 +117,7 @@ static void test_what_is_sent_without_waiting_goes_before_later_calls(void)
     wr_redis_close(redis);
 }
 
-static void test_errors_of_what_is_sent_without_waiting_are_counted(void)
+static void test_errors_of_commands_sent_without_waiting_are_counted(void)
 {
     struct wr_redis *redis = open_ready(WEIR_REDIS(.url = server.url));
     struct wr_redis_stats stats;
@@ -306,7 +306,7 @@ static void test_timers_fire_at_their_time_and_not_after_they_are_stopped(void)
     wr_redis_close(redis);
 }
 
-static void test_closing_tells_what_is_under_way_that_it_is_closed(void)
+static void test_closing_tells_requests_under_way_that_it_is_closed(void)
 {
     struct wr_redis *redis = open_ready(WEIR_REDIS(.url = server.url));
     struct result result = { 0 };
@@ -361,8 +361,8 @@ int main(void)
         TEST(test_an_error_of_the_server_is_told_in_its_own_words),
         TEST(test_any_bytes_go_and_come_back),
         TEST(test_a_script_that_the_server_does_not_know_is_sent_in_full),
-        TEST(test_what_is_sent_without_waiting_goes_before_later_calls),
-        TEST(test_errors_of_what_is_sent_without_waiting_are_counted),
+        TEST(test_commands_sent_without_waiting_go_before_later_calls),
+        TEST(test_errors_of_commands_sent_without_waiting_are_counted),
         TEST(test_one_thread_gets_its_replies),
         TEST(test_many_threads_get_their_own_replies),
         TEST(test_many_tasks_get_their_own_replies),
@@ -370,7 +370,7 @@ int main(void)
         TEST(test_results_are_told_later_from_the_client_itself),
         TEST(test_callbacks_may_use_the_client),
         TEST(test_timers_fire_at_their_time_and_not_after_they_are_stopped),
-        TEST(test_closing_tells_what_is_under_way_that_it_is_closed),
+        TEST(test_closing_tells_requests_under_way_that_it_is_closed),
         TEST(test_an_idle_client_sends_nothing_and_uses_no_processor),
     };
 

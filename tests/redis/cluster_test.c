@@ -95,7 +95,7 @@ static void test_a_slot_that_has_moved_is_followed(void)
     assert_int_equal(after.commands - before.commands, 20); /* it is remembered */
     call(redis, WR_COMMAND("DEL", "moving"));
 
-    cluster_move_slot(&cluster, slot, to, from); /* and what nobody waits for finds its way back */
+    cluster_move_slot(&cluster, slot, to, from); /* and one without a waiter finds its way back */
     assert_int_equal(wr_redis_send(redis, WR_COMMAND("SET", "moving", "2")), 0);
     AWAIT(server_do(&cluster.masters[from], "EXISTS moving") == 1);
     call(redis, WR_COMMAND("DEL", "moving"));

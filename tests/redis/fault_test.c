@@ -186,7 +186,7 @@ static void test_a_connection_that_breaks_before_the_reply_is_a_loss(void)
 
 /* ---- slow and frozen --------------------------------------------------------------------------- */
 
-static void test_who_gives_up_at_the_deadline_leaves_the_stream_in_step(void)
+static void test_a_caller_that_gives_up_at_the_deadline_leaves_the_stream_in_step(void)
 {
     struct wr_redis *redis = open_ready(&patient);
     weir_runtime *rt = new_runtime(NULL);
@@ -317,7 +317,7 @@ static void compute(void *arg)
         ;
 }
 
-static void test_busy_workers_hold_up_nobody_else(void)
+static void test_busy_workers_hold_up_no_other_caller(void)
 {
     struct wr_redis *redis = open_ready(&patient);
     weir_runtime *rt = new_runtime(WEIR_RUNTIME(.workers = 1));
@@ -443,7 +443,7 @@ static void test_a_replica_refuses_to_be_written(void)
 
 /* ---- nonsense ---------------------------------------------------------------------------------- */
 
-/* A server of ours that says the same to whoever connects, whatever it is asked: once per read. */
+/* A server of ours that says the same to every client, whatever it is asked: once per read. */
 struct liar {
     struct sockaddr_un address;
     int fd;
@@ -497,7 +497,7 @@ static void liar_stop(struct liar *liar)
     close(liar->fd);
 }
 
-static void test_what_is_no_reply_is_an_error_and_never_a_hang(void)
+static void test_a_text_that_is_no_reply_is_an_error_and_never_a_hang(void)
 {
     static const struct {
         const char *says;
@@ -537,7 +537,7 @@ static void test_what_is_no_reply_is_an_error_and_never_a_hang(void)
     }
 }
 
-/* What passes is waited for, but not beyond the deadline; then the caller gets the server's own words. */
+/* A state that passes is waited for, but not beyond the deadline; then the caller gets the server's own words. */
 static void test_a_server_that_is_still_loading_is_asked_again_until_the_deadline(void)
 {
     struct wr_reply *reply = NULL;
@@ -570,7 +570,7 @@ static void test_a_server_that_is_still_loading_is_asked_again_until_the_deadlin
 }
 
 /* One reply too many is found out: later replies would belong to other requests. */
-static void test_a_reply_that_nobody_asked_for_ends_the_connection(void)
+static void test_a_reply_without_a_request_ends_the_connection(void)
 {
     struct wr_redis *redis;
     weir_message message;
@@ -584,7 +584,7 @@ static void test_a_reply_that_nobody_asked_for_ends_the_connection(void)
     liar_stop(&liar);
 }
 
-/* A server that hangs up on everybody is tried again with pauses, not in a loop. */
+/* A server that hangs up on every client is tried again with pauses, not in a loop. */
 static void test_attempts_to_connect_come_with_growing_pauses(void)
 {
     struct wr_redis *redis;
@@ -607,18 +607,18 @@ int main(void)
         TEST(test_a_patient_call_waits_for_the_server_to_come_back),
         TEST(test_up_and_down_are_told_and_recovery_comes_by_itself),
         TEST(test_a_connection_that_breaks_before_the_reply_is_a_loss),
-        TEST(test_who_gives_up_at_the_deadline_leaves_the_stream_in_step),
+        TEST(test_a_caller_that_gives_up_at_the_deadline_leaves_the_stream_in_step),
         TEST(test_a_server_that_never_answers_is_given_up),
         TEST(test_a_result_that_does_not_come_is_told_at_its_deadline),
         TEST(test_a_cancelled_task_stops_waiting_for_the_server),
-        TEST(test_busy_workers_hold_up_nobody_else),
+        TEST(test_busy_workers_hold_up_no_other_caller),
         TEST(test_a_wrong_password_is_denied_and_the_right_one_is_not),
         TEST(test_a_database_that_the_server_does_not_have_is_said),
         TEST(test_a_server_without_memory_says_so),
         TEST(test_a_replica_refuses_to_be_written),
-        TEST(test_what_is_no_reply_is_an_error_and_never_a_hang),
+        TEST(test_a_text_that_is_no_reply_is_an_error_and_never_a_hang),
         TEST(test_a_server_that_is_still_loading_is_asked_again_until_the_deadline),
-        TEST(test_a_reply_that_nobody_asked_for_ends_the_connection),
+        TEST(test_a_reply_without_a_request_ends_the_connection),
         TEST(test_attempts_to_connect_come_with_growing_pauses),
     };
 

@@ -13,7 +13,7 @@ static void await_away(weir_guard *guard, bool away)
     assert_int_equal(guard_stats(guard).away, away);
 }
 
-static void test_a_closed_guard_lets_nobody_in_and_recovers(void)
+static void test_a_closed_guard_lets_no_caller_in_and_recovers(void)
 {
     weir_store *store = store_of(NULL);
     weir_guard *guard =
@@ -29,7 +29,7 @@ static void test_a_closed_guard_lets_nobody_in_and_recovers(void)
     assert_int_equal(weir_guard_describe(&text, guard), 0);
     assert_non_null(strstr(text.text, "the server has been unreachable for"));
     assert_non_null(strstr(text.text, "closed"));
-    server_again(&server); /* empty: the guard is made anew, by whoever knows it */
+    server_again(&server); /* empty: the guard is made anew, by a client that knows it */
     assert_int_equal(weir_guard_enter(&p, guard, patience()), 0);
     assert_int_equal(guard_stats(guard).away, false);
     assert_int_equal(guard_stats(guard).limit, 2);
@@ -91,7 +91,7 @@ static void test_a_guard_says_that_its_server_is_back_before_callbacks_are_told(
     linger = true;
     server_kill(&server);
     AWAIT(lingers); /* its lease could not be renewed; that the server is away was told before */
-    server_again(&server); /* it answers, if only that nobody enters before old leases are over */
+    server_again(&server); /* it answers, if only that none enters before old leases are over */
     AWAIT(weir_guard_enter(&q, guard, WEIR_NOW_OR_NEVER) != WEIR_EAWAY);
     assert_int_equal(guard_stats(guard).away, false);
     assert_int_equal(guard_stats(guard).away_ns, 0);
@@ -295,7 +295,7 @@ static void test_guards_can_be_made_while_the_server_is_away(void)
     weir_store_free(store);
 }
 
-static void test_a_server_that_forgot_lets_nobody_in_before_old_leases_are_over(void)
+static void test_a_server_that_forgot_lets_no_caller_in_before_old_leases_are_over(void)
 {
     weir_store *a = store_of(NULL), *b = store_of(NULL);
     /* A lease that is longer than it takes a server to start. */
@@ -476,7 +476,7 @@ static void test_a_full_server_and_a_read_only_one_are_clear_errors(void)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_a_closed_guard_lets_nobody_in_and_recovers),
+        TEST(test_a_closed_guard_lets_no_caller_in_and_recovers),
         TEST(test_a_guard_says_that_its_server_is_away_before_callbacks_are_told),
         TEST(test_a_guard_says_that_its_server_is_back_before_callbacks_are_told),
         TEST(test_an_open_guard_lets_all_in_uncounted),
@@ -484,7 +484,7 @@ int main(void)
         TEST(test_threads_that_need_a_share_at_once_share_one),
         TEST(test_groups_that_stand_in_line_start_when_the_server_goes_away_if_their_guard_says_so),
         TEST(test_guards_can_be_made_while_the_server_is_away),
-        TEST(test_a_server_that_forgot_lets_nobody_in_before_old_leases_are_over),
+        TEST(test_a_server_that_forgot_lets_no_caller_in_before_old_leases_are_over),
         TEST(test_a_forgotten_guard_is_closed_by_the_first_old_process_also_if_that_only_waits),
         TEST(test_a_caller_that_is_gone_unheard_keeps_the_line_waiting_for_its_lease_only),
         TEST(test_a_server_that_does_not_answer_is_away),

@@ -125,7 +125,7 @@ static void swap_servers(struct fleet *f)
     snprintf(server.url, sizeof(server.url), "%s", f->replica.url);
 }
 
-/* What the server did while it was cut off from its replica is lost with it. */
+/* Changes that the server made while it was cut off from its replica are lost with it. */
 static void fail_over(struct fleet *f)
 {
     await_in_step(f);

@@ -98,7 +98,7 @@ static void test_an_idle_group_with_a_limit_of_one_gives_its_permit_back(void)
     fixture_free(&f);
 }
 
-static void test_why_says_the_fleet_s_limit_and_who_holds_it_where(void)
+static void test_why_says_the_fleet_s_limit_and_which_process_holds_it_where(void)
 {
     weir_store *other = store_of(WEIR_FLEET(.host = "elsewhere"));
     weir_guard *guard = guard_of(other, "why", WEIR_CONCURRENCY(.limit = 2, .lease_ns = MS(2000)));
@@ -549,7 +549,7 @@ static void share_once(double *done_part, double *jain, const char *name, int co
     *done_part = (double)sum / possible;
 }
 
-/* What one process does that has the limit for itself, as a part of what the limit allows: less than all if the machine is slow,
+/* The work of one process that has the limit for itself, as a part of what the limit allows: less than all if the machine is slow,
  * or has other work. */
 static double part_of_one(const char *name, int limit, int task_us, int ms)
 {
@@ -602,7 +602,7 @@ static int held_by(weir_guard *guard, pid_t pid)
     return count;
 }
 
-static void test_what_one_process_does_not_use_others_may(void)
+static void test_permits_one_process_does_not_use_others_may(void)
 {
     enum { KEPT_LEASE_MS = 3000 }; /* a process that loses its lease loses tasks, too */
     weir_store *store = store_of(NULL);
@@ -629,7 +629,7 @@ int main(void)
         TEST(test_most_starts_of_a_leased_group_need_no_round_trip),
         TEST(test_an_idle_group_gives_its_permits_back_and_falls_silent),
         TEST(test_an_idle_group_with_a_limit_of_one_gives_its_permit_back),
-        TEST(test_why_says_the_fleet_s_limit_and_who_holds_it_where),
+        TEST(test_why_says_the_fleet_s_limit_and_which_process_holds_it_where),
         TEST(test_rates_and_windows_hold_groups_back_in_their_queue),
         TEST(test_tasks_of_a_group_whose_lease_cannot_be_kept_are_cancelled),
         TEST(test_a_lease_grows_as_soon_as_more_tasks_wait),
@@ -641,7 +641,7 @@ int main(void)
         TEST(test_a_process_that_ends_leaves_its_share_to_others_at_once),
         TEST(test_a_permit_that_is_handed_to_a_group_that_is_gone_comes_back_at_once),
         TEST(test_processes_that_share_a_limit_get_equal_shares),
-        TEST(test_what_one_process_does_not_use_others_may),
+        TEST(test_permits_one_process_does_not_use_others_may),
     };
 
     return cmocka_run_group_tests(tests, start_server, stop_server);

@@ -253,7 +253,7 @@ static void test_an_old_client_cannot_bring_an_old_limit_back(void)
     weir_message message;
 
     assert_int_equal(weir_guard_change(ga, WEIR_GUARD_OPTIONS(.limit = 2), NULL, &message), 0);
-    /* What it was made with finds it, and changes nothing. */
+    /* The options it was made with find it, and change nothing. */
     gb = guard_of(b, "limits", WEIR_CONCURRENCY(.limit = 1));
     assert_int_equal(guard_stats(gb).limit, 2);
     assert_int_equal(guard_stats(gb).version, 2);
@@ -417,7 +417,7 @@ static void test_a_caller_of_a_rate_sleeps_until_its_turn(void)
     weir_store_free(store);
 }
 
-static void test_windows_count_what_is_let_in_and_nothing_else(void)
+static void test_windows_count_calls_that_are_let_in_and_nothing_else(void)
 {
     static const weir_guard_mode modes[] = { WEIR_WEIGHTED, WEIR_FIXED, WEIR_EXACT };
     weir_store *a = store_of(NULL), *b = store_of(NULL);
@@ -665,7 +665,7 @@ int main(void)
         TEST(test_a_rate_reserves_ahead_for_all_processes),
         TEST(test_a_spread_rate_lets_a_burst_through_and_then_paces),
         TEST(test_a_caller_of_a_rate_sleeps_until_its_turn),
-        TEST(test_windows_count_what_is_let_in_and_nothing_else),
+        TEST(test_windows_count_calls_that_are_let_in_and_nothing_else),
         TEST(test_callers_of_a_window_have_their_turns_in_order_across_processes),
         TEST(test_a_caller_that_is_cancelled_before_it_hears_of_its_turn_gives_it_back),
         TEST(test_a_caller_of_an_exact_window_waits_for_its_room),

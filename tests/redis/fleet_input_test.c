@@ -1,4 +1,4 @@
-/* What others may do to a guard's server: settings and keys that are not weir's, refusals, and replies that are none. Each is
+/* Harm that others may do to a guard's server: settings and keys that are not weir's, refusals, and replies that are none. Each is
  * a code and a sentence, nothing waits beyond its deadline, and other groups of the executor run on.
  * SPDX-License-Identifier: MIT */
 #include "redis/member.h"
@@ -43,7 +43,7 @@ static void neighbours_run(struct neighbours *n)
     assert_int_equal(held_done, 0);
 }
 
-/* What was wrong is mended: the task that waited runs. */
+/* The fault is mended: the task that waited runs. */
 static void neighbours_end(struct neighbours *n)
 {
     assert_int_equal(weir_task_wait(NULL, n->task, patience()), 0);
@@ -65,7 +65,7 @@ static bool says(weir_guard *guard, int error, const char *words)
 
 /* ---- settings ------------------------------------------------------------------------------------- */
 
-/* A guard whose field is set to that (NULL: deleted) is refused to whoever opens, enters, or looks, with the field's name. */
+/* A guard whose field is set to that (NULL: deleted) is refused to callers that open, enter, or look, with the field's name. */
 static void refuse_field(const char *name, const weir_guard_options *opt, const char *field,
                          const char *value)
 {
@@ -420,7 +420,7 @@ static void count_loss(const weir_lost *lost, void *arg)
 }
 
 /* Callers, waiters, renewals and a leased group, while the server forgets all scripts again and again. */
-static void test_scripts_that_are_flushed_are_sent_again_and_nobody_notices(void)
+static void test_scripts_that_are_flushed_are_sent_again_and_no_caller_notices(void)
 {
     enum { CALLS = 300 };
     static _Atomic int lost;
@@ -475,11 +475,11 @@ static void test_scripts_that_are_flushed_are_sent_again_and_nobody_notices(void
     weir_store_free(store);
 }
 
-/* ---- freed while somebody waits -------------------------------------------------------------------- */
+/* ---- freed while tasks wait ------------------------------------------------------------------------ */
 
 /* Executor, guard and store are freed while tasks of the group wait for the server, and a permit comes back at that moment: nothing
  * of them is left there. */
-static void test_what_is_freed_while_tasks_wait_leaves_nothing_behind(void)
+static void test_objects_freed_while_tasks_wait_leave_nothing_behind(void)
 {
     weir_store *keeps = store_of(NULL);
     const weir_guard_options *one = WEIR_CONCURRENCY(.limit = 1, .lease_ns = MS(3600000));
@@ -530,8 +530,8 @@ int main(void)
         TEST(test_a_wrong_password_is_said_and_recovery_comes_by_itself),
         TEST(test_replies_that_are_changed_on_the_way_are_errors_and_never_a_hang),
         TEST(test_a_caller_that_does_not_wait_is_not_put_in_line_by_an_answer),
-        TEST(test_scripts_that_are_flushed_are_sent_again_and_nobody_notices),
-        TEST(test_what_is_freed_while_tasks_wait_leaves_nothing_behind),
+        TEST(test_scripts_that_are_flushed_are_sent_again_and_no_caller_notices),
+        TEST(test_objects_freed_while_tasks_wait_leave_nothing_behind),
     };
 
     return cmocka_run_group_tests(tests, start_server, stop_server);

@@ -67,7 +67,7 @@ static void test_an_idle_fleet_sends_nothing_and_a_holder_only_renewals(void)
     weir_store_free(store);
 }
 
-/* One line of MONITOR. What scripts do is not sent. */
+/* One line of MONITOR. Commands of scripts are not sent. */
 static void count_command(const char *line, int *renewals, int *others)
 {
     bool renews =
@@ -81,7 +81,7 @@ static void count_command(const char *line, int *renewals, int *others)
         printf("%s\n", line);
 }
 
-/* What clients send while the server is watched for so long: how many commands that renew permits of the guards "held ...", and how
+/* Commands that clients send while the server is watched for so long: how many renew permits of the guards "held ...", and how
  * many others. */
 static void count_commands(int *renewals, int *others, int ms)
 {
@@ -116,7 +116,7 @@ static int nothing(void **value, void *arg)
 }
 
 /* Guards of every kind are open, groups have run and are idle, and permits are held here and in other processes. */
-static void test_an_idle_fleet_of_processes_sends_nothing_but_renewals_of_what_is_held(void)
+static void test_an_idle_fleet_of_processes_sends_nothing_but_renewals_of_held_permits(void)
 {
     enum { STORES = 3, KINDS = 4, MEMBERS = 2, QUIET_LEASE_MS = 3000, LOOK_MS = 4500 };
     static const char *const kinds[KINDS] = { "idle permits", "idle mutex", "idle rate",
@@ -242,7 +242,7 @@ static void test_the_task_of_a_lost_permit_is_cancelled(void)
         0);
     await_number(1, "ZCARD weir:{task}:held");
 
-    /* Listed: who, where, since, until. */
+    /* Listed: holder, host, since, until. */
     assert_int_equal(weir_guard_holders(holder, 2, guard), 1);
     assert_string_equal(holder[0].host, "here");
     assert_string_equal(holder[0].task, "customer/7");
@@ -256,7 +256,7 @@ static void test_the_task_of_a_lost_permit_is_cancelled(void)
     assert_int_equal(weir_guard_audit(&audit, guard), 0);
     assert_true(audit.sound && audit.held == 1 && audit.limit == 2 && audit.orphans == 0);
 
-    /* Taken away, with an entry of who did that. */
+    /* Taken away, with an entry of the operator. */
     assert_int_equal(weir_guard_evict(guard, "nobody:1", "op", "x"), WEIR_EALREADY);
     assert_int_equal(weir_guard_evict(guard, holder[0].id, "alice", "stuck since noon"), 0);
     assert_int_equal(weir_guard_evict(guard, holder[0].id, "alice", "again"), WEIR_EALREADY);
@@ -364,7 +364,7 @@ int main(void)
         TEST(test_a_stopped_holder_finds_its_lease_lost_and_its_token_outdated),
         TEST(test_a_lease_is_renewed_while_every_worker_is_busy),
         TEST(test_an_idle_fleet_sends_nothing_and_a_holder_only_renewals),
-        TEST(test_an_idle_fleet_of_processes_sends_nothing_but_renewals_of_what_is_held),
+        TEST(test_an_idle_fleet_of_processes_sends_nothing_but_renewals_of_held_permits),
         TEST(test_a_holder_that_cannot_renew_is_told_a_margin_before_its_lease_ends),
         TEST(test_the_task_of_a_lost_permit_is_cancelled),
     };

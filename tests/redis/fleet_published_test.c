@@ -8,7 +8,7 @@
 enum { LEASE_MS = 200 };
 
 /* Where a counter stands beside the list of holders, a holder whose description is gone is never counted down. */
-static void test_a_killed_holder_without_a_description_blocks_nobody(void)
+static void test_a_killed_holder_without_a_description_blocks_no_caller(void)
 {
     struct member member;
     weir_store *store = store_of(NULL);
@@ -204,8 +204,8 @@ static void test_work_that_outlasts_its_lease_keeps_its_permit(void)
     weir_store_free(store);
 }
 
-/* Where those that are blocked are let go by whoever finishes next, they stay blocked if nobody does. */
-static void test_a_waiter_goes_on_when_a_dead_holder_s_lease_ends_though_nobody_leaves(void)
+/* Where those that are blocked are let go by the holder that finishes next, they stay blocked if none does. */
+static void test_a_waiter_goes_on_when_a_dead_holder_s_lease_ends_though_no_holder_leaves(void)
 {
     weir_store *store = store_of(NULL);
     weir_guard *guard =
@@ -284,7 +284,7 @@ static void test_a_window_that_began_before_midnight_still_counts(void)
 }
 
 /* Where overrides of limits are kept per group, they stay for ever. */
-static void test_nothing_of_a_guard_that_nobody_uses_stays(void)
+static void test_nothing_of_a_guard_that_is_not_used_stays(void)
 {
     weir_store *store = store_of(WEIR_FLEET(.keep_ms = 1000));
     weir_guard *guard[3];
@@ -356,7 +356,7 @@ static int be_inside(void **value, void *arg)
 }
 
 /* Where a limit is set in two places, for all groups and for this one, two run with a limit of one, and those that wait are in no list. */
-static void test_a_limit_of_one_that_was_set_twice_lets_one_run_and_counts_who_waits(void)
+static void test_a_limit_of_one_that_was_set_twice_lets_one_run_and_counts_waiting_tasks(void)
 {
     enum { TASKS = 300 };
     weir_store *store[2] = { store_of(NULL), store_of(NULL) };
@@ -539,18 +539,18 @@ static void test_a_python_client_shares_a_limit_with_weir(void)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_a_killed_holder_without_a_description_blocks_nobody),
+        TEST(test_a_killed_holder_without_a_description_blocks_no_caller),
         TEST(test_permits_come_back_whole_by_every_way),
         TEST(test_a_freed_permit_wakes_one_waiter),
         TEST(test_a_group_that_the_fleet_holds_back_delays_no_other),
         TEST(test_figures_are_those_of_the_key_that_limits),
         TEST(test_work_that_outlasts_its_lease_keeps_its_permit),
-        TEST(test_a_waiter_goes_on_when_a_dead_holder_s_lease_ends_though_nobody_leaves),
+        TEST(test_a_waiter_goes_on_when_a_dead_holder_s_lease_ends_though_no_holder_leaves),
         TEST(test_many_waiters_ask_the_server_no_more_than_one),
         TEST(test_a_window_that_began_before_midnight_still_counts),
-        TEST(test_nothing_of_a_guard_that_nobody_uses_stays),
+        TEST(test_nothing_of_a_guard_that_is_not_used_stays),
         TEST(test_many_guards_with_dead_holders_hold_up_no_other),
-        TEST(test_a_limit_of_one_that_was_set_twice_lets_one_run_and_counts_who_waits),
+        TEST(test_a_limit_of_one_that_was_set_twice_lets_one_run_and_counts_waiting_tasks),
         TEST(test_as_many_are_inside_as_permits_in_whatever_order_they_came_and_sort),
         TEST(test_a_limit_that_never_binds_costs_no_more_than_a_twentieth),
         TEST(test_a_python_client_shares_a_limit_with_weir),

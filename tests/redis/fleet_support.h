@@ -1,4 +1,4 @@
-/* What tests of guards on a server share: a server, a store, guards with short leases.
+/* Shared by tests of guards on a server: a server, a store, guards with short leases.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_TESTS_REDIS_FLEET_SUPPORT_H
 #define WR_TESTS_REDIS_FLEET_SUPPORT_H
@@ -109,7 +109,7 @@ static inline void await_number(long long wanted, const char *command)
     assert_int_equal(got, wanted);
 }
 
-/* Waits until so many stores hear messages. What is said before is asked for by renewals, whose answers a test may hold back. */
+/* Waits until so many stores hear messages. Messages sent before are asked for by renewals, whose answers a test may hold back. */
 static inline void await_listeners(int count)
 {
     await_number(count, "PUBSUB CHANNELS weir:bell:*");

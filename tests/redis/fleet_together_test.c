@@ -140,7 +140,7 @@ static void *enter_both(void *arg)
     return NULL;
 }
 
-/* Two mutexes in both orders, one of this process and one of a fleet: nobody waits for another for ever. */
+/* Two mutexes in both orders, one of this process and one of a fleet: no caller waits for another for ever. */
 static void test_callers_that_want_the_same_guards_in_any_order_all_enter(void)
 {
     struct set s = set_of("forks", 2);

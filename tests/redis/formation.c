@@ -148,7 +148,7 @@ void cluster_start(struct cluster *cluster, bool with_replica)
         SETTLE(server_says(&cluster->replica, "CLUSTER NODES", id));
         server_do(&cluster->replica, "CLUSTER REPLICATE %s", id);
         SETTLE(server_says(&cluster->replica, "INFO replication", "master_link_status:up"));
-        for (int i = 1; i < CLUSTER_MASTERS; i++) /* who must vote for it */
+        for (int i = 1; i < CLUSTER_MASTERS; i++) /* which must vote for it */
             SETTLE(server_says(&masters[i], "CLUSTER NODES", "slave"));
     }
     for (int i = 0; i < CLUSTER_MASTERS; i++) {

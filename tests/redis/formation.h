@@ -52,8 +52,8 @@ struct sentinels {
     char url[160]; /* redis+sentinel://.../main */
 };
 
-/* A master, a replica that is in step, and three sentinels who know them and each other. They need a second or two to replace a master that
- * is gone. */
+/* A master, a replica that is in step, and three sentinels that know them and each other. They need a second or two to
+ * replace a master that is gone. */
 void sentinels_start(struct sentinels *formation);
 
 /* From now on the sentinels take no server for down, however long it is kept from running; a fail-over that has begun is

@@ -17,7 +17,7 @@ struct relay {
     _Atomic bool stop;
     /* Answers wait in the relay; messages of connections that have subscribed to something pass. */
     _Atomic bool hold;
-    /* What the server says is changed: another byte, the rest left out, or the connection closed. */
+    /* The server's replies are changed: another byte, the rest left out, or the connection closed. */
     _Atomic bool meddle;
     _Atomic int changes; /* so far */
     uint64_t seed;       /* set before `meddle` */

@@ -90,14 +90,14 @@ static void test_a_fail_over_is_followed(void)
     /* The sentinels may cut connections to the new master once more, and a message with them: until one comes through. */
     AWAIT(server_do(&formation.replica, "PUBLISH c x") >= 0 && atomic_load(&heard) >= 1000);
 
-    /* The old one comes back, as a replica by and by: nobody goes there. */
+    /* The old one comes back, as a replica by and by: no client goes there. */
     server_again(&formation.master);
     assert_int_equal(call(redis, WR_COMMAND("INCR", "after")), 3);
     wr_redis_unsubscribe(subscription);
     wr_redis_close(redis);
 }
 
-/* Somebody changes roles by hand: the server says READONLY, and the client looks for the master again. */
+/* An operator changes roles by hand: the server says READONLY, and the client looks for the master again. */
 static void test_a_master_that_has_become_a_replica_is_left(void)
 {
     struct server *master = sentinels_rest(&formation);
@@ -113,7 +113,7 @@ static void test_a_master_that_has_become_a_replica_is_left(void)
     AWAIT(server_says(other, "INFO replication", "master_link_status:up"));
     redis = open_ready(WEIR_REDIS(.url = formation.url, .backoff_ms = 10, .backoff_max_ms = 100));
     assert_true(echoes(redis, "before"));
-    /* Not by the sentinels, who would cut the connection: both servers still answer. */
+    /* Not by the sentinels, which would cut the connection: both servers still answer. */
     server_do(other, "REPLICAOF NO ONE");
     server_do(master, "REPLICAOF 127.0.0.1 %d", other->port);
     rc = call_fails(redis, WR_COMMAND("SET", "a", "1"), weir_in_ms(2000), &message);

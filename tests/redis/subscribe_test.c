@@ -1,9 +1,9 @@
-/* Messages: heard by whoever subscribed, and by nobody else; heard again after a loss, which is told.
+/* Messages: heard by all subscribers, and by no other client; heard again after a loss, which is told.
  * SPDX-License-Identifier: MIT */
 #include "redis/client_support.h"
 #include "redis/one_server.h"
 
-/* What a listener has heard. */
+/* A listener, and the events it has heard. */
 struct ear {
     _Atomic int listening, messages, deaf, sum;
     struct wr_subscription *subscription;
@@ -34,7 +34,7 @@ static void listen_to(struct wr_redis *redis, struct ear *ear, const char *chann
     AWAIT(atomic_load(&ear->listening) > before);
 }
 
-static void test_messages_are_heard_on_their_channel_by_all_who_subscribed(void)
+static void test_messages_are_heard_on_their_channel_by_all_subscribers(void)
 {
     struct wr_redis *redis = open_client(WEIR_REDIS(.url = server.url));
     struct ear a = { 0 }, b = { 0 }, other = { 0 };
@@ -61,7 +61,7 @@ static void test_messages_are_heard_on_their_channel_by_all_who_subscribed(void)
     wr_redis_close(redis);
 }
 
-static void test_the_connection_for_messages_lasts_as_long_as_somebody_listens(void)
+static void test_the_connection_for_messages_lasts_as_long_as_a_listener(void)
 {
     struct wr_redis *redis = open_ready(WEIR_REDIS(.url = server.url, .name = "listener"));
     struct ear ear = { 0 };
@@ -137,8 +137,8 @@ static void test_a_listener_may_unsubscribe_itself(void)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_messages_are_heard_on_their_channel_by_all_who_subscribed),
-        TEST(test_the_connection_for_messages_lasts_as_long_as_somebody_listens),
+        TEST(test_messages_are_heard_on_their_channel_by_all_subscribers),
+        TEST(test_the_connection_for_messages_lasts_as_long_as_a_listener),
         TEST(test_a_loss_is_told_and_messages_are_heard_again_after_it),
         TEST(test_a_listener_may_unsubscribe_itself),
     };

@@ -56,13 +56,13 @@ static void refuses(const weir_redis_options *opt, const char *words)
     wr_redis_close(redis);
 }
 
-static void test_a_certificate_that_nobody_we_trust_has_signed_is_refused(void)
+static void test_a_certificate_that_no_trusted_authority_has_signed_is_refused(void)
 {
     refuses(WEIR_REDIS(.url = url, .tls_ca = certificates.other_ca), "certificate");
     refuses(WEIR_REDIS(.url = url), "certificate"); /* the system's know nothing of it either */
 }
 
-static void test_a_certificate_of_somebody_else_is_refused(void)
+static void test_a_certificate_of_another_host_is_refused(void)
 {
     refuses(WEIR_REDIS(.url = url, .tls_ca = certificates.ca, .tls_name = "example.org"),
             "ostname mismatch");
@@ -187,8 +187,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_a_name_and_an_address_that_the_certificate_has_are_taken),
-        TEST(test_a_certificate_that_nobody_we_trust_has_signed_is_refused),
-        TEST(test_a_certificate_of_somebody_else_is_refused),
+        TEST(test_a_certificate_that_no_trusted_authority_has_signed_is_refused),
+        TEST(test_a_certificate_of_another_host_is_refused),
         TEST(test_any_certificate_is_taken_if_one_says_so),
         TEST(test_a_server_that_asks_for_a_certificate_gets_ours),
         TEST(test_files_that_cannot_be_used_are_named),

@@ -1,4 +1,4 @@
-/* What a server did. See witness.h.
+/* The record of a server. See witness.h.
  * SPDX-License-Identifier: MIT */
 #include "redis/witness.h"
 

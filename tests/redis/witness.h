@@ -27,7 +27,7 @@ struct witness {
 void witness_open(struct witness *w, const char *path);
 void witness_close(struct witness *w);
 
-/* From here on nothing is missed. Nobody may use the server before it returns. `guards` are names, NULL-ended. */
+/* From here on nothing is missed. No client may use the server before it returns. `guards` are names, NULL-ended. */
 void witness_begin(struct witness *w, struct server *server, const char *why,
                    const char *const *guards);
 

@@ -1,4 +1,4 @@
-/* Who is told of an end in which order, and when the argument is let go.
+/* Which callback is told of an end in which order, and when the argument is let go.
  * SPDX-License-Identifier: MIT */
 #include "support/executor_support.h"
 
@@ -179,7 +179,7 @@ SIM_TEST(test_the_argument_of_a_guest_goes_when_it_ends, 100)
     weir_executor_free(ex);
 }
 
-/* Whoever settles it may use the argument, and holds a reference. */
+/* The thread that settles it may use the argument, and holds a reference. */
 SIM_TEST(test_the_argument_of_a_pending_task_goes_with_its_last_reference, 100)
 {
     weir_executor *ex = noting_executor(WEIR_ABORT);

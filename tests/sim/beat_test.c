@@ -1,4 +1,4 @@
-/* Tasks without anything in a paced group: they start at their times, whoever looks on (src/executor/beat.h).
+/* Tasks without anything in a paced group: they start at their times, whatever call looks on (src/executor/beat.h).
  * SPDX-License-Identifier: MIT */
 #include "support/executor_support.h"
 
@@ -14,7 +14,7 @@ struct note {
     int error;
     int64_t ms;   /* it parks so long, */
     int64_t busy; /* or keeps its worker so long */
-    bool asks;    /* who it is */
+    bool asks;    /* which task it is */
     bool pends;
 };
 
@@ -195,7 +195,7 @@ SIM_TEST(test_a_body_that_keeps_its_worker_keeps_no_other_from_its_time, 50)
     end(&band);
 }
 
-SIM_TEST(test_bodies_may_fail_pend_or_ask_who_they_are, 100)
+SIM_TEST(test_bodies_may_fail_pend_or_ask_which_task_they_are, 100)
 {
     struct band band;
     weir_group_stats stats;
@@ -215,7 +215,7 @@ SIM_TEST(test_bodies_may_fail_pend_or_ask_who_they_are, 100)
     end(&band);
 }
 
-/* ---- whoever looks on ------------------------------------------------------------------------------ */
+/* ---- other calls look on --------------------------------------------------------------------------- */
 
 SIM_TEST(test_figures_are_those_of_the_moment, 50)
 {
@@ -405,7 +405,7 @@ int main(void)
         cmocka_unit_test(test_many_groups_keep_their_own_times),
         cmocka_unit_test(test_bodies_that_last_overlap_as_far_as_the_limit_allows),
         cmocka_unit_test(test_a_body_that_keeps_its_worker_keeps_no_other_from_its_time),
-        cmocka_unit_test(test_bodies_may_fail_pend_or_ask_who_they_are),
+        cmocka_unit_test(test_bodies_may_fail_pend_or_ask_which_task_they_are),
         cmocka_unit_test(test_figures_are_those_of_the_moment),
         cmocka_unit_test(test_looking_at_a_group_that_is_due_does_not_cost_it_its_place),
         cmocka_unit_test(test_a_body_is_listed_while_it_runs),

@@ -1,5 +1,5 @@
-/* Random lives of executors whose groups compete for threads, slots and permits, and in which nobody comes to their help:
- * a wake-up that is lost stays lost. At quiet moments nobody may wait beside what he could have.
+/* Random lives of executors whose groups compete for threads, slots and permits, and in which no call comes to their help:
+ * a wake-up that is lost stays lost. At quiet moments no task may wait beside units it could have.
  * SPDX-License-Identifier: MIT */
 #include "support/life_support.h"
 
@@ -126,7 +126,7 @@ static void control(void)
     }
 }
 
-/* What it waits for is there. */
+/* The task waits for units that are there. */
 static bool waits_in_vain(weir_task *task)
 {
     weir_why why = { .size = sizeof(why) };
@@ -147,7 +147,7 @@ static bool waits_in_vain(weir_task *task)
 }
 
 /* A moment later, unless something happens just then. */
-static void check_nobody_waits_in_vain(void)
+static void check_no_task_waits_in_vain(void)
 {
     bool in_vain = true;
 
@@ -204,7 +204,7 @@ static void new_calm(void)
                     .rejection = pick(2) ? WEIR_BLOCK : WEIR_DISCARD));
 }
 
-/* Of one group and priority, who came first started first. */
+/* Of one group and priority, the task that came first started first. */
 static void check_order(void)
 {
     for (int i = 0; i < calm.count; i++) {
@@ -238,7 +238,7 @@ static void live(void)
         if (pick(2))
             control();
         if (pick(2))
-            check_nobody_waits_in_vain();
+            check_no_task_waits_in_vain();
     }
     CHECK(weir_executor_drain(calm.ex, WEIR_FOREVER) == 0);
 }
@@ -263,7 +263,7 @@ static void calm_life(void *arg)
     weir_executor_free(calm.ex);
 }
 
-static void nobody_needs_help(void **state)
+static void no_task_needs_help(void **state)
 {
     (void)state;
     explore(300, WEIR_SIM_OPTIONS(.seed = 1), calm_life);
@@ -272,7 +272,7 @@ static void nobody_needs_help(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_needs_help),
+        cmocka_unit_test(no_task_needs_help),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ SIM_TEST(test_a_domain_uses_all_its_slots_and_no_more, 100)
 }
 
 /* B and the default domain have had their slots to themselves when B needs more. */
-SIM_TEST(test_a_borrower_gets_what_the_default_domain_leaves, 100)
+SIM_TEST(test_a_borrower_gets_the_slots_the_default_domain_leaves, 100)
 {
     weir_executor *ex = new_plain();
     struct body body = { .until_ms = 100 };
@@ -54,7 +54,7 @@ SIM_TEST(test_a_borrower_gets_what_the_default_domain_leaves, 100)
     weir_executor_free(ex);
 }
 
-/* What waits when another limit is set is held to it, whatever workers have in their hands at that moment. */
+/* A task that waits when another limit is set is held to it, whatever workers have in their hands at that moment. */
 static void limit_later(void (*limit)(weir_executor *ex), int64_t most)
 {
     weir_executor *ex = new_plain();
@@ -98,12 +98,12 @@ static void use_threads(weir_executor *ex)
     CHECK(weir_group_run_on(group, WEIR_THREADS) == 0);
 }
 
-SIM_TEST(test_a_limit_of_the_executor_that_comes_later_holds_for_what_waits, 300)
+SIM_TEST(test_a_limit_of_the_executor_that_comes_later_holds_for_waiting_tasks, 300)
 {
     limit_later(limit_all, 6); /* so many may have begun before it came */
 }
 
-SIM_TEST(test_a_limit_of_places_that_comes_later_counts_what_waits, 300)
+SIM_TEST(test_a_limit_of_places_that_comes_later_counts_waiting_tasks, 300)
 {
     limit_later(limit_places, 6);
 }
@@ -141,9 +141,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_domain_uses_all_its_slots_and_no_more),
-        cmocka_unit_test(test_a_borrower_gets_what_the_default_domain_leaves),
-        cmocka_unit_test(test_a_limit_of_the_executor_that_comes_later_holds_for_what_waits),
-        cmocka_unit_test(test_a_limit_of_places_that_comes_later_counts_what_waits),
+        cmocka_unit_test(test_a_borrower_gets_the_slots_the_default_domain_leaves),
+        cmocka_unit_test(test_a_limit_of_the_executor_that_comes_later_holds_for_waiting_tasks),
+        cmocka_unit_test(test_a_limit_of_places_that_comes_later_counts_waiting_tasks),
         cmocka_unit_test(test_a_group_that_moves_to_threads_keeps_to_its_domains_slots),
         cmocka_unit_test(
             test_a_group_whose_last_task_runs_is_not_in_line_when_the_ledger_begins_to_count),

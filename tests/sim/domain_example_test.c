@@ -3,7 +3,7 @@
 #include "support/domain_support.h"
 
 /* D-01 */
-SIM_TEST(test_the_default_domain_gets_what_the_others_leave, 5)
+SIM_TEST(test_the_default_domain_gets_the_units_the_others_leave, 5)
 {
     weir_executor *ex = new_executor(EXAMPLE_POLICY(.inflight_max = 0));
 
@@ -135,7 +135,7 @@ static void borrow_beside(int busy, int tasks, int borrowed, int queued, int ref
     weir_executor_free(ex);
 }
 
-SIM_TEST(test_only_what_the_default_domain_has_free_is_borrowed, 40)
+SIM_TEST(test_only_free_slots_of_the_default_domain_are_borrowed, 40)
 {
     borrow_beside(10, 60, 6, 22, 0);
 }
@@ -171,7 +171,7 @@ SIM_TEST(test_a_unit_pays_back_the_loan_and_goes_to_the_lenders_waiter, 60)
 }
 
 /* X8, D-11, D-10 */
-SIM_TEST(test_a_unit_nobody_wants_back_is_borrowed_again, 60)
+SIM_TEST(test_a_unit_no_domain_wants_back_is_borrowed_again, 60)
 {
     weir_executor *ex = new_executor(EXAMPLE_POLICY(.inflight_max = 0));
     struct body first = { .until_ms = 50 }, body = { .until_ms = 100 };
@@ -209,7 +209,7 @@ SIM_TEST(test_a_max_domain_never_borrows, 60)
 }
 
 /* D-07 */
-SIM_TEST(test_what_is_reserved_stays_reserved, 40)
+SIM_TEST(test_reserved_slots_stay_reserved, 40)
 {
     weir_executor *ex = new_executor(EXAMPLE_POLICY(.inflight_max = 0));
     struct body body = { .until_ms = 100 };
@@ -392,18 +392,18 @@ SIM_TEST(test_a_task_that_waits_for_a_slot_says_so, 40)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_default_domain_gets_what_the_others_leave),
+        cmocka_unit_test(test_the_default_domain_gets_the_units_the_others_leave),
         cmocka_unit_test(test_a_max_domain_runs_queues_and_refuses),
         cmocka_unit_test(test_a_reserved_domain_borrows_from_the_default_one),
         cmocka_unit_test(test_the_default_domain_waits_while_its_slots_are_borrowed),
         cmocka_unit_test(test_a_floor_keeps_slots_of_the_default_domain_from_borrowers),
         cmocka_unit_test(test_a_reserved_domain_queues_and_then_refuses),
-        cmocka_unit_test(test_only_what_the_default_domain_has_free_is_borrowed),
+        cmocka_unit_test(test_only_free_slots_of_the_default_domain_are_borrowed),
         cmocka_unit_test(test_nothing_is_borrowed_from_a_busy_default_domain),
         cmocka_unit_test(test_a_unit_pays_back_the_loan_and_goes_to_the_lenders_waiter),
-        cmocka_unit_test(test_a_unit_nobody_wants_back_is_borrowed_again),
+        cmocka_unit_test(test_a_unit_no_domain_wants_back_is_borrowed_again),
         cmocka_unit_test(test_a_max_domain_never_borrows),
-        cmocka_unit_test(test_what_is_reserved_stays_reserved),
+        cmocka_unit_test(test_reserved_slots_stay_reserved),
         cmocka_unit_test(test_a_slot_comes_first_then_a_place_then_refusal),
         cmocka_unit_test(test_a_new_task_does_not_overtake_the_queue),
         cmocka_unit_test(test_reserved_places_are_borrowed_from_the_default_domain),

@@ -62,7 +62,7 @@ SIM_TEST(test_figures_out_of_range_are_refused_before_they_are_added, 1)
             "domains[\"A\"].slots is 9223372036854775807: use 1 to 4294967294");
 }
 
-SIM_TEST(test_the_default_domain_takes_what_is_left_and_borrows_from_nobody, 1)
+SIM_TEST(test_the_default_domain_takes_the_rest_and_borrows_from_no_domain, 1)
 {
     refused(WEIR_POLICY(.slots = 10, COUNT(1), DOMAINS({ "default", .slots_mode = WEIR_RESERVED })),
             "domains[\"default\"].slots_mode is 1: use WEIR_MAX: the default domain has no "
@@ -170,7 +170,7 @@ static void find_lost(void *ex)
     CHECK(weir_group_get(&group, ex, "zebra") == WEIR_ENODOMAIN);
 }
 
-SIM_TEST(test_two_who_look_for_a_lost_group_are_both_told, 200)
+SIM_TEST(test_two_callers_that_look_for_a_lost_group_are_both_told, 200)
 {
     _Atomic int asked = 0;
     weir_domain_policy domains[] = { { .name = "A", .slots = 1 } };
@@ -346,11 +346,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_division_that_does_not_fit_is_refused),
         cmocka_unit_test(test_figures_out_of_range_are_refused_before_they_are_added),
-        cmocka_unit_test(test_the_default_domain_takes_what_is_left_and_borrows_from_nobody),
+        cmocka_unit_test(test_the_default_domain_takes_the_rest_and_borrows_from_no_domain),
         cmocka_unit_test(test_other_fields_are_checked_as_well),
         cmocka_unit_test(test_a_group_is_asked_for_its_domain_once),
         cmocka_unit_test(test_an_unknown_domain_can_mean_the_default_one),
-        cmocka_unit_test(test_two_who_look_for_a_lost_group_are_both_told),
+        cmocka_unit_test(test_two_callers_that_look_for_a_lost_group_are_both_told),
         cmocka_unit_test(test_calls_that_make_no_sense_are_refused),
         cmocka_unit_test(test_a_resize_that_makes_no_sense_is_refused),
         cmocka_unit_test(test_a_tasks_deadlines_are_checked),

@@ -359,7 +359,7 @@ SIM_TEST(test_free_lent_places_are_as_good_as_ones_own, 25)
     check_places(ex, 18, 0, 0);
     for (int i = 0; i < 18; i++)
         CHECK(weir_task_cancel(accepted(&a, 1)));
-    check_places(ex, 18, 0, 0); /* nobody needs them: no hurry */
+    check_places(ex, 18, 0, 0); /* no domain needs them: no hurry */
     heap_add(&b, ex, "B", 18, &b_body);
     CHECK_EQ(full(&b), 1);
     check_places(ex, 2, 16, 0);
@@ -416,8 +416,8 @@ SIM_TEST(test_places_rest_after_a_recall, 25)
     weir_executor_free(ex);
 }
 
-/* WEIR_BLOCK: who waits for room is woken by a loan, and by a place that comes back. */
-SIM_TEST(test_who_waits_for_room_is_woken_by_loans_and_returns, 100)
+/* WEIR_BLOCK: a caller that waits for room is woken by a loan, and by a place that comes back. */
+SIM_TEST(test_a_caller_that_waits_for_room_is_woken_by_loans_and_returns, 100)
 {
     weir_domain_policy domains[] = {
         { .name = "A", .slots = 1, .queue = 2, .lend_max = WEIR_NONE },
@@ -460,7 +460,7 @@ SIM_TEST(test_release_settles_loans_of_places, 25)
     sleep_until(101);
     CHECK_EQ(domain_of(ex, "default").queue_limit, 7);
     CHECK(weir_domain_release(ex, "A", NULL, 0, NULL) ==
-          0); /* the borrower: nobody waits there now */
+          0); /* the borrower: no task waits there now */
     CHECK_EQ(domain_of(ex, "default").queue_limit, 20);
     CHECK_EQ(domain_of(ex, "default").queue_lent, 0);
     CHECK(weir_domain_restore(ex, "A", NULL) == 0);
@@ -486,7 +486,7 @@ int main(void)
         cmocka_unit_test(test_free_lent_places_are_as_good_as_ones_own),
         cmocka_unit_test(test_a_recall_is_off_when_its_reason_is_gone_for_long_enough),
         cmocka_unit_test(test_places_rest_after_a_recall),
-        cmocka_unit_test(test_who_waits_for_room_is_woken_by_loans_and_returns),
+        cmocka_unit_test(test_a_caller_that_waits_for_room_is_woken_by_loans_and_returns),
         cmocka_unit_test(test_release_settles_loans_of_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

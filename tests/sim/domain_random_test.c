@@ -1,7 +1,7 @@
 /* Whole executors with domains under random schedules: submits, cancels, deadlines, pauses, evictions, lending,
  * recall, forced release, restore and resize at any moment. The ledger checks itself after every step of it
  * (WR_ASSERT_SLOW: D1-D4, D6, D8, D9). Here bodies and tasks are counted against it from outside, at
- * quiet moments nobody may wait beside a slot it could have, and at the end all books are zero (D7).
+ * quiet moments no task may wait beside a slot it could have, and at the end all books are zero (D7).
  * SPDX-License-Identifier: MIT */
 #include "support/domain_support.h"
 
@@ -238,7 +238,7 @@ static void test_random_lives_keep_the_books_while_the_clock_slips(void **state)
 
 /* ---- work conservation -------------------------------------------------------------------------- */
 
-/* At a quiet moment, all workers asleep: every slot that was granted carries a body, and nobody waits in a
+/* At a quiet moment, all workers asleep: every slot that was granted carries a body, and no task waits in a
  * domain that could be given one. */
 static void check_conserving(weir_executor *ex, int64_t floor)
 {
@@ -304,7 +304,7 @@ static void busy_life(void *arg)
     weir_executor_free(world.ex);
 }
 
-static void test_nobody_waits_beside_a_slot_it_could_have(void **state)
+static void test_no_task_waits_beside_a_slot_it_could_have(void **state)
 {
     (void)state;
     explore(2000, WEIR_SIM_OPTIONS(.seed = 1), busy_life);
@@ -321,7 +321,7 @@ static int counts(void **value, void *ran_arg)
     return 0;
 }
 
-/* Tasks that nobody asks about hand their slots on within their group, while others submit, pause, and workers
+/* Tasks without handles hand their slots on within their group, while others submit, pause, and workers
  * take the same groups. */
 static void detached_life(void *arg)
 {
@@ -407,7 +407,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_lives_keep_the_books),
         cmocka_unit_test(test_random_lives_keep_the_books_while_the_clock_slips),
-        cmocka_unit_test(test_nobody_waits_beside_a_slot_it_could_have),
+        cmocka_unit_test(test_no_task_waits_beside_a_slot_it_could_have),
         cmocka_unit_test(test_slots_are_handed_on_within_a_group),
         cmocka_unit_test(test_every_failure_to_get_memory_or_threads_is_survived),
     };

@@ -80,7 +80,7 @@ SIM_TEST(test_growing_takes_idle_slots_and_free_places_at_once, 40)
     weir_executor_free(ex);
 }
 
-/* What is promised to A goes before those who wait in the default domain. */
+/* Slots promised to A go before tasks that wait in the default domain. */
 SIM_TEST(test_growing_takes_busy_slots_as_they_fall_free, 40)
 {
     weir_executor *ex = new_executor(EXAMPLE_POLICY(.inflight_max = 0));
@@ -95,7 +95,7 @@ SIM_TEST(test_growing_takes_busy_slots_as_they_fall_free, 40)
     CHECK_SLOTS(ex, "A", 20, 16, 0);
     CHECK_SLOTS(ex, "default", 12, 16, 4);
     CHECK_EQ(domain_of(ex, "A").lent, 4);
-    CHECK_EQ(domain_of(ex, "A").slots_lent, 0); /* it is no loan that anybody asked for */
+    CHECK_EQ(domain_of(ex, "A").slots_lent, 0); /* it is no loan that a domain asked for */
     for (int i = 0; i < 4; i++) {
         CHECK(weir_sleep(at(100 + i) + 1000) == 0);
         CHECK_SLOTS(ex, "A", 20, 17 + i, 0);
@@ -142,7 +142,7 @@ SIM_TEST(test_shrinking_gives_idle_slots_at_once_and_busy_ones_as_they_fall_free
 }
 
 /* As with a group's queue_max: waiting tasks stay, also beyond what there is now. */
-SIM_TEST(test_shrinking_a_queue_turns_nobody_away_who_waits, 40)
+SIM_TEST(test_shrinking_a_queue_turns_no_waiting_task_away, 40)
 {
     weir_executor *ex = new_executor(EXAMPLE_POLICY(.inflight_max = 0));
     struct body a_body[16], late = { .ms = 1 };
@@ -172,8 +172,8 @@ SIM_TEST(test_shrinking_a_queue_turns_nobody_away_who_waits, 40)
     weir_executor_free(ex);
 }
 
-/* Tasks of B that stand on the default domain's stand on B's own when it gets those: nobody has to end first. */
-SIM_TEST(test_what_a_growing_domain_has_borrowed_becomes_its_own, 40)
+/* Tasks of B that stand on the default domain's stand on B's own when it gets those: no task has to end first. */
+SIM_TEST(test_slots_a_growing_domain_has_borrowed_become_its_own, 40)
 {
     weir_executor *ex = new_executor(EXAMPLE_POLICY(.inflight_max = 0));
     struct body body = { .until_ms = 100 };
@@ -229,7 +229,7 @@ SIM_TEST(test_borrowed_places_become_a_growing_domains_own, 40)
     weir_executor_free(ex);
 }
 
-SIM_TEST(test_a_resize_to_what_is_there_changes_nothing, 10)
+SIM_TEST(test_a_resize_to_the_present_size_changes_nothing, 10)
 {
     weir_executor *ex = new_executor(EXAMPLE_POLICY(.inflight_max = 0));
     struct body body = { .until_ms = 50 };
@@ -266,7 +266,7 @@ static void lend_as_in_the_example(weir_executor *ex, struct heap *a, struct bod
     CHECK_SLOTS(ex, "B", 32, 16, 0);
 }
 
-SIM_TEST(test_a_lender_that_shrinks_gives_what_it_has_and_recalls_the_rest, 25)
+SIM_TEST(test_a_lender_that_shrinks_gives_its_idle_slots_and_recalls_the_rest, 25)
 {
     weir_executor *ex = new_executor(EXAMPLE_POLICY(.lending = { .period_ms = 10 }));
     struct body a_body[32], b_body;
@@ -314,7 +314,7 @@ SIM_TEST(test_a_lender_that_shrinks_below_its_loans_passes_them_on, 25)
     weir_executor_free(ex);
 }
 
-SIM_TEST(test_what_the_default_domain_lent_becomes_a_growing_domains_own, 25)
+SIM_TEST(test_slots_the_default_domain_lent_become_a_growing_domains_own, 25)
 {
     weir_domain_policy domains[] = {
         { .name = "A", .slots = 16, .queue = 32 },
@@ -408,7 +408,7 @@ SIM_TEST(test_another_domain_can_be_resized_during_a_release, 25)
     weir_executor_free(ex);
 }
 
-/* ---- who waits ------------------------------------------------------------------------------------ */
+/* ---- callers that wait ---------------------------------------------------------------------------- */
 
 static void resize_later(void *ex)
 {
@@ -419,7 +419,7 @@ static void resize_later(void *ex)
 }
 
 /* WEIR_BLOCK: room comes with places, and with slots. */
-SIM_TEST(test_who_waits_for_room_is_woken_by_a_resize, 100)
+SIM_TEST(test_a_caller_that_waits_for_room_is_woken_by_a_resize, 100)
 {
     weir_domain_policy domains[] = { { .name = "A", .slots = 1, .queue = WEIR_NO_QUEUE } };
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = WEIR_NO_LIMIT,
@@ -442,7 +442,7 @@ SIM_TEST(test_who_waits_for_room_is_woken_by_a_resize, 100)
     weir_executor_free(ex);
 }
 
-/* Places that are not counted: each domain has what it has, and nobody loses any. */
+/* Places that are not counted: each domain has what it has, and none loses any. */
 SIM_TEST(test_a_queue_without_total_is_resized_by_itself, 25)
 {
     weir_domain_policy domains[] = { { .name = "A", .slots = 1 }, { .name = "B", .slots = 1 } };
@@ -477,7 +477,7 @@ static int lasts_10_ms(void **value, void *arg)
 }
 
 /* Tasks that followed each other on one slot while places were not counted take up none afterwards. */
-SIM_TEST(test_a_queue_that_comes_to_be_limited_counts_those_who_wait_then, 60)
+SIM_TEST(test_a_queue_that_comes_to_be_limited_counts_tasks_that_wait_then, 60)
 {
     weir_domain_policy domains[] = { { .name = "A", .slots = 1, .run_on = WEIR_THREADS },
                                      { .name = "B", .slots = 1 } };
@@ -545,19 +545,19 @@ int main(void)
         cmocka_unit_test(test_growing_takes_idle_slots_and_free_places_at_once),
         cmocka_unit_test(test_growing_takes_busy_slots_as_they_fall_free),
         cmocka_unit_test(test_shrinking_gives_idle_slots_at_once_and_busy_ones_as_they_fall_free),
-        cmocka_unit_test(test_shrinking_a_queue_turns_nobody_away_who_waits),
-        cmocka_unit_test(test_what_a_growing_domain_has_borrowed_becomes_its_own),
+        cmocka_unit_test(test_shrinking_a_queue_turns_no_waiting_task_away),
+        cmocka_unit_test(test_slots_a_growing_domain_has_borrowed_become_its_own),
         cmocka_unit_test(test_borrowed_places_become_a_growing_domains_own),
-        cmocka_unit_test(test_a_resize_to_what_is_there_changes_nothing),
-        cmocka_unit_test(test_a_lender_that_shrinks_gives_what_it_has_and_recalls_the_rest),
+        cmocka_unit_test(test_a_resize_to_the_present_size_changes_nothing),
+        cmocka_unit_test(test_a_lender_that_shrinks_gives_its_idle_slots_and_recalls_the_rest),
         cmocka_unit_test(test_a_lender_that_shrinks_below_its_loans_passes_them_on),
-        cmocka_unit_test(test_what_the_default_domain_lent_becomes_a_growing_domains_own),
+        cmocka_unit_test(test_slots_the_default_domain_lent_become_a_growing_domains_own),
         cmocka_unit_test(test_a_domain_can_be_released_while_it_grows),
         cmocka_unit_test(test_a_domain_can_be_released_while_it_shrinks),
         cmocka_unit_test(test_another_domain_can_be_resized_during_a_release),
-        cmocka_unit_test(test_who_waits_for_room_is_woken_by_a_resize),
+        cmocka_unit_test(test_a_caller_that_waits_for_room_is_woken_by_a_resize),
         cmocka_unit_test(test_a_queue_without_total_is_resized_by_itself),
-        cmocka_unit_test(test_a_queue_that_comes_to_be_limited_counts_those_who_wait_then),
+        cmocka_unit_test(test_a_queue_that_comes_to_be_limited_counts_tasks_that_wait_then),
         cmocka_unit_test(test_a_queue_is_limited_while_a_task_follows_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What an independent review of domains found.
+/* Faults that an independent review of domains found.
  * SPDX-License-Identifier: MIT */
 #include "support/domain_support.h"
 
@@ -11,7 +11,7 @@ static int nothing(void **value, void *arg)
     return 0;
 }
 
-/* Tasks that nobody holds are handed on from body to body; a group whose last task goes that way wants nothing
+/* Tasks without handles are handed on from body to body; a group whose last task goes that way wants nothing
  * any more, and must not be found in its ring. */
 SIM_TEST(silent_tasks_are_handed_on, 3000)
 {
@@ -40,7 +40,7 @@ static int asks_another(void **value, void *asks_arg)
     weir_task *task = NULL;
 
     *value = NULL;
-    sleep_until(10); /* by then, who is first was found to need more than there is */
+    sleep_until(10); /* by then, the first task was found to need more than there is */
     asks->rc =
         weir_submit_key(&task, asks->ex, asks->key, nothing, NULL, WEIR_TASK(.cost = asks->cost));
     if (!asks->rc)
@@ -53,7 +53,7 @@ static int asks_another(void **value, void *asks_arg)
 
 /* The default domain's slots are all borrowed, by bodies that end: a task that waits for one of its tasks waits
  * for good reason, and not for ever. */
-SIM_TEST(who_waits_for_a_borrowed_slot_is_not_stuck, 100)
+SIM_TEST(a_task_that_waits_for_a_borrowed_slot_is_not_stuck, 100)
 {
     weir_executor *ex = new_executor(EXAMPLE_POLICY());
     struct body b_body = { .until_ms = 100 };
@@ -74,7 +74,7 @@ SIM_TEST(who_waits_for_a_borrowed_slot_is_not_stuck, 100)
 
 /* The same for a receiver, whose new slots the released domain's bodies are still on. */
 /* Nor is a slot kept for a domain whose last group another worker took (seeds 295 and 388 had shown that). */
-SIM_TEST_WITH(who_waits_for_a_released_slot_is_not_stuck, 100, .seed = 290)
+SIM_TEST_WITH(a_task_that_waits_for_a_released_slot_is_not_stuck, 100, .seed = 290)
 {
     static weir_domain_policy domains[] = { { .name = "A", .slots = 1 },
                                             { .name = "B", .slots = 2 } };
@@ -96,8 +96,8 @@ SIM_TEST_WITH(who_waits_for_a_released_slot_is_not_stuck, 100, .seed = 290)
     weir_executor_free(ex);
 }
 
-/* X3: those who wait in the default domain are told that its slots are taken, by whomever. */
-SIM_TEST(why_counts_what_is_borrowed, 20)
+/* X3: tasks that wait in the default domain are told that its slots are taken, by whatever domain. */
+SIM_TEST(why_counts_borrowed_slots, 20)
 {
     weir_executor *ex = new_executor(EXAMPLE_POLICY());
     struct body b_body = { .until_ms = 100 };
@@ -159,7 +159,7 @@ static void costly_goes_ahead(void *ex)
                               WEIR_TASK(.cost = 3, .priority = WEIR_URGENT)) == 0);
 }
 
-SIM_TEST(who_is_put_back_wants_a_slot, 20000)
+SIM_TEST(a_group_that_is_put_back_wants_a_slot, 20000)
 {
     weir_executor *ex =
         new_executor(WEIR_POLICY(.workers = 3, .group_limit = WEIR_NO_LIMIT, .slots = 8,
@@ -236,8 +236,8 @@ SIM_TEST(costly_tasks_on_different_workers_take_turns, 20)
     weir_executor_free(ex);
 }
 
-/* Who was owed permits and needs them no more, or can never have them, keeps nobody waiting. */
-SIM_TEST(nobody_waits_for_one_that_is_owed_and_gone, 60)
+/* An asker that was owed permits and needs them no more, or can never have them, keeps no task waiting. */
+SIM_TEST(no_task_waits_for_one_that_is_owed_and_gone, 60)
 {
     static weir_domain_policy domains[] = { { .name = "A", .slots = 2, .workers = 1 },
                                             { .name = "B", .slots = 2 } };
@@ -308,7 +308,7 @@ static void restores_and_releases(void *ex)
     weir_domain_release(ex, "A", NULL, 0, NULL);
 }
 
-/* Who comes after the restore is in, though the release may still be busy with those who came before. */
+/* A task that comes after the restore is in, though the release may still be busy with those before it. */
 static void restores_and_submits(void *ex)
 {
     while (weir_domain_restore(ex, "A", NULL) == WEIR_EALREADY)
@@ -316,7 +316,7 @@ static void restores_and_submits(void *ex)
     check_done(submit(ex, "A", NULL));
 }
 
-SIM_TEST(what_comes_after_a_restore_stays, 20000)
+SIM_TEST(a_task_that_comes_after_a_restore_stays, 20000)
 {
     static weir_domain_policy domains[] = { { .name = "A", .slots = 2 },
                                             { .name = "B", .slots = 1 } };
@@ -335,7 +335,7 @@ SIM_TEST(what_comes_after_a_restore_stays, 20000)
     weir_executor_free(ex);
 }
 
-SIM_TEST(a_second_release_leaves_nobody_waiting, 20000)
+SIM_TEST(a_second_release_leaves_no_task_waiting, 20000)
 {
     static weir_domain_policy domains[] = { { .name = "A", .slots = 1 },
                                             { .name = "B", .slots = 1 } };
@@ -500,7 +500,7 @@ SIM_TEST(capacity_stays_when_many_bodies_on_workers_never_return, 10)
     weir_executor_free(ex);
 }
 
-/* What waits for a thread when its time is up has no body that could be overdue, and has not begun to run: only its
+/* A task that waits for a thread when its time is up has no body that could be overdue, and has not begun to run: only its
  * waiting deadline counts. */
 SIM_TEST(a_task_that_waits_for_a_thread_is_not_overdue, 40)
 {
@@ -594,7 +594,7 @@ static void naps(UNUSED weir_task *task, UNUSED const weir_result *result, UNUSE
 }
 
 /* A release refuses what waits, and tells of it, one after the other: workers that find tasks without a slot meanwhile sleep. */
-SIM_TEST(test_workers_sleep_while_a_release_tells_of_what_it_refuses, 100)
+SIM_TEST(test_workers_sleep_while_a_release_tells_of_tasks_it_refuses, 100)
 {
     weir_domain_policy domains[] = { { .name = "own", .slots = 1 } };
     weir_group_policy groups[] = { { .key = "a", .domain = "own" },
@@ -654,19 +654,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(silent_tasks_are_handed_on),
-        cmocka_unit_test(who_waits_for_a_borrowed_slot_is_not_stuck),
-        cmocka_unit_test(who_waits_for_a_released_slot_is_not_stuck),
-        cmocka_unit_test(why_counts_what_is_borrowed),
+        cmocka_unit_test(a_task_that_waits_for_a_borrowed_slot_is_not_stuck),
+        cmocka_unit_test(a_task_that_waits_for_a_released_slot_is_not_stuck),
+        cmocka_unit_test(why_counts_borrowed_slots),
         cmocka_unit_test(a_costly_first_one_is_seen_without_domains),
         cmocka_unit_test(a_costly_first_one_is_seen_with_domains),
-        cmocka_unit_test(who_is_put_back_wants_a_slot),
+        cmocka_unit_test(a_group_that_is_put_back_wants_a_slot),
         cmocka_unit_test(a_costly_task_is_owed_permits_across_workers),
         cmocka_unit_test(costly_tasks_on_different_workers_take_turns),
-        cmocka_unit_test(nobody_waits_for_one_that_is_owed_and_gone),
+        cmocka_unit_test(no_task_waits_for_one_that_is_owed_and_gone),
         cmocka_unit_test(
             a_smaller_task_that_goes_first_does_not_wait_for_what_the_costly_one_needs),
-        cmocka_unit_test(what_comes_after_a_restore_stays),
-        cmocka_unit_test(a_second_release_leaves_nobody_waiting),
+        cmocka_unit_test(a_task_that_comes_after_a_restore_stays),
+        cmocka_unit_test(a_second_release_leaves_no_task_waiting),
         cmocka_unit_test(a_release_asks_those_that_began_in_the_same_instant),
         cmocka_unit_test(a_release_asks_bodies_of_evicted_groups),
         cmocka_unit_test(threads_beyond_the_cap_run_no_bodies),
@@ -675,7 +675,7 @@ int main(void)
         cmocka_unit_test(short_tasks_of_a_borrower_get_their_share),
         cmocka_unit_test(slots_that_no_worker_carries_are_not_kept_from_their_owner),
         cmocka_unit_test(a_slot_that_is_kept_for_a_task_that_took_another_is_free),
-        cmocka_unit_test(test_workers_sleep_while_a_release_tells_of_what_it_refuses),
+        cmocka_unit_test(test_workers_sleep_while_a_release_tells_of_tasks_it_refuses),
         cmocka_unit_test(
             test_a_task_that_costs_more_than_a_lowered_limit_keeps_no_other_domain_waiting),
     };

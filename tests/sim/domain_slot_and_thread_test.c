@@ -1,4 +1,4 @@
-/* Groups that wait for a thread, and those who must not wait for them.
+/* Groups that wait for a thread, and tasks that must not wait for them.
  * SPDX-License-Identifier: MIT */
 #include "support/domain_support.h"
 
@@ -9,7 +9,7 @@ static void check_all_and_free(weir_executor *ex)
     weir_executor_free(ex);
 }
 
-/* A group that comes to wait for a thread claims no permits any more: who waits for room has it. */
+/* A group that comes to wait for a thread claims no permits any more: a caller that waits for room has it. */
 SIM_TEST(test_a_group_that_waits_for_a_thread_makes_room, 300)
 {
     weir_group_policy groups[] = { { .key = "t1", .run_on = WEIR_THREADS },
@@ -28,8 +28,8 @@ SIM_TEST(test_a_group_that_waits_for_a_thread_makes_room, 300)
     check_all_and_free(ex);
 }
 
-/* Who is called goes before a costly one that its workers were refused permits for, and may need less. */
-SIM_TEST(test_who_is_called_does_not_wait_for_what_another_needs, 2000)
+/* A group that is called goes before a costly one that its workers were refused permits for, and may need less. */
+SIM_TEST(test_a_called_group_does_not_wait_for_permits_another_needs, 2000)
 {
     weir_domain_policy domains[] = { { .name = "D", .slots = 1 } };
     weir_group_policy groups[] = { { .key = "h", .run_on = WEIR_THREADS },
@@ -116,7 +116,7 @@ static void fills_a_domain_and_waits(int64_t from_ms)
     weir_executor_free(ex);
 }
 
-SIM_TEST(test_no_thread_is_kept_for_a_full_domain_if_who_fills_it_may_wait_for_it, 100)
+SIM_TEST(test_no_thread_is_kept_for_a_full_domain_if_its_tasks_may_wait_for_it, 100)
 {
     fills_a_domain_and_waits(25); /* before g is called at 30 */
 }
@@ -183,7 +183,7 @@ static int waits_for_quick(void **value, void *waits_arg)
 }
 
 /* Its domain is always full, all threads are always taken, and elsewhere there is always a body that waits for a task. */
-SIM_TEST(test_who_needs_slot_and_thread_gets_both_some_time, 60)
+SIM_TEST(test_a_task_that_needs_slot_and_thread_gets_both_some_time, 60)
 {
     enum { COUNT = 400 };
     weir_domain_policy domains[] = { { .name = "D", .slots = 1 } };
@@ -237,8 +237,8 @@ static int awaits_it(void **value, void *awaits_arg)
     return 0;
 }
 
-/* That permits of the executor's come back helps nobody whose slot does not. */
-SIM_TEST(test_who_waits_for_permits_and_for_ones_own_slot_is_stuck, 60)
+/* Permits of the executor's that come back help no task whose slot does not. */
+SIM_TEST(test_a_task_that_waits_for_permits_and_for_its_own_slot_is_stuck, 60)
 {
     weir_domain_policy domains[] = { { .name = "D", .slots = 1 } };
     weir_group_policy groups[] = { { .key = "w", .limit = 2, .domain = "D" } };
@@ -261,13 +261,13 @@ static int awaits_default(void **value, void *awaits_arg)
 {
     struct awaits *awaits = awaits_arg;
 
-    CHECK(weir_sleep(weir_now() + MS) == 0); /* until all who are to have a slot have it */
+    CHECK(weir_sleep(weir_now() + MS) == 0); /* until all that are to have a slot have it */
     awaits->task = submit(awaits->ex, "x", NULL);
     return awaits_it(value, awaits);
 }
 
-/* But if slots are lent, the next look at who uses what may bring one. */
-SIM_TEST(test_who_waits_for_a_slot_that_may_be_lent_is_not_stuck, 60)
+/* But if slots are lent, the next look at the use of each domain may bring one. */
+SIM_TEST(test_a_task_that_waits_for_a_slot_that_may_be_lent_is_not_stuck, 60)
 {
     weir_domain_policy domains[] = { { .name = "D", .slots = 1 }, { .name = "L", .slots = 4 } };
     weir_group_policy groups[] = { { .key = "w", .limit = 2, .domain = "D" } };
@@ -298,8 +298,8 @@ static int asks_others_to_end(void **value, void *awaits_arg)
     return 0;
 }
 
-/* Who was asked to end gives back what it holds, though it has not had the time yet. */
-SIM_TEST(test_who_waits_for_one_that_is_asked_to_end_is_not_stuck, 60)
+/* A task that was asked to end gives back what it holds, though it has not had the time yet. */
+SIM_TEST(test_a_task_that_waits_for_one_that_is_asked_to_end_is_not_stuck, 60)
 {
     weir_domain_policy domains[] = { { .name = "D", .slots = 1 } };
     weir_group_policy groups[] = { { .key = "d", .domain = "D" } };
@@ -330,8 +330,8 @@ static int awaits_released(void **value, void *awaits_arg)
     return 0;
 }
 
-/* What waits in a domain that is released is refused, and so does not keep anybody waiting. */
-SIM_TEST(test_who_waits_for_one_that_is_being_refused_is_not_stuck, 3000)
+/* A task that waits in a domain that is released is refused, and so keeps no other waiting. */
+SIM_TEST(test_a_task_that_waits_for_one_that_is_being_refused_is_not_stuck, 3000)
 {
     weir_domain_policy domains[] = { { .name = "D", .slots = 1 } };
     weir_group_policy groups[] = { { .key = "d", .domain = "D" } };
@@ -362,8 +362,8 @@ static int is_busy_and_awaits(void **value, void *awaits_arg)
     return 0;
 }
 
-/* Permits that are owed to others first, who can start with them, come back. */
-SIM_TEST(test_who_waits_behind_others_that_can_start_is_not_stuck, 60)
+/* Permits that are owed to others first, which can start with them, come back. */
+SIM_TEST(test_a_task_that_waits_behind_others_that_can_start_is_not_stuck, 60)
 {
     weir_domain_policy domains[] = { { .name = "O", .slots = 2, .workers = 1 } };
     weir_group_policy groups[] = { { .key = "o", .limit = 2, .domain = "O" } };
@@ -386,7 +386,7 @@ SIM_TEST(test_who_waits_behind_others_that_can_start_is_not_stuck, 60)
 }
 
 /* Nor do slots that it can never have. */
-SIM_TEST(test_who_waits_for_a_slot_that_is_borrowed_is_stuck_whoever_ends_elsewhere, 60)
+SIM_TEST(test_a_task_that_waits_for_a_borrowed_slot_is_stuck_whatever_ends_elsewhere, 60)
 {
     weir_domain_policy domains[] = { { .name = "M", .slots = 1 },
                                      { .name = "R", .slots = 1, .slots_mode = WEIR_RESERVED } };
@@ -409,8 +409,8 @@ SIM_TEST(test_who_waits_for_a_slot_that_is_borrowed_is_stuck_whoever_ends_elsewh
     weir_executor_free(ex);
 }
 
-/* Who could borrow, but did not, has nothing to give back. */
-SIM_TEST(test_who_waits_for_ones_own_slot_is_stuck_whoever_could_borrow, 60)
+/* A domain that could borrow, but did not, has nothing to give back. */
+SIM_TEST(test_a_task_that_waits_for_its_own_slot_is_stuck_though_one_could_borrow, 60)
 {
     weir_domain_policy domains[] = { { .name = "R", .slots = 1, .slots_mode = WEIR_RESERVED } };
     weir_group_policy groups[] = { { .key = "r", .domain = "R" } };
@@ -430,7 +430,7 @@ SIM_TEST(test_who_waits_for_ones_own_slot_is_stuck_whoever_could_borrow, 60)
 }
 
 /* Nor does a thread. */
-SIM_TEST(test_who_waits_for_a_thread_and_for_ones_own_slot_is_stuck, 60)
+SIM_TEST(test_a_task_that_waits_for_a_thread_and_for_its_own_slot_is_stuck, 60)
 {
     weir_domain_policy domains[] = { { .name = "D", .slots = 1 } };
     weir_group_policy groups[] = { { .key = "g", .domain = "D", .run_on = WEIR_THREADS },
@@ -457,8 +457,8 @@ SIM_TEST(test_who_waits_for_a_thread_and_for_ones_own_slot_is_stuck, 60)
     weir_executor_free(ex);
 }
 
-/* But who waits only for a thread is not, though his domain has promised him nothing. */
-SIM_TEST(test_who_waits_for_a_thread_alone_is_not_stuck, 60)
+/* But a task that waits only for a thread is not, though its domain has promised it nothing. */
+SIM_TEST(test_a_task_that_waits_for_a_thread_alone_is_not_stuck, 60)
 {
     weir_domain_policy domains[] = { { .name = "D", .slots = 2 } };
     weir_group_policy groups[] = { { .key = "g", .domain = "D", .run_on = WEIR_THREADS },
@@ -526,7 +526,7 @@ static void late_without_threads(void *arg)
     weir_executor_free(ex);
 }
 
-static void test_who_is_late_is_told_of_without_a_thread_to_spare(void **state)
+static void test_a_late_task_is_told_of_without_a_thread_to_spare(void **state)
 {
     (void)state;
     for (uint64_t n = 1; n < 10; n++)
@@ -538,22 +538,22 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_group_that_waits_for_a_thread_makes_room),
-        cmocka_unit_test(test_who_is_called_does_not_wait_for_what_another_needs),
-        cmocka_unit_test(test_no_thread_is_kept_for_a_full_domain_if_who_fills_it_may_wait_for_it),
+        cmocka_unit_test(test_a_called_group_does_not_wait_for_permits_another_needs),
+        cmocka_unit_test(test_no_thread_is_kept_for_a_full_domain_if_its_tasks_may_wait_for_it),
         cmocka_unit_test(test_a_thread_kept_for_a_full_domain_goes_to_whom_its_body_waits_for),
         cmocka_unit_test(test_a_thread_kept_for_a_slot_that_is_taken_away_goes_to_others),
-        cmocka_unit_test(test_who_needs_slot_and_thread_gets_both_some_time),
-        cmocka_unit_test(test_who_waits_for_permits_and_for_ones_own_slot_is_stuck),
-        cmocka_unit_test(test_who_waits_for_a_slot_that_may_be_lent_is_not_stuck),
-        cmocka_unit_test(test_who_waits_behind_others_that_can_start_is_not_stuck),
-        cmocka_unit_test(test_who_waits_for_one_that_is_asked_to_end_is_not_stuck),
-        cmocka_unit_test(test_who_waits_for_one_that_is_being_refused_is_not_stuck),
+        cmocka_unit_test(test_a_task_that_needs_slot_and_thread_gets_both_some_time),
+        cmocka_unit_test(test_a_task_that_waits_for_permits_and_for_its_own_slot_is_stuck),
+        cmocka_unit_test(test_a_task_that_waits_for_a_slot_that_may_be_lent_is_not_stuck),
+        cmocka_unit_test(test_a_task_that_waits_behind_others_that_can_start_is_not_stuck),
+        cmocka_unit_test(test_a_task_that_waits_for_one_that_is_asked_to_end_is_not_stuck),
+        cmocka_unit_test(test_a_task_that_waits_for_one_that_is_being_refused_is_not_stuck),
         cmocka_unit_test(
-            test_who_waits_for_a_slot_that_is_borrowed_is_stuck_whoever_ends_elsewhere),
-        cmocka_unit_test(test_who_waits_for_ones_own_slot_is_stuck_whoever_could_borrow),
-        cmocka_unit_test(test_who_waits_for_a_thread_and_for_ones_own_slot_is_stuck),
-        cmocka_unit_test(test_who_waits_for_a_thread_alone_is_not_stuck),
-        cmocka_unit_test(test_who_is_late_is_told_of_without_a_thread_to_spare),
+            test_a_task_that_waits_for_a_borrowed_slot_is_stuck_whatever_ends_elsewhere),
+        cmocka_unit_test(test_a_task_that_waits_for_its_own_slot_is_stuck_though_one_could_borrow),
+        cmocka_unit_test(test_a_task_that_waits_for_a_thread_and_for_its_own_slot_is_stuck),
+        cmocka_unit_test(test_a_task_that_waits_for_a_thread_alone_is_not_stuck),
+        cmocka_unit_test(test_a_late_task_is_told_of_without_a_thread_to_spare),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -238,7 +238,7 @@ SIM_TEST(test_a_group_that_blocks_moves_to_threads_and_the_others_run_on, 60)
         a[i] = submit_blocking(ex, "blocks", &block);
     sleep_until(60);
     CHECK_EQ(stats_of(ex, "blocks").run_on, WEIR_THREADS);
-    for (int i = 0; i < 20; i++) /* known: nobody else notices any more */
+    for (int i = 0; i < 20; i++) /* known: no other task notices any more */
         check_done_at(submit(ex, "quick", &quick), 60 + i, 61 + i);
     for (int i = 0; i < 8; i++)
         check_done(a[i]);

@@ -359,7 +359,7 @@ SIM_TEST(test_a_task_without_a_deadline_runs_as_long_as_it_likes, 20)
 SIM_TEST(test_a_task_that_ends_in_time_leaves_nothing_behind, 60)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .deadlines = { .run_ms = 50 }));
-    struct body body = { .ms = 50 }; /* exactly: whoever comes first wins, the other does nothing */
+    struct body body = { .ms = 50 }; /* exactly: the first of both wins, the other does nothing */
     weir_result result = result_of(submit(ex, "g", &body));
 
     CHECK(result.outcome == WEIR_DONE || result.outcome == WEIR_TIMED_OUT);
@@ -424,7 +424,7 @@ SIM_TEST(test_a_deadline_races_with_a_cancel_and_a_settle, 400)
 
 /* ---- nothing of the user's runs on the clock thread ---------------------------------------------- */
 
-/* Who keeps the clock thread makes this one late. */
+/* A callback that keeps the clock thread makes this one late. */
 static weir_task *due_at_20(weir_executor *ex)
 {
     weir_group_pause(group_of(ex, "late"));
@@ -526,7 +526,7 @@ static void tells_without_threads(void *arg)
     CHECK_EQ(count, 3);
 }
 
-static void test_who_is_told_without_a_thread_does_not_keep_the_clock(void **state)
+static void test_a_callback_told_without_a_thread_does_not_keep_the_clock(void **state)
 {
     (void)state;
     for (uint64_t n = 1; n < 9; n++)
@@ -539,7 +539,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_callback_that_comes_with_the_deadline_does_not_keep_the_clock),
         cmocka_unit_test(test_a_value_that_is_dropped_at_the_deadline_does_not_keep_the_clock),
-        cmocka_unit_test(test_who_is_told_without_a_thread_does_not_keep_the_clock),
+        cmocka_unit_test(test_a_callback_told_without_a_thread_does_not_keep_the_clock),
         cmocka_unit_test(test_the_nearest_deadline_counts_and_the_forced_one_caps_it),
         cmocka_unit_test(test_the_executors_deadline_is_the_last_resort),
         cmocka_unit_test(test_the_running_deadline_begins_with_the_start),

@@ -1,7 +1,7 @@
 /* Random lives of executors with domains in which everything happens at once: tasks with and without handles,
  * priorities, costs, pending bodies, nested waits, callbacks that call back, paces, cool-downs, changed limits, threads,
  * all ways of rejection.
- * At the end nothing may be left, and at quiet moments nobody may wait beside what he could have.
+ * At the end nothing may be left, and at quiet moments no task may wait beside units it could have.
  * SPDX-License-Identifier: MIT */
 #include "support/life_support.h"
 

@@ -311,7 +311,7 @@ SIM_TEST(test_a_submit_that_fails_was_no_task, 200)
         CHECK_EQ(heard.done, 0);
         CHECK_EQ(heard.dropped, 0); /* the argument is the caller's */
         CHECK_EQ(heard.completed, 1);
-        CHECK_EQ(heard.submitted, 2 * listens); /* who was told of it hears the last word on it */
+        CHECK_EQ(heard.submitted, 2 * listens); /* listeners told of it hear the last word */
         CHECK_EQ(heard.rejected, listens);
         weir_executor_free(ex);
     }

@@ -93,7 +93,7 @@ SIM_TEST(test_figures_count_bodies_not_permits, 20)
     weir_executor_free(ex);
 }
 
-/* A9: a task owed the next permits is cancelled; who stood behind it and needs less starts at once. */
+/* A9: a task owed the next permits is cancelled; a task behind it that needs less starts at once. */
 SIM_TEST(test_a_cancelled_first_in_line_does_not_keep_the_others_waiting, 9000)
 {
     weir_executor *ex =
@@ -136,7 +136,7 @@ SIM_TEST(test_a_lone_task_waits_for_one_turn_of_each_other_group, 100)
     weir_executor_free(ex);
 }
 
-/* 5-G01: those who wait for their group hold no permit of the executor's. */
+/* 5-G01: tasks that wait for their group hold no permit of the executor's. */
 SIM_TEST(test_an_idle_group_starts_at_once_beside_one_that_is_full, 200)
 {
     weir_executor *ex =
@@ -241,7 +241,7 @@ SIM_TEST(test_a_paused_group_starts_nothing_until_it_is_resumed, 200)
     for (int i = 0; i < 3; i++)
         task[i] = submit(ex, "g", &body);
     check_rejected(submit(ex, "g", NULL), WEIR_REASON_GROUP_QUEUE_FULL);
-    check_done(submit(ex, "other", NULL)); /* nobody else minds */
+    check_done(submit(ex, "other", NULL)); /* no other group minds */
     check_done_at(running, 0, 30);
     sleep_until(100);
     CHECK_EQ(why_of(task[0]), WEIR_REASON_PAUSED);
@@ -387,7 +387,7 @@ static int keep_worker(void **value, void *spell_arg)
     return 0;
 }
 
-/* What a pace has granted to a turn, and a long body keeps from being used, is not there beside a new burst. */
+/* Starts that a pace has granted to a turn, and a long body keeps from being used, are not there beside a new burst. */
 SIM_TEST(test_a_long_body_adds_nothing_to_the_burst_after_it, 50)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1, .stall_after_ms = 1000));
@@ -408,7 +408,7 @@ SIM_TEST(test_a_long_body_adds_nothing_to_the_burst_after_it, 50)
 
 /* ---- resizing ------------------------------------------------------------------------------------------ */
 
-SIM_TEST(test_a_raised_limit_starts_what_waits_at_once, 200)
+SIM_TEST(test_a_raised_limit_starts_waiting_tasks_at_once, 200)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 1));
     weir_group *group = group_of(ex, "g");
@@ -443,7 +443,7 @@ SIM_TEST(test_a_lowered_limit_holds_as_tasks_end, 200)
         task[i] = submit(ex, "g", &body[i]);
     }
     sleep_until(5);
-    CHECK(weir_group_resize(group, 1, 0, WEIR_NO_QUEUE) == 0); /* those who wait stay */
+    CHECK(weir_group_resize(group, 1, 0, WEIR_NO_QUEUE) == 0); /* waiting tasks stay */
     CHECK(stats_of(ex, "g").running == 3 && stats_of(ex, "g").waiting == 2);
     check_done_at(task[2], 0, 30);
     check_done_at(task[3], 30, 70);
@@ -454,7 +454,7 @@ SIM_TEST(test_a_lowered_limit_holds_as_tasks_end, 200)
 }
 
 /* weir/group.h: WEIR_EINVAL if it is below the cost of a task that waits; it could never run. */
-SIM_TEST(test_a_limit_is_not_lowered_below_the_cost_of_what_waits, 50)
+SIM_TEST(test_a_limit_is_not_lowered_below_the_cost_of_a_waiting_task, 50)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 3));
     weir_group *group = group_of(ex, "g");
@@ -534,9 +534,9 @@ int main(void)
         cmocka_unit_test(test_a_paced_group_starts_evenly),
         cmocka_unit_test(test_a_burst_is_allowed_before_the_pace_holds),
         cmocka_unit_test(test_a_long_body_adds_nothing_to_the_burst_after_it),
-        cmocka_unit_test(test_a_raised_limit_starts_what_waits_at_once),
+        cmocka_unit_test(test_a_raised_limit_starts_waiting_tasks_at_once),
         cmocka_unit_test(test_a_lowered_limit_holds_as_tasks_end),
-        cmocka_unit_test(test_a_limit_is_not_lowered_below_the_cost_of_what_waits),
+        cmocka_unit_test(test_a_limit_is_not_lowered_below_the_cost_of_a_waiting_task),
         cmocka_unit_test(test_the_executors_limit_can_be_changed_and_lifted),
         cmocka_unit_test(test_reasons_have_names_for_logs),
     };

@@ -179,7 +179,7 @@ SIM_TEST(test_a_flooding_group_delays_another_by_one_turn_at_most, 100)
 }
 
 /* G-09 */
-SIM_TEST(test_without_a_global_queue_what_cannot_start_is_rejected, 200)
+SIM_TEST(test_without_a_global_queue_a_task_that_cannot_start_is_rejected, 200)
 {
     weir_executor *ex =
         new_executor(WEIR_POLICY(.workers = 2, .group_limit = 10, .inflight_max = 4,
@@ -219,7 +219,7 @@ SIM_TEST(test_evicting_a_group_leaves_the_others_alone, 200)
 }
 
 /* G-11 */
-SIM_TEST(test_evicting_rejects_what_waits_and_leaves_what_runs, 200)
+SIM_TEST(test_evicting_rejects_waiting_tasks_and_leaves_running_ones, 200)
 {
     weir_executor *ex =
         new_executor(WEIR_POLICY(.workers = 2, .group_limit = 1, .group_queue_max = 10));
@@ -551,9 +551,9 @@ int main(void)
         cmocka_unit_test(test_no_more_are_in_flight_than_the_group_allows),
         cmocka_unit_test(test_all_groups_together_keep_to_the_executors_limit),
         cmocka_unit_test(test_a_flooding_group_delays_another_by_one_turn_at_most),
-        cmocka_unit_test(test_without_a_global_queue_what_cannot_start_is_rejected),
+        cmocka_unit_test(test_without_a_global_queue_a_task_that_cannot_start_is_rejected),
         cmocka_unit_test(test_evicting_a_group_leaves_the_others_alone),
-        cmocka_unit_test(test_evicting_rejects_what_waits_and_leaves_what_runs),
+        cmocka_unit_test(test_evicting_rejects_waiting_tasks_and_leaves_running_ones),
         cmocka_unit_test(test_unset_limits_are_none),
         cmocka_unit_test(test_a_closed_executor_takes_nothing),
         cmocka_unit_test(test_closing_again_changes_nothing),

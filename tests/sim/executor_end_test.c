@@ -142,7 +142,7 @@ SIM_TEST(test_nothing_runs_after_shutdown_said_so, 6000)
 }
 
 /* weir/executor.h: those that run are asked to end, those that wait still run: as if nothing was. */
-SIM_TEST(test_those_who_may_still_run_are_not_asked_to_end, 100)
+SIM_TEST(test_tasks_that_may_still_run_are_not_asked_to_end, 100)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 1));
     struct body body = { .ms = 100 };
@@ -157,7 +157,7 @@ SIM_TEST(test_those_who_may_still_run_are_not_asked_to_end, 100)
 
 /* ---- groups ------------------------------------------------------------------------------------------ */
 
-SIM_TEST(test_evicting_can_ask_what_runs_to_end, 200)
+SIM_TEST(test_evicting_can_ask_running_tasks_to_end, 200)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2));
     struct body body = { .ms = 100 };
@@ -287,7 +287,7 @@ SIM_TEST(test_a_limit_is_asked_for_once_per_generation, 300)
     weir_executor_free(ex);
 }
 
-SIM_TEST(test_who_is_asked_for_a_limit_may_submit, 200)
+SIM_TEST(test_a_function_asked_for_a_limit_may_submit, 200)
 {
     struct asked asked = { 0 };
     weir_executor *ex =
@@ -420,13 +420,13 @@ int main(void)
         cmocka_unit_test(test_a_task_cannot_wait_for_its_own_executor_to_end),
         cmocka_unit_test(test_drain_waits_without_closing),
         cmocka_unit_test(test_nothing_runs_after_shutdown_said_so),
-        cmocka_unit_test(test_those_who_may_still_run_are_not_asked_to_end),
-        cmocka_unit_test(test_evicting_can_ask_what_runs_to_end),
+        cmocka_unit_test(test_tasks_that_may_still_run_are_not_asked_to_end),
+        cmocka_unit_test(test_evicting_can_ask_running_tasks_to_end),
         cmocka_unit_test(test_a_limit_can_hold_over_both_generations),
         cmocka_unit_test(test_an_idle_group_is_forgotten),
         cmocka_unit_test(test_a_task_that_comes_as_its_group_is_forgotten_runs),
         cmocka_unit_test(test_a_limit_is_asked_for_once_per_generation),
-        cmocka_unit_test(test_who_is_asked_for_a_limit_may_submit),
+        cmocka_unit_test(test_a_function_asked_for_a_limit_may_submit),
         cmocka_unit_test(test_handles_are_good_after_their_executor_is_gone),
         cmocka_unit_test(test_without_memory_a_submit_answers_so_and_leaks_nothing),
     };

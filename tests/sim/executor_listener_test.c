@@ -1,4 +1,4 @@
-/* What the listener hears, in which order, and what it may do. SEMANTICS 1.5, 1.11, S-16.
+/* Events that the listener hears, in which order, and calls it may make. SEMANTICS 1.5, 1.11, S-16.
  * SPDX-License-Identifier: MIT */
 #include "support/executor_support.h"
 
@@ -325,7 +325,7 @@ static void cancel_it(weir_task *task, void *arg)
 }
 
 /* "It may call anything": also cancel the task it is told of, before anything was decided. */
-SIM_TEST(test_a_listener_may_cancel_what_is_being_submitted, 100)
+SIM_TEST(test_a_listener_may_cancel_a_task_that_is_being_submitted, 100)
 {
     struct log log = { 0 };
     weir_executor *ex = new_executor(
@@ -348,7 +348,7 @@ static int cancels_it(weir_result *result, weir_task *task, weir_reason reason, 
 }
 
 /* The same for a handler; whichever stands, it settles once. */
-SIM_TEST(test_a_handler_may_cancel_what_was_rejected, 100)
+SIM_TEST(test_a_handler_may_cancel_a_task_that_was_rejected, 100)
 {
     weir_executor *ex =
         new_executor(WEIR_POLICY(.workers = 2, .group_limit = 1, .group_queue_max = WEIR_NO_QUEUE,
@@ -369,7 +369,7 @@ static void is_busy(weir_task *task, const weir_result *result, void *arg)
     weir_sim_busy(5 * MS);
 }
 
-/* 1.11: permits are back and the next is dispatched before anybody is told, in other groups too. */
+/* 1.11: permits are back and the next is dispatched before any callback is told, in other groups too. */
 SIM_TEST(test_a_slow_callback_does_not_keep_another_group_waiting, 200)
 {
     weir_executor *ex =
@@ -411,7 +411,7 @@ static void submit_again(weir_task *task, const weir_result *result, void *arg)
     again->second = submit(again->ex, "g", NULL);
 }
 
-/* 5-G20: who hears of the end finds the permit free, even without a queue. */
+/* 5-G20: a callback that hears of the end finds the permit free, even without a queue. */
 SIM_TEST(test_a_callback_that_submits_again_finds_room, 300)
 {
     weir_executor *ex =
@@ -425,7 +425,7 @@ SIM_TEST(test_a_callback_that_submits_again_finds_room, 300)
     check_done_at(first, 0, 10);
     CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
     check_done_at(again.second, 10, 10);
-    for (int i = 0; i < 5; i++) /* and so does who waits */
+    for (int i = 0; i < 5; i++) /* and so does a caller that waits */
         check_done_at(submit(ex, "g", NULL), 10, 10);
     weir_executor_free(ex);
 }
@@ -447,8 +447,8 @@ int main(void)
         cmocka_unit_test(test_a_slow_callback_does_not_keep_another_group_waiting),
         cmocka_unit_test(test_a_slow_callback_does_not_keep_its_own_group_waiting),
         cmocka_unit_test(test_a_callback_that_submits_again_finds_room),
-        cmocka_unit_test(test_a_listener_may_cancel_what_is_being_submitted),
-        cmocka_unit_test(test_a_handler_may_cancel_what_was_rejected),
+        cmocka_unit_test(test_a_listener_may_cancel_a_task_that_is_being_submitted),
+        cmocka_unit_test(test_a_handler_may_cancel_a_task_that_was_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

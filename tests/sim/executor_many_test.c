@@ -48,7 +48,7 @@ SIM_TEST(test_many_without_handles_are_all_run, 100)
     weir_executor_free(ex);
 }
 
-/* One thread submits as others do, so all who wait for work must hear of it. */
+/* One thread submits as others do, so all workers that wait for work must hear of it. */
 SIM_TEST(test_many_wake_as_many_workers_as_can_help, 200)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 4, .group_limit = 4));

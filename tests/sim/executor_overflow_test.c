@@ -337,7 +337,7 @@ SIM_TEST(test_shutdown_lets_accepted_tasks_go_on_until_its_deadline, 200)
 }
 
 /* G-38 */
-SIM_TEST(test_closing_rejects_what_waits, 200)
+SIM_TEST(test_closing_rejects_waiting_tasks, 200)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 1));
     struct body body = { .ms = 100 };
@@ -428,7 +428,7 @@ int main(void)
         cmocka_unit_test(test_the_caller_runs_the_overflow_itself),
         cmocka_unit_test(test_a_cancelled_waiter_never_runs_and_the_next_moves_up),
         cmocka_unit_test(test_shutdown_lets_accepted_tasks_go_on_until_its_deadline),
-        cmocka_unit_test(test_closing_rejects_what_waits),
+        cmocka_unit_test(test_closing_rejects_waiting_tasks),
         cmocka_unit_test(test_global_permits_come_back_round_after_round),
         cmocka_unit_test(test_global_permits_handed_from_task_to_task_all_come_back),
         cmocka_unit_test(test_every_waiting_task_runs_and_gives_its_own_value),

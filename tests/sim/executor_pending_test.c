@@ -184,8 +184,8 @@ static void race_settle(void *arg)
     race->won += rc == 0;
 }
 
-/* I5: many ends, one wins, and everybody sees the same. */
-SIM_TEST(test_of_many_who_end_a_task_one_wins, 500)
+/* I5: many ends, one wins, and all callers see the same. */
+SIM_TEST(test_of_many_threads_that_end_a_task_one_wins, 500)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .inflight_max = 1));
     struct race race = { .task = submit_fn(ex, "g", pends, NULL, NULL) };
@@ -415,7 +415,7 @@ SIM_TEST(test_resizing_makes_room_for_a_blocked_submit, 200)
     weir_executor_free(blocked.ex);
 }
 
-/* 1.10: closing closes intake, for those who wait at the door as well. */
+/* 1.10: closing closes intake, for callers that wait at the door as well. */
 SIM_TEST(test_a_blocked_submit_is_turned_away_when_the_executor_closes, 300)
 {
     struct blocked blocked = { .ex = blocking_executor() };
@@ -512,7 +512,7 @@ int main(void)
         cmocka_unit_test(
             test_the_permit_of_a_settled_task_that_pends_on_a_thread_starts_another_group),
         cmocka_unit_test(test_a_pending_task_can_fail_or_be_cancelled),
-        cmocka_unit_test(test_of_many_who_end_a_task_one_wins),
+        cmocka_unit_test(test_of_many_threads_that_end_a_task_one_wins),
         cmocka_unit_test(test_a_cancel_races_with_start_and_end),
         cmocka_unit_test(test_a_value_is_taken_once_or_dropped_once),
         cmocka_unit_test(test_a_blocked_submit_goes_on_when_there_is_room),

@@ -1,4 +1,4 @@
-/* What a policy says of a group: by name, or asked for; and how long a group is remembered.
+/* Settings that a policy has for a group: by name, or asked for; and how long a group is remembered.
  * SPDX-License-Identifier: MIT */
 #include "support/executor_support.h"
 
@@ -21,7 +21,7 @@ SIM_TEST(test_a_policy_can_pace_a_group, 100)
     CHECK_EQ(why_of(task[3]), WEIR_REASON_PACED);
     for (int i = 0; i < 6; i++)
         check_done_at(task[i], start[i], start[i]);
-    check_done(submit(ex, "other", NULL)); /* nobody else minds */
+    check_done(submit(ex, "other", NULL)); /* no other group minds */
     CHECK_EQ(weir_now(), at(30));
     weir_executor_free(ex);
 }
@@ -76,7 +76,7 @@ static void policy_refused(const weir_policy *policy, int error, const char *sen
         weir_sim_fail("it says: %s\nnot: %s", message.text, sentence);
 }
 
-SIM_TEST(test_what_is_out_of_range_is_refused_with_the_range, 1)
+SIM_TEST(test_a_value_out_of_range_is_refused_with_the_range, 1)
 {
     policy_refused(WEIR_POLICY(.workers = 100000), WEIR_EINVAL,
                    "workers is 100000: use 1 to 4096, or 0 for one per CPU");
@@ -192,7 +192,7 @@ SIM_TEST(test_bodies_have_the_stack_that_the_policy_says, 20)
 
 /* ---- asked for ----------------------------------------------------------------------------------------- */
 
-/* What group_for answers, and how often it was asked. */
+/* The answer of group_for, and how often it was asked. */
 struct answer {
     weir_group_policy policy;
     int rc;
@@ -236,7 +236,7 @@ SIM_TEST(test_a_group_can_be_asked_for_its_limits, 50)
     weir_executor_free(ex);
 }
 
-SIM_TEST(test_what_is_left_open_has_its_default, 50)
+SIM_TEST(test_a_field_left_open_has_its_default, 50)
 {
     struct answer answer = { .policy = { .run_on = WEIR_THREADS } };
     weir_executor *ex = executor_that_asks(&answer);
@@ -341,7 +341,7 @@ SIM_TEST(test_a_group_can_be_asked_for_its_weight, 50)
     weir_executor_free(ex);
 }
 
-/* ---- who is asked ---------------------------------------------------------------------------------------- */
+/* ---- functions that are asked ---------------------------------------------------------------------------- */
 
 static int nine(int64_t *limit, const char *key, void *arg)
 {
@@ -607,7 +607,7 @@ SIM_TEST(test_a_task_cools_the_present_generation_down, 100)
 }
 
 /* A handle of an evicted group leads to a new one: what is asked of it there is not forgotten either. */
-SIM_TEST(test_what_a_handle_has_set_is_not_forgotten, 100)
+SIM_TEST(test_settings_made_by_a_handle_are_not_forgotten, 100)
 {
     weir_executor *ex = forgetful(NULL);
     weir_group *paused = group_of(ex, "paused"), *cooled = group_of(ex, "cooled"),
@@ -811,10 +811,10 @@ int main(void)
         cmocka_unit_test(test_a_pace_is_per_second_unless_it_says_otherwise),
         cmocka_unit_test(test_a_pace_that_makes_no_sense_is_refused_by_name_and_value),
         cmocka_unit_test(test_a_group_can_be_asked_for_its_limits),
-        cmocka_unit_test(test_what_is_left_open_has_its_default),
+        cmocka_unit_test(test_a_field_left_open_has_its_default),
         cmocka_unit_test(test_replacements_max_bounds_how_many_blocking_bodies_are_replaced),
         cmocka_unit_test(test_bodies_have_the_stack_that_the_policy_says),
-        cmocka_unit_test(test_what_is_out_of_range_is_refused_with_the_range),
+        cmocka_unit_test(test_a_value_out_of_range_is_refused_with_the_range),
         cmocka_unit_test(test_an_executor_that_cannot_be_had_always_says_why),
         cmocka_unit_test(test_whatever_fails_the_message_is_filled),
         cmocka_unit_test(test_without_an_opinion_nothing_of_the_answer_counts),
@@ -832,7 +832,7 @@ int main(void)
         cmocka_unit_test(test_a_paced_group_is_forgotten_when_its_burst_is_whole_again),
         cmocka_unit_test(test_a_task_can_cool_its_group_down_which_is_forgotten_after_that),
         cmocka_unit_test(test_a_task_cools_the_present_generation_down),
-        cmocka_unit_test(test_what_a_handle_has_set_is_not_forgotten),
+        cmocka_unit_test(test_settings_made_by_a_handle_are_not_forgotten),
         cmocka_unit_test(test_without_memory_for_its_pace_a_group_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* How many may wait, and what becomes of those who may not. SEMANTICS 6.2.
+/* How many tasks may wait, and what becomes of those that may not. SEMANTICS 6.2.
  * SPDX-License-Identifier: MIT */
 #include "support/executor_support.h"
 
@@ -54,7 +54,7 @@ SIM_TEST(test_limit_and_queue_bound_how_many_are_inside_the_executor, 200)
 }
 
 /* */
-SIM_TEST(test_an_executor_without_queue_takes_only_what_can_start, 200)
+SIM_TEST(test_an_executor_without_queue_takes_only_tasks_that_can_start, 200)
 {
     check_first_run(
         new_executor(WEIR_POLICY(.workers = 2, .inflight_max = 1, .queue_max = WEIR_NO_QUEUE,
@@ -63,7 +63,7 @@ SIM_TEST(test_an_executor_without_queue_takes_only_what_can_start, 200)
 }
 
 /* */
-SIM_TEST(test_a_group_without_queue_takes_only_what_can_start, 200)
+SIM_TEST(test_a_group_without_queue_takes_only_tasks_that_can_start, 200)
 {
     check_first_run(
         new_executor(WEIR_POLICY(.workers = 2, .group_limit = 1, .group_queue_max = WEIR_NO_QUEUE,
@@ -100,7 +100,7 @@ static void check_pool(int64_t threads, int64_t queue, int n, int accepted)
     weir_executor_free(ex);
 }
 
-SIM_TEST(test_a_group_refuses_what_a_thread_pool_would, 100)
+SIM_TEST(test_a_group_refuses_the_tasks_a_thread_pool_would, 100)
 {
     check_pool(1, 1, 3, 2);
     check_pool(2, WEIR_NO_QUEUE, 3, 2);
@@ -197,7 +197,7 @@ static weir_executor *handled_executor(struct handler *handler, weir_rejection r
 }
 
 /* */
-SIM_TEST(test_what_a_handler_answers_is_the_result, 200)
+SIM_TEST(test_the_answer_of_a_handler_is_the_result, 200)
 {
     struct handler handler = { .outcome = WEIR_DONE };
     struct body gated = { .until_ms = 100 };
@@ -256,7 +256,7 @@ SIM_TEST(test_a_batch_collects_its_rejections, 200)
 }
 
 /* */
-SIM_TEST(test_without_thresholds_nobody_is_rejected, 200)
+SIM_TEST(test_without_thresholds_no_task_is_rejected, 200)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 2));
     struct body gated = { .until_ms = 100 };
@@ -324,7 +324,7 @@ static void note_refusal(weir_task *task, weir_reason reason, void *arg)
 }
 
 /* */
-SIM_TEST(test_the_listener_hears_who_was_rejected_and_why, 200)
+SIM_TEST(test_the_listener_hears_which_task_was_rejected_and_why, 200)
 {
     struct refusal refusal = { 0 };
     weir_executor *ex =
@@ -507,19 +507,19 @@ int main(void)
         cmocka_unit_test(test_a_plain_task_starts_before_a_costly_one_of_lower_priority),
         cmocka_unit_test(test_limit_and_queue_bound_how_many_are_inside_a_group),
         cmocka_unit_test(test_limit_and_queue_bound_how_many_are_inside_the_executor),
-        cmocka_unit_test(test_an_executor_without_queue_takes_only_what_can_start),
-        cmocka_unit_test(test_a_group_without_queue_takes_only_what_can_start),
-        cmocka_unit_test(test_a_group_refuses_what_a_thread_pool_would),
+        cmocka_unit_test(test_an_executor_without_queue_takes_only_tasks_that_can_start),
+        cmocka_unit_test(test_a_group_without_queue_takes_only_tasks_that_can_start),
+        cmocka_unit_test(test_a_group_refuses_the_tasks_a_thread_pool_would),
         cmocka_unit_test(test_abort_makes_every_wait_answer_rejected),
         cmocka_unit_test(test_discard_settles_as_rejected_without_an_error),
         cmocka_unit_test(test_a_caller_that_runs_the_overflow_gets_its_result),
-        cmocka_unit_test(test_what_a_handler_answers_is_the_result),
+        cmocka_unit_test(test_the_answer_of_a_handler_is_the_result),
         cmocka_unit_test(test_a_handler_takes_precedence_over_the_policy),
         cmocka_unit_test(test_a_batch_collects_its_rejections),
-        cmocka_unit_test(test_without_thresholds_nobody_is_rejected),
+        cmocka_unit_test(test_without_thresholds_no_task_is_rejected),
         cmocka_unit_test(test_a_group_can_have_a_queue_of_its_own_size),
         cmocka_unit_test(test_a_place_in_the_queue_is_free_again_after_its_task),
-        cmocka_unit_test(test_the_listener_hears_who_was_rejected_and_why),
+        cmocka_unit_test(test_the_listener_hears_which_task_was_rejected_and_why),
         cmocka_unit_test(test_evicting_a_full_group_makes_room),
         cmocka_unit_test(test_sizes_of_queues_are_copied),
         cmocka_unit_test(test_a_waiter_keeps_its_place_until_it_starts),

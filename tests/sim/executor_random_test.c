@@ -1,7 +1,7 @@
 /* Whole executors under random orders, random schedules and failing allocations.
  *
  * A few threads submit, cancel, settle, resize, pause, evict and close as luck has it; bodies sleep, compute,
- * fail or stay pending. What must always hold is checked where it could break: in bodies, after each call,
+ * fail or stay pending. Rules that must always hold are checked where it could break: in bodies, after each call,
  * at moments when nothing moves, and at the end. Variables are plain: there is one OS thread, and a point
  * only where the library has one, so a look at its records is a look at one moment.
  *
@@ -37,7 +37,7 @@ struct item {
     int runs;            /* times its body began                                                */
     bool running;        /* its body runs                                                       */
     bool inside, flying; /* likewise, with permits; it was not settled since                    */
-    bool ending;         /* somebody may have ended it already                                  */
+    bool ending;         /* another thread may have ended it already                            */
     bool dead;           /* it was said never to run                                            */
     bool by_caller;
     int heard_submitted, heard_started, heard_completed, heard_rejected, called_back;
@@ -49,7 +49,7 @@ static struct {
     weir_group *group[KEYS];
     weir_rejection rejection;
     bool listens, calls_back, closes, faults, slips;
-    bool abandons; /* who could settle pending tasks does not: the executor ends them */
+    bool abandons; /* threads that could settle pending tasks do not: the executor ends them */
     bool winding_down, over, closed;
     int actors_left;
     struct item item[ITEMS];
@@ -66,7 +66,7 @@ static struct {
     } generation[GENERATIONS];
     uint64_t flying, seen_flying, seen_max, max_since_rest;
     int64_t limit_asked[KEYS][ACTORS], max_asked[ACTORS];
-    bool touched[KEYS]; /* somebody changed its limits, or closed its gate */
+    bool touched[KEYS]; /* its limits were changed, or its gate was closed */
 } w;
 
 static int below(int n)
@@ -84,10 +84,10 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* ---- what must always hold ---------------------------------------------------------------------- */
+/* ---- rules that must always hold ---------------------------------------------------------------- */
 
-/* I1, I2: what runs is within the limit, or was already running when the limit was lowered: it does not
- * grow beyond any limit that was in force since the last look, or that somebody asks for just now. The
+/* I1, I2: the cost of running tasks is within the limit, or they were already running when the limit was lowered: it does not
+ * grow beyond any limit that was in force since the last look, or that a caller asks for just now. The
  * executor's limit is no lock: each worker may have read it just before it was lowered. */
 static void look(void)
 {
@@ -137,7 +137,7 @@ static struct weir_group *first_in(const struct wr_line *ring)
     return first;
 }
 
-/* I6: nothing moves any more at this moment, so whoever waits has a reason. */
+/* I6: nothing moves any more at this moment, so each task that waits has a reason. */
 static void look_at_rest(void)
 {
     struct wr_root *root = &w.ex->root;
@@ -185,7 +185,7 @@ static void watch(void *arg)
     }
 }
 
-/* I7: nobody of its group and level, or of a level before, that came earlier still waits. */
+/* I7: no task of its group and level, or of a level before, that came earlier still waits. */
 static void check_order(const struct item *me, const struct weir_group *group)
 {
     for (int i = 0; i < w.items; i++) {
@@ -220,7 +220,7 @@ static void drop(void *value)
     ((struct item *)value)->dropped++;
 }
 
-/* It is the last: no body uses the argument, and whoever is told of the end has been. */
+/* It is the last: no body uses the argument, and all callbacks have been told of the end. */
 static void drop_arg(void *arg)
 {
     struct item *item = arg;
@@ -230,7 +230,7 @@ static void drop_arg(void *arg)
     CHECK(!w.listens || item->heard_completed + item->heard_rejected >= 1);
 }
 
-/* Whoever has been asked to end may hold its permits no longer. */
+/* A task that has been asked to end may hold its permits no longer. */
 static void expect_end(struct item *item)
 {
     item->ending = true;
@@ -520,7 +520,7 @@ static void cancel(void)
     }
 }
 
-/* Takes the body's own reference over, so that nobody else settles it. */
+/* Takes the body's own reference over, so that no other thread settles it. */
 static void settle_item(struct item *item)
 {
     weir_task *self = item->self;
@@ -813,7 +813,7 @@ static __attribute__((noreturn)) void complain(const char *what)
                   atomic_load(&w.ex->root.queue_max), atomic_load(&w.ex->ring.needed), text);
 }
 
-/* Everyone who may be stuck behind a gate or a pending task goes on. */
+/* All tasks and threads that may be stuck behind a gate or a pending task go on. */
 static void wind_down(void)
 {
     w.winding_down = true;
@@ -839,7 +839,7 @@ static bool all_settled(void)
     return all && atomic_load(&w.ex->live) == 0;
 }
 
-/* I5: each has one end, and everyone heard of it. */
+/* I5: each has one end, and all callbacks heard of it. */
 static void check_item(struct item *item)
 {
     weir_result result = WEIR_RESULT;
@@ -934,7 +934,7 @@ static void tear_down(void)
     for (int i = 0; before && i < w.items; i++)
         weir_task_unref(w.item[i].task);
     weir_executor_free(w.ex);
-    while (settle_one()) /* whom nothing awaits any more */
+    while (settle_one()) /* tasks that nothing awaits any more */
         CHECK(w.abandons);
     for (int i = 0; !before && i < w.items; i++)
         weir_task_unref(w.item[i].task);

@@ -5,7 +5,7 @@
 /* ---- snapshots --------------------------------------------------------------------------------- */
 
 /* S-01 */
-SIM_TEST(test_a_group_tells_what_runs_and_what_waits, 200)
+SIM_TEST(test_a_group_tells_its_running_and_waiting_tasks, 200)
 {
     weir_executor *ex =
         new_executor(WEIR_POLICY(.workers = 2, .group_limit = 2, .group_queue_max = 5));
@@ -308,7 +308,7 @@ SIM_TEST(test_two_busy_groups_share_the_executors_limit, 200)
 }
 
 /* S-14 */
-SIM_TEST(test_closing_can_leave_alone_what_runs, 200)
+SIM_TEST(test_closing_can_leave_running_tasks_alone, 200)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 1));
     struct body body = { .ms = 100 };
@@ -322,7 +322,7 @@ SIM_TEST(test_closing_can_leave_alone_what_runs, 200)
 }
 
 /* S-14: drained, by option */
-SIM_TEST(test_closing_can_let_what_waits_still_run, 200)
+SIM_TEST(test_closing_can_let_waiting_tasks_still_run, 200)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 1));
     struct body body = { .ms = 100 };
@@ -432,7 +432,7 @@ static int runs_a_batch(void **value, void *arg)
 }
 
 /* S-19. The caller is interrupted by cancelling the task that called. */
-SIM_TEST(test_a_cancelled_batch_cancels_what_is_left_and_keeps_what_is_done, 300)
+SIM_TEST(test_a_cancelled_batch_cancels_the_rest_and_keeps_finished_tasks, 300)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 1));
     struct gauge gauge = { 0 };
@@ -450,7 +450,7 @@ SIM_TEST(test_a_cancelled_batch_cancels_what_is_left_and_keeps_what_is_done, 300
     CHECK(weir_task_cancel(caller));
     check_cancelled(caller);
     CHECK(weir_executor_drain(ex, WEIR_FOREVER) == 0);
-    CHECK_EQ(weir_now(), at(50)); /* nobody sleeps on */
+    CHECK_EQ(weir_now(), at(50)); /* no body sleeps on */
     CHECK_EQ(batch.rc, WEIR_ECANCELED);
     CHECK(batch.still_cancelled);
     CHECK_EQ(batch.result[0].outcome, WEIR_DONE);
@@ -511,7 +511,7 @@ SIM_TEST(test_the_time_a_task_ran_does_not_include_its_waiting, 200)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_group_tells_what_runs_and_what_waits),
+        cmocka_unit_test(test_a_group_tells_its_running_and_waiting_tasks),
         cmocka_unit_test(test_the_executor_sums_up_its_groups),
         cmocka_unit_test(test_the_executor_tells_how_much_of_its_limit_is_used),
         cmocka_unit_test(test_after_closing_nothing_is_left_but_the_configuration),
@@ -523,12 +523,12 @@ int main(void)
         cmocka_unit_test(test_nothing_is_stranded_when_submits_race_with_endings),
         cmocka_unit_test(test_nothing_is_stranded_under_a_limit_over_all_either),
         cmocka_unit_test(test_two_busy_groups_share_the_executors_limit),
-        cmocka_unit_test(test_closing_can_leave_alone_what_runs),
-        cmocka_unit_test(test_closing_can_let_what_waits_still_run),
+        cmocka_unit_test(test_closing_can_leave_running_tasks_alone),
+        cmocka_unit_test(test_closing_can_let_waiting_tasks_still_run),
         cmocka_unit_test(test_generations_of_a_group_do_not_share_permits),
         cmocka_unit_test(test_a_thousand_tasks_from_many_sides_are_all_run),
         cmocka_unit_test(test_a_task_can_be_cancelled_wherever_it_waits),
-        cmocka_unit_test(test_a_cancelled_batch_cancels_what_is_left_and_keeps_what_is_done),
+        cmocka_unit_test(test_a_cancelled_batch_cancels_the_rest_and_keeps_finished_tasks),
         cmocka_unit_test(test_a_batch_cancelled_as_a_task_ends_loses_no_value),
         cmocka_unit_test(test_the_time_a_task_ran_does_not_include_its_waiting),
     };

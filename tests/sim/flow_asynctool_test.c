@@ -1,4 +1,4 @@
-/* What differs for those who come from asyncTool: rows of the table in docs/flow.md that no other test has.
+/* Differences for users that come from asyncTool: rows of the table in docs/flow.md that no other test has.
  * SPDX-License-Identifier: MIT */
 #include "support/flow_support.h"
 
@@ -44,7 +44,7 @@ SIM_TEST(test_any_fails_when_all_have_failed_and_not_before, 50)
     }
 }
 
-SIM_TEST(test_a_run_is_what_its_last_nodes_are, 50)
+SIM_TEST(test_a_run_has_the_outcome_of_its_last_nodes, 50)
 {
     weir_result result = run_pair(10, 30, -EPIPE, WEIR_AFTER);
 
@@ -80,7 +80,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_first_failure_fails_a_node_whatever_the_order),
         cmocka_unit_test(test_any_fails_when_all_have_failed_and_not_before),
-        cmocka_unit_test(test_a_run_is_what_its_last_nodes_are),
+        cmocka_unit_test(test_a_run_has_the_outcome_of_its_last_nodes),
         cmocka_unit_test(test_a_runs_descriptor_becomes_readable_when_it_ends),
     };
 

@@ -6,7 +6,7 @@
 
 enum { FEW = 24, NODES = 96, QUICK = 64, NAPS_US = 50 + 100 };
 
-/* What was seen of each node, and what it is to do. */
+/* The record of each node, and its orders. */
 static struct plain {
     bool before[NODES]; /* which nodes it must have */
     int64_t ms;

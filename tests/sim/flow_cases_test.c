@@ -62,7 +62,7 @@ static weir_judgement more_than_three(const weir_edges *edges, weir_step *step, 
     return edges->succeeded > 3 ? WEIR_JUDGE_START : WEIR_JUDGE_WAIT;
 }
 
-SIM_TEST(test_a_judge_decides_by_what_has_ended, 50)
+SIM_TEST(test_a_judge_decides_by_nodes_that_have_ended, 50)
 {
     static const char *const id[] = { "B1", "B2", "B3", "B4", "B5", "B6", "B7", "B8", "B9" };
     weir_flow *flow = new_flow("case4");
@@ -125,7 +125,7 @@ SIM_TEST(test_a_judge_replaces_all_kinds, 20)
 }
 
 /* a fails, so that c may start; but so does b, and with it d, the only node that needs c. */
-SIM_TEST(test_a_node_that_loses_what_needs_it_before_it_begins_is_skipped, 30)
+SIM_TEST(test_a_node_that_loses_its_only_user_before_it_begins_is_skipped, 30)
 {
     weir_flow *flow = new_flow("late loss");
     weir_node *a, *b, *c, *d;
@@ -621,9 +621,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_deadline_asks_bodies_to_end_if_that_is_wanted),
         cmocka_unit_test(test_ready_nodes_that_wait_for_a_limit_are_skipped),
-        cmocka_unit_test(test_a_judge_decides_by_what_has_ended),
+        cmocka_unit_test(test_a_judge_decides_by_nodes_that_have_ended),
         cmocka_unit_test(test_a_judge_replaces_all_kinds),
-        cmocka_unit_test(test_a_node_that_loses_what_needs_it_before_it_begins_is_skipped),
+        cmocka_unit_test(test_a_node_that_loses_its_only_user_before_it_begins_is_skipped),
         cmocka_unit_test(test_optional_nodes_that_have_not_begun_are_skipped),
         cmocka_unit_test(test_skipping_can_be_switched_off),
         cmocka_unit_test(test_a_deadline_in_the_middle_leaves_one_result_for_each),

@@ -46,7 +46,7 @@ struct watched {
         int begin_error, body_error;
         int64_t nap_ms;
         int results;
-        /* What the rule said first; with more workers, whatever it said once. */
+        /* The first word of the rule; with more workers, any word it said once. */
         bool could_start, could_not;
         const char *frame; /* of the body of the first node in its row of sole successors */
     } node[NODES_MAX];
@@ -119,7 +119,7 @@ static int watch_begin(weir_step *step, void *n_arg)
     return node->begin_error;
 }
 
-/* What the nodes before it left behind is there to be read. */
+/* Values that the nodes before it left behind are there to be read. */
 static void read_those_before(const struct watched *w, uint32_t n, weir_step *step)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -338,7 +338,7 @@ static void judge_end(struct watched *w, weir_executor *ex)
     memset(then, 0, sizeof(then));
     memset(later, 0, sizeof(later));
     read_all(w, then);
-    CHECK_EQ(weir_executor_drain(ex, WEIR_FOREVER), 0); /* also bodies that nobody waits for */
+    CHECK_EQ(weir_executor_drain(ex, WEIR_FOREVER), 0); /* also bodies that no caller waits for */
     read_all(w, later);
     for (uint32_t n = 0; n < w->x.m->nodes; n++)
         if (memcmp(&then[n], &later[n], sizeof(then[n])) != 0)

@@ -271,7 +271,7 @@ SIM_TEST(test_a_body_whose_run_has_ended_adds_nothing, 50)
 }
 
 /* As with a sub-flow: what it was going on with is cancelled with it. */
-SIM_TEST(test_a_loser_takes_what_it_has_added_with_it, 50)
+SIM_TEST(test_a_loser_takes_the_nodes_it_has_added_with_it, 50)
 {
     for (int tasks = 0; tasks < 2; tasks++) {
         weir_flow *flow = new_flow("race");
@@ -356,7 +356,7 @@ int main(void)
         cmocka_unit_test(test_a_value_outlives_bodies_that_have_it_as_their_input),
         cmocka_unit_test(test_inner_nodes_are_told_of_before_the_run_settles),
         cmocka_unit_test(test_a_body_whose_run_has_ended_adds_nothing),
-        cmocka_unit_test(test_a_loser_takes_what_it_has_added_with_it),
+        cmocka_unit_test(test_a_loser_takes_the_nodes_it_has_added_with_it),
         cmocka_unit_test(test_a_deadline_asks_inner_bodies_that_may_be_asked),
     };
 

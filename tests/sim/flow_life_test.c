@@ -216,7 +216,7 @@ static int leaves_a_busy_callback(void **value, void *arg, weir_step *step)
     return 0;
 }
 
-/* The worker that ends a node is about to run the next one, if that is a task of its own; but not if it has to call somebody
+/* The worker that ends a node is about to run the next one, if that is a task of its own; but not if it has to call back
  * before. */
 SIM_TEST(test_a_long_callback_does_not_keep_the_next_node_from_another_worker, 100)
 {
@@ -251,7 +251,7 @@ SIM_TEST(test_freeing_the_flow_and_the_executor_under_a_run, 100)
     weir_task_unref(run);
 }
 
-SIM_TEST(test_a_group_without_room_rejects_what_is_ready, 50)
+SIM_TEST(test_a_group_without_room_rejects_ready_nodes, 50)
 {
     weir_flow *flow = pair_of(WEIR_NODE(), WEIR_NODE());
     weir_executor *ex =
@@ -277,7 +277,7 @@ SIM_TEST(test_a_group_without_room_rejects_what_is_ready, 50)
     weir_flow_free(flow);
 }
 
-SIM_TEST(test_an_evicted_group_rejects_what_waits, 50)
+SIM_TEST(test_an_evicted_group_rejects_waiting_nodes, 50)
 {
     weir_flow *flow = pair_of(WEIR_NODE(), WEIR_NODE());
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 1));
@@ -709,8 +709,8 @@ int main(void)
         cmocka_unit_test(test_a_cancel_during_the_start),
         cmocka_unit_test(test_a_long_callback_does_not_keep_the_next_node_from_another_worker),
         cmocka_unit_test(test_freeing_the_flow_and_the_executor_under_a_run),
-        cmocka_unit_test(test_a_group_without_room_rejects_what_is_ready),
-        cmocka_unit_test(test_an_evicted_group_rejects_what_waits),
+        cmocka_unit_test(test_a_group_without_room_rejects_ready_nodes),
+        cmocka_unit_test(test_an_evicted_group_rejects_waiting_nodes),
         cmocka_unit_test(test_drain_waits_for_runs),
         cmocka_unit_test(test_values_and_the_input_live_to_the_last_unref),
         cmocka_unit_test(test_a_start_that_is_refused),

@@ -103,7 +103,7 @@ static weir_flow *page(weir_need other)
     return flow;
 }
 
-SIM_TEST(test_why_names_only_what_holds_the_node_back, 20)
+SIM_TEST(test_why_names_only_nodes_that_hold_the_node_back, 20)
 {
     static const weir_need kinds[] = { WEIR_OPTIONAL, WEIR_ANY, WEIR_AT_LEAST, WEIR_NONE_FAILED };
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 4));
@@ -159,7 +159,7 @@ SIM_TEST(test_why_of_a_long_chain_leaves_out_its_middle, 2)
     weir_flow_free(flow);
 }
 
-SIM_TEST(test_the_critical_path_and_what_it_waited_for, 30)
+SIM_TEST(test_the_critical_path_tells_its_nodes_and_its_waits, 30)
 {
     weir_flow *flow = pipeline();
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2));
@@ -230,7 +230,7 @@ SIM_TEST(test_the_critical_path_goes_through_nodes_that_never_ran, 20)
 }
 
 /* So far, and in the end: what decided it never began. */
-SIM_TEST(test_the_critical_path_ends_with_what_a_limit_holds, 20)
+SIM_TEST(test_the_critical_path_ends_with_the_node_a_limit_holds, 20)
 {
     weir_flow *flow = new_flow("held");
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2));
@@ -403,11 +403,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_why_goes_down_to_the_limit_that_holds_the_chain),
         cmocka_unit_test(test_why_says_how_a_node_ended),
-        cmocka_unit_test(test_why_names_only_what_holds_the_node_back),
+        cmocka_unit_test(test_why_names_only_nodes_that_hold_the_node_back),
         cmocka_unit_test(test_why_of_a_long_chain_leaves_out_its_middle),
-        cmocka_unit_test(test_the_critical_path_and_what_it_waited_for),
+        cmocka_unit_test(test_the_critical_path_tells_its_nodes_and_its_waits),
         cmocka_unit_test(test_the_critical_path_goes_through_nodes_that_never_ran),
-        cmocka_unit_test(test_the_critical_path_ends_with_what_a_limit_holds),
+        cmocka_unit_test(test_the_critical_path_ends_with_the_node_a_limit_holds),
         cmocka_unit_test(test_a_pause_between_tries_is_no_wait_for_a_limit),
         cmocka_unit_test(test_a_flow_and_a_run_are_drawn),
         cmocka_unit_test(test_the_timeline_of_a_run),

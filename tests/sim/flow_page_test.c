@@ -134,7 +134,7 @@ static const struct example {
 
 enum { EXAMPLES = sizeof(examples) / sizeof(examples[0]) };
 
-/* What the runs have left, for the tests that look at the page. */
+/* Pictures that the runs have left, for the tests that look at the page. */
 static char *picture[EXAMPLES];
 static const char *code[EXAMPLES];
 

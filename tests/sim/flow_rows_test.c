@@ -86,7 +86,7 @@ SIM_TEST(test_an_edge_may_be_declared_from_either_end, 20)
     }
 }
 
-SIM_TEST(test_the_deadline_hits_only_what_has_not_ended, 50)
+SIM_TEST(test_the_deadline_hits_only_nodes_that_have_not_ended, 50)
 {
     weir_flow *flow = chain_and_one(false);
     weir_result result = run_for(flow, 1500);
@@ -472,7 +472,7 @@ SIM_TEST(test_branches_of_different_length_join, 50)
 }
 
 /* any(a, b -> c, d -> e -> f) -> g */
-SIM_TEST(test_the_short_circuit_skips_what_has_not_begun, 50)
+SIM_TEST(test_the_short_circuit_skips_nodes_that_have_not_begun, 50)
 {
     weir_flow *flow = new_flow("short");
     weir_node *a, *b, *c, *d, *e, *f, *g;
@@ -502,7 +502,7 @@ SIM_TEST(test_the_short_circuit_skips_what_has_not_begun, 50)
     weir_flow_free(flow);
 }
 
-SIM_TEST(test_a_failure_fails_what_must_have_it_with_the_same_cause, 50)
+SIM_TEST(test_a_failure_fails_nodes_that_must_have_it_with_the_same_cause, 50)
 {
     static int fallback;
     weir_flow *flow = new_flow("failing");
@@ -822,7 +822,7 @@ int main(void)
         cmocka_unit_test(test_nodes_that_run_at_the_deadline_time_out_with_their_fallback),
         cmocka_unit_test(test_a_node_that_ends_with_the_deadline_has_one_result),
         cmocka_unit_test(test_an_edge_may_be_declared_from_either_end),
-        cmocka_unit_test(test_the_deadline_hits_only_what_has_not_ended),
+        cmocka_unit_test(test_the_deadline_hits_only_nodes_that_have_not_ended),
         cmocka_unit_test(test_a_join_waits_for_all_it_must),
         cmocka_unit_test(test_the_deadline_of_a_run_reaches_waiting_nodes),
         cmocka_unit_test(test_any_starts_with_the_first_that_succeeds),
@@ -837,8 +837,8 @@ int main(void)
         cmocka_unit_test(test_three_musts_of_five),
         cmocka_unit_test(test_branches_of_different_length_join),
         cmocka_unit_test(test_a_node_after_a_failed_one_reads_its_fallback),
-        cmocka_unit_test(test_the_short_circuit_skips_what_has_not_begun),
-        cmocka_unit_test(test_a_failure_fails_what_must_have_it_with_the_same_cause),
+        cmocka_unit_test(test_the_short_circuit_skips_nodes_that_have_not_begun),
+        cmocka_unit_test(test_a_failure_fails_nodes_that_must_have_it_with_the_same_cause),
         cmocka_unit_test(test_a_late_body_changes_nothing),
         cmocka_unit_test(test_a_join_reads_the_values_of_all_it_waited_for),
         cmocka_unit_test(test_a_single_successor_runs_on_the_stack_of_the_one_before),

@@ -1,4 +1,4 @@
-/* What a run says of its nodes: the node that decided another one, errors, how long tries take in all, and the task locals
+/* Facts that a run tells of its nodes: the node that decided another one, errors, how long tries take in all, and the task locals
  * that each body sees.
  * SPDX-License-Identifier: MIT */
 #include "support/flow_support.h"
@@ -303,7 +303,7 @@ static weir_task *run_with_one(weir_executor **ex, weir_flow *flow)
     return run;
 }
 
-SIM_TEST(test_each_try_sees_what_the_first_one_saw, 30)
+SIM_TEST(test_each_try_sees_the_locals_the_first_one_saw, 30)
 {
     for (int64_t pause = 0; pause <= 5; pause += 5) {
         const weir_node_options *options = WEIR_NODE(.retries = 2, .backoff_ms = pause);
@@ -322,7 +322,7 @@ SIM_TEST(test_each_try_sees_what_the_first_one_saw, 30)
     }
 }
 
-SIM_TEST(test_nodes_after_a_task_see_what_it_has_set, 100)
+SIM_TEST(test_nodes_after_a_task_see_the_locals_it_has_set, 100)
 {
     const weir_node_options *task = WEIR_NODE(.task = true);
     weir_flow *flow = new_flow("travels");
@@ -346,7 +346,7 @@ SIM_TEST(test_nodes_after_a_task_see_what_it_has_set, 100)
     over(ex, flow, run);
 }
 
-SIM_TEST(test_what_a_body_that_adds_nodes_sets_is_seen_by_them_and_by_those_after_it, 100)
+SIM_TEST(test_locals_of_a_body_that_adds_nodes_are_seen_by_them_and_by_nodes_after_it, 100)
 {
     for (int tasks = 0; tasks < 2; tasks++) {
         weir_flow *flow = new_flow("adds");
@@ -366,7 +366,7 @@ SIM_TEST(test_what_a_body_that_adds_nodes_sets_is_seen_by_them_and_by_those_afte
     }
 }
 
-SIM_TEST(test_nodes_after_a_sub_flow_see_what_it_began_with, 100)
+SIM_TEST(test_nodes_after_a_sub_flow_see_the_locals_it_began_with, 100)
 {
     weir_flow *flow = new_flow("outer"), *inner = new_flow("inner");
     weir_node *sub, *root;
@@ -399,11 +399,11 @@ int main(void)
         cmocka_unit_test(test_the_total_deadline_of_a_node_is_for_all_its_tries),
         cmocka_unit_test(test_a_pause_between_tries_ends_at_the_total_deadline),
         cmocka_unit_test(test_nodes_that_a_body_adds_end_at_its_total_deadline),
-        cmocka_unit_test(test_each_try_sees_what_the_first_one_saw),
-        cmocka_unit_test(test_nodes_after_a_task_see_what_it_has_set),
+        cmocka_unit_test(test_each_try_sees_the_locals_the_first_one_saw),
+        cmocka_unit_test(test_nodes_after_a_task_see_the_locals_it_has_set),
         cmocka_unit_test(
-            test_what_a_body_that_adds_nodes_sets_is_seen_by_them_and_by_those_after_it),
-        cmocka_unit_test(test_nodes_after_a_sub_flow_see_what_it_began_with),
+            test_locals_of_a_body_that_adds_nodes_are_seen_by_them_and_by_nodes_after_it),
+        cmocka_unit_test(test_nodes_after_a_sub_flow_see_the_locals_it_began_with),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,7 +68,7 @@ static weir_flow *bound_pair(const weir_node_options *options)
     return flow;
 }
 
-/* What a rejection_fn answers, and what becomes of a node that is a task of its own. */
+/* The answers of a rejection_fn, and the outcome of a node that is a task of its own. */
 static const struct answer answers_of_tasks[] = {
     { .outcome = WEIR_DONE, .value = &value_of_a },
     { .outcome = WEIR_DONE },
@@ -253,7 +253,7 @@ static void cancel_first(weir_task *task, void *arg)
     CHECK(weir_task_cancel(task));
 }
 
-/* A listener cancels the first turn before that runs any node. What comes after those is left to the next one. */
+/* A listener cancels the first turn before that runs any node. Nodes after those are left to the next one. */
 SIM_TEST(test_nodes_whose_turn_is_cancelled_before_it_runs_any_are_rejected, 50)
 {
     weir_flow *flow = new_flow("listener");
@@ -282,7 +282,7 @@ SIM_TEST(test_nodes_whose_turn_is_cancelled_before_it_runs_any_are_rejected, 50)
 }
 
 /* Whether the run's end or the body's comes first. */
-SIM_TEST(test_a_node_is_cancelled_for_what_its_body_was_asked_to_end_for, 300)
+SIM_TEST(test_a_node_is_cancelled_for_the_reason_its_body_was_asked_to_end, 300)
 {
     for (int tasks = 0; tasks < 2; tasks++) {
         weir_flow *flow = new_flow("evicted");
@@ -311,7 +311,7 @@ int main(void)
         cmocka_unit_test(test_nodes_without_a_turn_are_rejected_whatever_a_rejection_fn_answers),
         cmocka_unit_test(test_a_body_that_cancels_its_turn_cancels_no_other_node),
         cmocka_unit_test(test_nodes_whose_turn_is_cancelled_before_it_runs_any_are_rejected),
-        cmocka_unit_test(test_a_node_is_cancelled_for_what_its_body_was_asked_to_end_for),
+        cmocka_unit_test(test_a_node_is_cancelled_for_the_reason_its_body_was_asked_to_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,7 +155,7 @@ SIM_TEST(test_two_groups_share_the_permits_of_a_gate, 200)
 }
 
 /* A permit that is granted while the group's own limit is reached goes back. */
-SIM_TEST(test_what_a_gate_grants_in_vain_goes_back, 200)
+SIM_TEST(test_a_permit_a_gate_grants_in_vain_goes_back, 200)
 {
     struct permits p = { .limit = 100 };
     struct gauge gauge = { 0 };
@@ -201,7 +201,7 @@ SIM_TEST(test_why_names_the_gate_and_its_figures, 20)
 
 /* ---- a lease that is lost -------------------------------------------------------------------------- */
 
-SIM_TEST(test_a_gate_cancels_what_it_let_through, 200)
+SIM_TEST(test_a_gate_cancels_tasks_it_let_through, 200)
 {
     struct permits p = { .limit = 3, .epoch = 1 };
     struct body body = { .ms = 1000 };
@@ -276,7 +276,7 @@ static const weir_gate_calls tokens_calls = { .size = sizeof(tokens_calls),
                                               .take_back = permits_take_back };
 
 /* A turn that ends with a pending task has granted starts at hand that cannot happen now: they are not kept from others. */
-SIM_TEST(test_a_turn_that_ends_in_a_pending_task_gives_back_what_is_left, 100)
+SIM_TEST(test_a_turn_that_ends_in_a_pending_task_gives_back_the_rest, 100)
 {
     struct permits p = { .limit = 100 };
     struct body pends = { .error = WEIR_PENDING };
@@ -395,7 +395,7 @@ SIM_TEST(test_a_gate_needs_a_question_to_be_asked, 1)
     weir_executor_free(ex);
 }
 
-/* A program that was built when a gate had fewer calls. What follows its struct in memory is not the gate's. */
+/* A program that was built when a gate had fewer calls. Memory after its struct is not the gate's. */
 SIM_TEST(test_a_gate_of_an_older_header_is_taken_as_it_is, 100)
 {
     struct {
@@ -441,12 +441,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_groups_share_the_permits_of_a_gate),
-        cmocka_unit_test(test_what_a_gate_grants_in_vain_goes_back),
+        cmocka_unit_test(test_a_permit_a_gate_grants_in_vain_goes_back),
         cmocka_unit_test(test_why_names_the_gate_and_its_figures),
-        cmocka_unit_test(test_a_gate_cancels_what_it_let_through),
+        cmocka_unit_test(test_a_gate_cancels_tasks_it_let_through),
         cmocka_unit_test(test_a_gate_that_learns_from_failures_turns_tasks_away),
         cmocka_unit_test(test_a_gate_hears_of_pending_tasks_when_they_settle),
-        cmocka_unit_test(test_a_turn_that_ends_in_a_pending_task_gives_back_what_is_left),
+        cmocka_unit_test(test_a_turn_that_ends_in_a_pending_task_gives_back_the_rest),
         cmocka_unit_test(test_a_gate_that_is_removed_holds_nothing_back),
         cmocka_unit_test(test_a_gate_may_change_its_mind_while_a_worker_comes),
         cmocka_unit_test(test_gates_of_all_kinds_hold_together),

@@ -70,7 +70,7 @@ SIM_TEST(test_a_generation_that_still_runs_is_part_of_the_sum, 50)
     weir_executor_free(ex);
 }
 
-SIM_TEST(test_without_being_asked_only_what_is_there_counts, 20)
+SIM_TEST(test_without_being_asked_only_groups_that_are_there_count, 20)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1));
 
@@ -165,7 +165,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_totals_outlive_eviction_if_asked),
         cmocka_unit_test(test_a_generation_that_still_runs_is_part_of_the_sum),
-        cmocka_unit_test(test_without_being_asked_only_what_is_there_counts),
+        cmocka_unit_test(test_without_being_asked_only_groups_that_are_there_count),
         cmocka_unit_test(test_keys_beyond_the_most_are_added_up_under_no_key),
         cmocka_unit_test(test_idle_groups_leave_their_totals),
         cmocka_unit_test(test_totals_that_make_no_sense_are_refused),

@@ -62,7 +62,7 @@ GUARD_TEST(test_the_defaults)
     pass(60000);
     CHECK_EQ(permitted(g), WEIR_EBROKEN);
     CHECK(weir_sleep(weir_now() + 1) == 0);
-    CHECK_STATE(g, WEIR_OPEN); /* until somebody asks */
+    CHECK_STATE(g, WEIR_OPEN); /* until a caller asks */
     calls(g, "SSSSSSSSS");
     CHECK_STATE(g, WEIR_HALF_OPEN);
     calls(g, "S");
@@ -239,7 +239,7 @@ GUARD_TEST(test_half_open_comes_strictly_after_the_wait)
 }
 
 /* A caller that may wait is let in when the breaker becomes half open. */
-GUARD_TEST(test_who_may_wait_becomes_a_probe)
+GUARD_TEST(test_a_caller_that_may_wait_becomes_a_probe)
 {
     weir_guard *g = guard_of("b", WEIR_BREAKER(.open_ns = 5 * S));
     weir_permit p = WEIR_PERMIT;
@@ -731,7 +731,7 @@ int main(void)
         cmocka_unit_test(test_slow_calls_open_it),
         cmocka_unit_test(test_calls_amid_very_fast_ones_are_timed),
         cmocka_unit_test(test_half_open_comes_strictly_after_the_wait),
-        cmocka_unit_test(test_who_may_wait_becomes_a_probe),
+        cmocka_unit_test(test_a_caller_that_may_wait_becomes_a_probe),
         cmocka_unit_test(test_waits_grow_with_each_opening_in_a_row),
         cmocka_unit_test(test_half_open_goes_back_or_closes),
         cmocka_unit_test(test_reset_closes_and_empties),

@@ -11,7 +11,7 @@ static void guard_add(weir_executor *ex, const char *key, weir_guard *g, int fla
     CHECK_EQ(weir_group_guard_add(NULL, group_of(ex, key), g, flags), 0);
 }
 
-/* What became of it, without giving it back. */
+/* The result of the task, without giving it back. */
 static weir_result seen(weir_task *task)
 {
     weir_result result = WEIR_RESULT;
@@ -273,7 +273,7 @@ GUARD_TEST(test_a_task_may_drain_its_rate)
 }
 
 /* A group whose tasks were all cancelled does not keep others from what it waited for. */
-GUARD_TEST(test_a_group_without_tasks_keeps_nobody_waiting)
+GUARD_TEST(test_a_group_without_tasks_keeps_no_caller_waiting)
 {
     weir_guard *g = guard_of("m", WEIR_MUTEX());
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2));
@@ -402,7 +402,7 @@ static int adds_a_guard(void **value, void *arg)
     return 0;
 }
 
-GUARD_TEST(test_a_guard_that_comes_in_the_middle_of_a_turn_gets_back_what_it_gave)
+GUARD_TEST(test_a_guard_that_comes_in_the_middle_of_a_turn_gets_its_permits_back)
 {
     weir_guard *first = guard_of("first", WEIR_RATE(.limit = 1000, .on_event = keep));
     struct adding a = { .ex = new_executor(WEIR_POLICY(.workers = 1)),
@@ -487,11 +487,11 @@ int main(void)
         cmocka_unit_test(test_judges_decide_what_tasks_count_as),
         cmocka_unit_test(test_events_tell_of_tasks),
         cmocka_unit_test(test_a_task_may_drain_its_rate),
-        cmocka_unit_test(test_a_group_without_tasks_keeps_nobody_waiting),
+        cmocka_unit_test(test_a_group_without_tasks_keeps_no_caller_waiting),
         cmocka_unit_test(test_a_guard_can_be_taken_away_again),
         cmocka_unit_test(test_tasks_that_follow_each_other_are_calls),
         cmocka_unit_test(test_permits_of_running_tasks_come_back_when_a_guard_is_taken_away),
-        cmocka_unit_test(test_a_guard_that_comes_in_the_middle_of_a_turn_gets_back_what_it_gave),
+        cmocka_unit_test(test_a_guard_that_comes_in_the_middle_of_a_turn_gets_its_permits_back),
         cmocka_unit_test(test_books_add_up_in_any_mixture),
     };
 

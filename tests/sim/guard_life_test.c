@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "support/guard_support.h"
 
-/* What became of the task; the handle is given back. */
+/* The result of the task; the handle is given back. */
 static weir_result ends(weir_task *task, weir_outcome outcome)
 {
     weir_result result = result_of(task);
@@ -77,7 +77,7 @@ GUARD_TEST(test_a_guard_is_found_though_it_came_when_all_others_went)
 }
 
 /* The holder's permit, the last reference and the waiter: whatever goes first. */
-GUARD_TEST(test_a_permit_is_handed_on_though_nobody_has_a_reference)
+GUARD_TEST(test_a_permit_is_handed_on_though_no_reference_is_left)
 {
     weir_guard *g = guard_of("m", WEIR_MUTEX());
     struct caller c = { .guard = g, .deadline = WEIR_FOREVER, .ms = 5 };
@@ -94,7 +94,7 @@ GUARD_TEST(test_a_permit_is_handed_on_though_nobody_has_a_reference)
     CHECK_EQ(c.in_ms, 30);
 }
 
-/* In the very moment at which the waiter is to enter there is nothing left for which the guard had to be kept but him. */
+/* In the very moment at which the waiter is to enter there is nothing left for which the guard had to be kept but the waiter. */
 static void unref_at(weir_guard *g, struct caller *c, int64_t ms)
 {
     int64_t thread = wait_in_a_thread(c);
@@ -178,7 +178,7 @@ static void keeps_it(const char *name, struct caller *c)
     CHECK_EQ(weir_guard_new(&found, store, name, NULL, NULL), WEIR_ENOGUARD); /* and no longer */
 }
 
-GUARD_TEST(test_a_call_that_waited_for_a_rate_may_leave_though_nobody_has_a_reference)
+GUARD_TEST(test_a_call_that_waited_for_a_rate_may_leave_though_no_reference_is_left)
 {
     weir_guard *g = guard_of("rate", WEIR_RATE(.limit = 1, .period_ns = 100 * MS));
 
@@ -186,7 +186,7 @@ GUARD_TEST(test_a_call_that_waited_for_a_rate_may_leave_though_nobody_has_a_refe
     keeps_it("rate", &(struct caller){ .guard = g, .deadline = WEIR_FOREVER, .ms = 1000 });
 }
 
-GUARD_TEST(test_a_call_that_waited_for_a_window_may_leave_though_nobody_has_a_reference)
+GUARD_TEST(test_a_call_that_waited_for_a_window_may_leave_though_no_reference_is_left)
 {
     weir_guard *g =
         guard_of("exact", WEIR_FREQUENCY(.mode = WEIR_EXACT, .limit = 1, .period_ns = 100 * MS));
@@ -211,8 +211,8 @@ static void reset_later(void *arg)
     weir_guard_unref(g);
 }
 
-/* An operator, who knows it by name only, closes it meanwhile. */
-GUARD_TEST(test_a_call_that_waited_for_a_breaker_may_leave_though_nobody_has_a_reference)
+/* An operator with only its name closes it meanwhile. */
+GUARD_TEST(test_a_call_that_waited_for_a_breaker_may_leave_though_no_reference_is_left)
 {
     weir_guard *g = guard_of("breaker", WEIR_BREAKER(.window = 2, .failure_percent = 50));
     struct reset reset = { "breaker", 500 };
@@ -232,7 +232,7 @@ static void reset_and_part(void *arg)
     weir_guard_unref(arg);
 }
 
-/* Whoever gives the last reference back cannot know whether the waiter has entered by then. */
+/* A caller that gives the last reference back cannot know whether the waiter has entered by then. */
 GUARD_TEST(test_a_waiter_may_leave_if_it_entered_just_before_the_last_reference_went)
 {
     weir_guard *g = guard_of("breaker", WEIR_BREAKER(.window = 2, .failure_percent = 50));
@@ -272,7 +272,7 @@ static void moves_and_releases(void *arg)
     CHECK_EQ(weir_guard_release(&q), WEIR_EALREADY);
 }
 
-GUARD_TEST(test_a_permit_of_a_waiter_is_moved_and_released_though_nobody_has_a_reference)
+GUARD_TEST(test_a_permit_of_a_waiter_is_moved_and_released_though_no_reference_is_left)
 {
     for (int i = 0; i < 2; i++) {
         weir_guard *g = guard_of("m", WEIR_MUTEX()), *found;
@@ -387,7 +387,7 @@ static void eviction_end(struct eviction *e)
 
 /* Tasks that wait are rejected at once; the one behind them enters as soon as a permit is there; the one that runs gives its
  * permit back when it ends. */
-GUARD_TEST(test_an_evicted_group_keeps_nobody_waiting_and_its_permits_until_its_tasks_end)
+GUARD_TEST(test_an_evicted_group_keeps_no_caller_waiting_and_its_permits_until_its_tasks_end)
 {
     struct eviction e;
 
@@ -481,7 +481,7 @@ GUARD_TEST(test_cancelled_by_an_eviction_gives_the_permit_back_at_once)
     eviction_end(&e);
 }
 
-/* What a task of an evicted generation came to still counts. */
+/* The outcome of a task of an evicted generation still counts. */
 GUARD_TEST(test_a_breaker_learns_from_the_tasks_of_an_evicted_group)
 {
     weir_guard *g =
@@ -567,23 +567,22 @@ int main(void)
         cmocka_unit_test(test_a_waiter_of_a_guard_without_references_is_refused_at_its_deadline),
         cmocka_unit_test(test_a_guard_that_is_taken_up_again_has_its_waiters),
         cmocka_unit_test(test_a_guard_is_found_though_it_came_when_all_others_went),
-        cmocka_unit_test(test_a_permit_is_handed_on_though_nobody_has_a_reference),
+        cmocka_unit_test(test_a_permit_is_handed_on_though_no_reference_is_left),
         cmocka_unit_test(test_a_waiter_enters_in_the_moment_in_which_the_last_reference_goes),
         cmocka_unit_test(test_a_reservation_outlives_the_last_reference),
         cmocka_unit_test(test_a_waiter_of_a_breaker_outlives_its_reset_and_the_last_reference),
+        cmocka_unit_test(test_a_call_that_waited_for_a_rate_may_leave_though_no_reference_is_left),
         cmocka_unit_test(
-            test_a_call_that_waited_for_a_rate_may_leave_though_nobody_has_a_reference),
+            test_a_call_that_waited_for_a_window_may_leave_though_no_reference_is_left),
         cmocka_unit_test(
-            test_a_call_that_waited_for_a_window_may_leave_though_nobody_has_a_reference),
-        cmocka_unit_test(
-            test_a_call_that_waited_for_a_breaker_may_leave_though_nobody_has_a_reference),
+            test_a_call_that_waited_for_a_breaker_may_leave_though_no_reference_is_left),
         cmocka_unit_test(test_a_waiter_may_leave_if_it_entered_just_before_the_last_reference_went),
         cmocka_unit_test(
-            test_a_permit_of_a_waiter_is_moved_and_released_though_nobody_has_a_reference),
+            test_a_permit_of_a_waiter_is_moved_and_released_though_no_reference_is_left),
         cmocka_unit_test(test_a_caller_of_several_keeps_them_all),
         cmocka_unit_test(test_a_group_keeps_the_guard_it_waits_for),
         cmocka_unit_test(
-            test_an_evicted_group_keeps_nobody_waiting_and_its_permits_until_its_tasks_end),
+            test_an_evicted_group_keeps_no_caller_waiting_and_its_permits_until_its_tasks_end),
         cmocka_unit_test(test_carried_over_tasks_keep_the_permits_of_the_old_generation),
         cmocka_unit_test(test_a_guard_may_be_given_to_the_next_generation),
         cmocka_unit_test(test_limit_and_guard_hold_over_both_generations),

@@ -366,7 +366,7 @@ static void test_only_the_first_in_line_is_woken(void **state)
     assert_int_equal(wakes_of(24) - wakes_of(8), 16);
 }
 
-/* One that wants more than is free holds back those behind it: nobody waits for ever. */
+/* One that wants more than is free holds back those behind it: no caller waits for ever. */
 GUARD_TEST(test_a_large_caller_is_not_outrun_by_small_ones)
 {
     weir_guard *g = guard_of("f", WEIR_BULKHEAD(.limit = 4));
@@ -422,7 +422,7 @@ GUARD_TEST(test_a_name_stands_for_one_guard_and_other_settings_are_told)
 }
 
 /* An unbounded set of names: guards that are as good as new are forgotten, others stay. */
-GUARD_TEST(test_guards_that_nobody_needs_are_forgotten_when_they_are_whole)
+GUARD_TEST(test_guards_that_are_not_needed_are_forgotten_when_they_are_whole)
 {
     weir_guard *spent = guard_of("spent", WEIR_RATE(.limit = 1, .period_ns = 1000 * MS));
     weir_permit p = WEIR_PERMIT;
@@ -666,7 +666,7 @@ int main(void)
         cmocka_unit_test(test_a_large_caller_is_not_outrun_by_small_ones),
         cmocka_unit_test(test_at_most_so_many_wait),
         cmocka_unit_test(test_a_name_stands_for_one_guard_and_other_settings_are_told),
-        cmocka_unit_test(test_guards_that_nobody_needs_are_forgotten_when_they_are_whole),
+        cmocka_unit_test(test_guards_that_are_not_needed_are_forgotten_when_they_are_whole),
         cmocka_unit_test(test_return_cannot_leak_a_permit),
         cmocka_unit_test(test_a_permit_leaves_once),
         cmocka_unit_test(test_the_count_of_calls_never_runs_into_the_permits),

@@ -111,7 +111,7 @@ GUARD_TEST(test_reservations_say_how_long_they_wait)
 }
 
 /* L-06, L-08, T01 */
-GUARD_TEST(test_a_caller_sleeps_for_what_it_reserved_and_is_refused_at_once_if_it_cannot)
+GUARD_TEST(test_a_caller_sleeps_for_its_reservation_and_is_refused_at_once_if_it_cannot)
 {
     weir_guard *g = rate(1, P);
     struct caller c = { .guard = g, .deadline = WEIR_GUARD_WAIT };
@@ -230,7 +230,7 @@ static bool on_busy(int error, const void *result, void *arg)
 }
 
 /* L-18, L-19, L-20, L-26 */
-GUARD_TEST(test_drain_takes_what_is_left_and_no_debt_away)
+GUARD_TEST(test_drain_takes_the_rest_and_no_debt_away)
 {
     weir_guard *g = rate(5, 0);
     weir_guard *on = guard_of("on", WEIR_RATE(.limit = 3, .period_ns = P, .drain_on = on_busy));
@@ -403,7 +403,7 @@ GUARD_TEST(test_exact_windows)
     frequency_rows(WEIR_EXACT);
 }
 
-GUARD_TEST(test_who_waits_for_a_window_enters_when_it_opens_and_in_turn)
+GUARD_TEST(test_a_caller_that_waits_for_a_window_enters_when_it_opens_and_in_turn)
 {
     weir_guard *g = frequency(WEIR_EXACT);
     struct caller c[4];
@@ -443,11 +443,11 @@ int main(void)
         cmocka_unit_test(test_one_per_cycle_then_two_after_a_change),
         cmocka_unit_test(test_reservations_say_how_long_they_wait),
         cmocka_unit_test(
-            test_a_caller_sleeps_for_what_it_reserved_and_is_refused_at_once_if_it_cannot),
+            test_a_caller_sleeps_for_its_reservation_and_is_refused_at_once_if_it_cannot),
         cmocka_unit_test(test_a_cancelled_sleeper_gives_its_reservation_back),
         cmocka_unit_test(test_another_limit_keeps_the_debt),
         cmocka_unit_test(test_many_permits_at_once),
-        cmocka_unit_test(test_drain_takes_what_is_left_and_no_debt_away),
+        cmocka_unit_test(test_drain_takes_the_rest_and_no_debt_away),
         cmocka_unit_test(test_the_defaults_let_a_hundred_pass_per_half_second),
         cmocka_unit_test(test_a_timeout_longer_than_a_cycle_lets_one_more_pass),
         cmocka_unit_test(test_a_pace_has_one_waiter_at_most),
@@ -456,7 +456,7 @@ int main(void)
         cmocka_unit_test(test_fixed_windows),
         cmocka_unit_test(test_weighted_windows),
         cmocka_unit_test(test_exact_windows),
-        cmocka_unit_test(test_who_waits_for_a_window_enters_when_it_opens_and_in_turn),
+        cmocka_unit_test(test_a_caller_that_waits_for_a_window_enters_when_it_opens_and_in_turn),
         cmocka_unit_test(test_a_released_place_is_free_again),
     };
 

@@ -170,7 +170,7 @@ static void life_begin(struct life *l)
     }
 }
 
-/* The models say what must come of it: who refuses first, and from when on all would admit. */
+/* The models say what must come of it: which guard refuses first, and from when on all would admit. */
 static void life_enter(struct life *l)
 {
     weir_permit permit[GUARDS];
@@ -293,7 +293,7 @@ static void asks_for_both(void *arg)
 }
 
 /* T16: callers that are refused never make others fail. */
-GUARD_TEST(test_who_is_refused_has_taken_nothing_meanwhile)
+GUARD_TEST(test_a_refused_caller_has_taken_nothing_meanwhile)
 {
     struct pair pair = { .a = guard_of("a", WEIR_BULKHEAD(.limit = 1)),
                          .b = guard_of("b", WEIR_BULKHEAD(.limit = 1)) };
@@ -362,7 +362,7 @@ static void dinner(UNUSED void *arg)
     weir_store_free(store);
 }
 
-static void test_who_waits_for_several_holds_none_and_gets_all(void **state)
+static void test_a_caller_that_waits_for_several_holds_none_and_gets_all(void **state)
 {
     (void)state;
     explore(400, WEIR_SIM_OPTIONS(.seed = 1), dinner);
@@ -447,8 +447,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_or_none_as_the_model_says),
-        cmocka_unit_test(test_who_is_refused_has_taken_nothing_meanwhile),
-        cmocka_unit_test(test_who_waits_for_several_holds_none_and_gets_all),
+        cmocka_unit_test(test_a_refused_caller_has_taken_nothing_meanwhile),
+        cmocka_unit_test(test_a_caller_that_waits_for_several_holds_none_and_gets_all),
         cmocka_unit_test(test_a_wait_for_several_ends_when_the_last_of_them_admits),
         cmocka_unit_test(test_a_permit_is_left_where_the_work_ends),
     };

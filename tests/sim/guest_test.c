@@ -336,7 +336,7 @@ static int hosts_submitter(void **value, void *ex)
     return 0;
 }
 
-SIM_TEST(test_a_guest_that_waits_for_what_its_host_keeps_is_refused, 100)
+SIM_TEST(test_a_guest_that_waits_for_a_permit_its_host_keeps_is_refused, 100)
 {
     weir_fn *const hosts[] = { hosts_waiter, hosts_submitter };
     weir_task *first, *host;
@@ -436,7 +436,7 @@ int main(void)
         cmocka_unit_test(test_the_run_deadline_of_a_guest_holds),
         cmocka_unit_test(test_the_total_deadline_of_a_guest_holds),
         cmocka_unit_test(test_the_deadline_of_a_guest_is_not_its_hosts),
-        cmocka_unit_test(test_a_guest_that_waits_for_what_its_host_keeps_is_refused),
+        cmocka_unit_test(test_a_guest_that_waits_for_a_permit_its_host_keeps_is_refused),
         cmocka_unit_test(test_a_circle_through_a_guest_of_a_thread_is_found),
         cmocka_unit_test(test_a_guest_may_stay_pending),
     };

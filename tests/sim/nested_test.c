@@ -54,7 +54,7 @@ static void test_waiting_for_a_task_that_needs_the_waiters_permit_is_refused(voi
     explore(300, WEIR_SIM_OPTIONS(.seed = 1), own_group);
 }
 
-/* ---- waits that end when somebody's time is up -------------------------------------------------- */
+/* ---- waits that end when a task's time is up ---------------------------------------------------- */
 
 struct timely {
     weir_executor *ex;
@@ -105,7 +105,7 @@ static void behind_a_costly_one_elsewhere(void *arg)
     behind_a_costly_one("costly", "small");
 }
 
-static void test_who_is_behind_one_that_times_out_is_not_stuck(void **state)
+static void test_a_task_behind_one_that_times_out_is_not_stuck(void **state)
 {
     (void)state;
     explore(100, WEIR_SIM_OPTIONS(.seed = 1), behind_a_costly_one_of_its_group);
@@ -132,7 +132,7 @@ static void one_of_two_times_out(void *arg)
     weir_executor_free(ex);
 }
 
-static void test_who_waits_for_one_that_times_out_is_not_stuck(void **state)
+static void test_a_task_that_waits_for_one_that_times_out_is_not_stuck(void **state)
 {
     (void)state;
     explore(100, WEIR_SIM_OPTIONS(.seed = 1), one_of_two_times_out);
@@ -450,7 +450,7 @@ static void locals_of_plain_tasks(void *arg)
     weir_executor_free(ex);
 }
 
-static void test_what_a_task_sets_is_not_seen_by_the_next_on_its_worker(void **state)
+static void test_locals_of_a_task_are_not_seen_by_the_next_on_its_worker(void **state)
 {
     (void)state;
     explore(100, WEIR_SIM_OPTIONS(.seed = 1), locals_of_plain_tasks);
@@ -497,8 +497,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waiting_for_a_task_that_needs_the_waiters_permit_is_refused),
-        cmocka_unit_test(test_who_is_behind_one_that_times_out_is_not_stuck),
-        cmocka_unit_test(test_who_waits_for_one_that_times_out_is_not_stuck),
+        cmocka_unit_test(test_a_task_behind_one_that_times_out_is_not_stuck),
+        cmocka_unit_test(test_a_task_that_waits_for_one_that_times_out_is_not_stuck),
         cmocka_unit_test(test_a_nested_wait_with_room_goes_through_on_one_worker),
         cmocka_unit_test(test_of_two_that_wait_for_each_others_groups_one_is_refused),
         cmocka_unit_test(test_a_circle_through_the_executors_limit_is_found),
@@ -506,7 +506,7 @@ int main(void)
         cmocka_unit_test(test_a_wait_without_permits_is_not_carried_over),
         cmocka_unit_test(test_a_circle_is_found_that_a_stall_has_closed),
         cmocka_unit_test(test_locals_travel_with_tasks_and_end_with_them),
-        cmocka_unit_test(test_what_a_task_sets_is_not_seen_by_the_next_on_its_worker),
+        cmocka_unit_test(test_locals_of_a_task_are_not_seen_by_the_next_on_its_worker),
         cmocka_unit_test(test_a_tasks_descriptor_becomes_readable_when_it_settles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

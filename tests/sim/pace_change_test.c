@@ -65,7 +65,7 @@ SIM_TEST(test_a_larger_burst_has_to_be_earned, 20)
     check_starts(&p, due);
 }
 
-SIM_TEST(test_what_is_left_of_a_burst_is_left_as_far_as_the_new_one_has_room, 20)
+SIM_TEST(test_the_rest_of_a_burst_is_left_as_far_as_the_new_one_has_room, 20)
 {
     static const int64_t due[] = { 0, 0, 10, 10, 60, 110 };
     struct paced p;
@@ -82,7 +82,7 @@ SIM_TEST(test_what_is_left_of_a_burst_is_left_as_far_as_the_new_one_has_room, 20
     check_starts(&p, due);
 }
 
-SIM_TEST(test_a_faster_pace_holds_for_what_is_still_to_be_earned, 20)
+SIM_TEST(test_a_faster_pace_holds_for_starts_still_to_be_earned, 20)
 {
     static const int64_t due[] = { 0, 18, 28,
                                    38 }; /* a fifth was earned of the 50; 8 of 10 are left */
@@ -96,7 +96,7 @@ SIM_TEST(test_a_faster_pace_holds_for_what_is_still_to_be_earned, 20)
     check_starts(&p, due);
 }
 
-SIM_TEST(test_a_slower_pace_holds_for_what_is_still_to_be_earned, 20)
+SIM_TEST(test_a_slower_pace_holds_for_starts_still_to_be_earned, 20)
 {
     static const int64_t due[] = { 0, 0, 90, 190 };
     struct paced p;
@@ -146,9 +146,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_same_pace_set_again_changes_nothing),
         cmocka_unit_test(test_a_larger_burst_has_to_be_earned),
-        cmocka_unit_test(test_what_is_left_of_a_burst_is_left_as_far_as_the_new_one_has_room),
-        cmocka_unit_test(test_a_faster_pace_holds_for_what_is_still_to_be_earned),
-        cmocka_unit_test(test_a_slower_pace_holds_for_what_is_still_to_be_earned),
+        cmocka_unit_test(test_the_rest_of_a_burst_is_left_as_far_as_the_new_one_has_room),
+        cmocka_unit_test(test_a_faster_pace_holds_for_starts_still_to_be_earned),
+        cmocka_unit_test(test_a_slower_pace_holds_for_starts_still_to_be_earned),
         cmocka_unit_test(test_changing_a_burst_to_and_fro_refills_nothing),
         cmocka_unit_test(test_a_pace_beyond_all_time_does_not_overflow),
     };

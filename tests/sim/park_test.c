@@ -7,7 +7,7 @@ enum { SCHEDULES = 2500 };
 
 /* ---- one waits for another ------------------------------------------------------------------- */
 
-/* A flag, who waits for it, and the lock that keeps the waiter alive while it is unparked. */
+/* A flag, its waiter, and the lock that keeps the waiter alive while it is unparked. */
 struct flag {
     struct wr_lock lock;
     bool set;

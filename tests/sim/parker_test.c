@@ -5,7 +5,7 @@
 
 #include <weir/sys/park.h>
 
-/* A flag, who waits for it, and the lock that keeps the waiter there while it is unparked. */
+/* A flag, its waiter, and the lock that keeps the waiter there while it is unparked. */
 struct flag {
     struct wr_lock lock;
     bool set;

@@ -1,5 +1,5 @@
-/* Replacement workers and the bench: there are enough of them, those without work end, no wake-up goes to one
- * who takes no work, nobody is forgotten when the runtime closes, and what is told of a stall is true.
+/* Replacement workers and the bench: there are enough of them, those without work end, no wake-up goes to a worker
+ * that takes no work, no worker is forgotten when the runtime closes, and reports of stalls are true.
  * SPDX-License-Identifier: MIT */
 #include "support/sim_support.h"
 
@@ -222,7 +222,7 @@ static void many_blocking_bodies(void *arg)
     weir_executor_free(ex);
 }
 
-static void test_many_more_blocking_bodies_than_workers_hold_up_nobody(void **state)
+static void test_many_more_blocking_bodies_than_workers_hold_up_no_other(void **state)
 {
     (void)state;
     explore(20, exact(), many_blocking_bodies);
@@ -516,7 +516,7 @@ int main(void)
         cmocka_unit_test(test_a_replacement_that_is_called_back_comes_at_once),
         cmocka_unit_test(test_a_stuck_replacement_does_not_replace_itself),
         cmocka_unit_test(test_a_searching_worker_that_gets_busy_passes_the_search_on),
-        cmocka_unit_test(test_many_more_blocking_bodies_than_workers_hold_up_nobody),
+        cmocka_unit_test(test_many_more_blocking_bodies_than_workers_hold_up_no_other),
         cmocka_unit_test(test_replacements_that_have_nothing_to_do_end_and_come_back),
         cmocka_unit_test(test_a_replacement_stays_for_the_bodies_that_wait_on_it),
         cmocka_unit_test(test_a_replacement_can_be_called_back_as_it_ends),

@@ -140,7 +140,7 @@ static void test_a_body_that_begins_after_a_quiet_time_is_no_stall(void **state)
     explore(SCHEDULES, WEIR_SIM_OPTIONS(.seed = 1), begins_after_a_quiet_time);
 }
 
-/* Nothing moves while all sleep: the simulator counts how often anyone woke. */
+/* Nothing moves while all sleep: the simulator counts how often a thread woke. */
 static void long_idle(void *arg)
 {
     weir_runtime *rt = new_runtime(NULL);

@@ -87,7 +87,7 @@ SIM_TEST(test_a_list_can_be_of_one_group_or_state, 20)
     weir_executor_free(ex);
 }
 
-SIM_TEST(test_what_runs_comes_first_if_not_all_fit, 20)
+SIM_TEST(test_running_tasks_come_first_if_not_all_fit, 20)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1, .group_limit = 3));
     struct body slow = { .ms = 100 };
@@ -143,12 +143,12 @@ static void check_stragglers(weir_carrier carrier)
     CHECK(weir_now() >= at(300));
 }
 
-SIM_TEST(test_a_shutdown_that_timed_out_can_name_what_still_runs, 50)
+SIM_TEST(test_a_shutdown_that_timed_out_can_name_tasks_that_still_run, 50)
 {
     check_stragglers(WEIR_WORKERS);
 }
 
-SIM_TEST(test_what_still_runs_on_a_thread_is_named, 50)
+SIM_TEST(test_a_task_that_still_runs_on_a_thread_is_named, 50)
 {
     check_stragglers(WEIR_THREADS);
 }
@@ -260,9 +260,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_list_has_all_that_wait_run_and_are_pending),
         cmocka_unit_test(test_a_list_can_be_of_one_group_or_state),
-        cmocka_unit_test(test_what_runs_comes_first_if_not_all_fit),
-        cmocka_unit_test(test_a_shutdown_that_timed_out_can_name_what_still_runs),
-        cmocka_unit_test(test_what_still_runs_on_a_thread_is_named),
+        cmocka_unit_test(test_running_tasks_come_first_if_not_all_fit),
+        cmocka_unit_test(test_a_shutdown_that_timed_out_can_name_tasks_that_still_run),
+        cmocka_unit_test(test_a_task_that_still_runs_on_a_thread_is_named),
         cmocka_unit_test(test_a_list_that_makes_no_sense_is_refused),
         cmocka_unit_test(test_lists_are_sound_while_tasks_end_and_groups_are_evicted),
         cmocka_unit_test(test_without_memory_there_is_no_list),

@@ -8,7 +8,7 @@
 
 enum { PORT = 80, CHILD_MS = 1000 };
 
-/* What a body waits for, and what became of the wait. */
+/* The wait of a body, and its outcome. */
 struct wait {
     int64_t (*call)(struct wait *wait);
     int fds[2];
@@ -31,7 +31,7 @@ static int64_t waits_to_write(struct wait *wait)
     static const char more_than_fits[8192];
     int64_t n = weir_write(wait->fds[1], more_than_fits, sizeof(more_than_fits), wait->deadline);
 
-    /* What went out before the wait is told; the next call finds out why it ended. */
+    /* Bytes that went out before the wait are told; the next call finds out why it ended. */
     return n > 0 ? weir_write(wait->fds[1], "", 1, wait->deadline) : n;
 }
 

@@ -1,4 +1,4 @@
-/* Groups on threads when there are fewer threads than bodies: who waits for a thread waits in its queue, holds
+/* Groups on threads when there are fewer threads than bodies: a task that waits for a thread waits in its queue, holds
  * nothing, and is served in order. SEMANTICS D-22: the pool never queues.
  * SPDX-License-Identifier: MIT */
 #include "support/domain_support.h"
@@ -39,7 +39,7 @@ static void check_timed_out_at(weir_task *task, weir_reason reason, int64_t ms)
 
 /* ---- what it holds, and says ------------------------------------------------------------------- */
 
-SIM_TEST(test_who_waits_for_a_thread_holds_nothing, 60)
+SIM_TEST(test_a_task_that_waits_for_a_thread_holds_nothing, 60)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1, .group_limit = 3, .inflight_max = 2,
                                                  .threads_max = 1, FOUR_ON_THREADS));
@@ -64,7 +64,7 @@ SIM_TEST(test_who_waits_for_a_thread_holds_nothing, 60)
     check_all_and_free(ex);
 }
 
-SIM_TEST(test_who_waits_for_a_thread_has_no_slot_of_its_domain, 60)
+SIM_TEST(test_a_task_that_waits_for_a_thread_has_no_slot_of_its_domain, 60)
 {
     static weir_domain_policy domains[] = { { .name = "A", .slots = 2, .run_on = WEIR_THREADS },
                                             { .name = "B", .slots = 2, .run_on = WEIR_THREADS } };
@@ -111,7 +111,7 @@ SIM_TEST(test_a_waiting_task_says_so_in_words, 5)
 
 /* ---- order -------------------------------------------------------------------------------------- */
 
-/* First come, first served; and who comes just when a thread falls free comes last. */
+/* First come, first served; and a group that comes just when a thread falls free comes last. */
 SIM_TEST(test_threads_are_given_in_the_order_of_asking, 200)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .threads_max = 1, FOUR_ON_THREADS));
@@ -149,7 +149,7 @@ SIM_TEST(test_a_turn_on_a_thread_ends_when_others_wait, 60)
     check_all_and_free(ex);
 }
 
-/* With nobody else in line, the thread goes on with its group, also while that waits for a second one. */
+/* With no other group in line, the thread goes on with its group, also while that waits for a second one. */
 SIM_TEST(test_a_group_that_waits_for_a_second_thread_goes_on_with_its_first, 60)
 {
     weir_executor *ex = new_executor(
@@ -165,7 +165,7 @@ SIM_TEST(test_a_group_that_waits_for_a_second_thread_goes_on_with_its_first, 60)
     check_all_and_free(ex);
 }
 
-/* ---- who needs none any more --------------------------------------------------------------------- */
+/* ---- groups that need none any more -------------------------------------------------------------- */
 
 enum { PAUSED, EVICTED, CANCELLED, COOLED, MOVED, WAYS };
 
@@ -215,7 +215,7 @@ static void gives_up(void *arg)
     check_all_and_free(ex);
 }
 
-static void test_who_needs_no_thread_any_more_passes_it_on(void **state)
+static void test_a_group_that_needs_no_thread_any_more_passes_it_on(void **state)
 {
     (void)state;
     for (way = 0; way < WAYS * 2; way++)
@@ -259,8 +259,8 @@ SIM_TEST(test_a_cancelled_task_leaves_at_once, 60)
     check_all_and_free(ex);
 }
 
-/* Who still waits for a thread when the executor is closed is turned away, or, if that was asked for, still runs. */
-SIM_TEST(test_closing_turns_away_who_waits_for_a_thread, 200)
+/* A task that still waits for a thread when the executor is closed is turned away, or, if that was asked for, still runs. */
+SIM_TEST(test_closing_turns_away_tasks_that_wait_for_a_thread, 200)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .threads_max = 1, FOUR_ON_THREADS));
     struct body body = { .ms = 50 };
@@ -279,7 +279,7 @@ SIM_TEST(test_closing_turns_away_who_waits_for_a_thread, 200)
                                       : rb.started_at == at(50));
 }
 
-SIM_TEST(test_finishing_lets_who_waits_for_a_thread_run, 60)
+SIM_TEST(test_finishing_lets_tasks_that_wait_for_a_thread_run, 60)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .threads_max = 1, FOUR_ON_THREADS));
     struct body body = { .ms = 50 };
@@ -352,7 +352,7 @@ SIM_TEST(test_a_replaced_body_lets_a_waiting_group_go, 60)
     check_all_and_free(ex);
 }
 
-/* What a thread of the pool tells on behalf of the watchdog takes no body's place. */
+/* A thread of the pool that tells on behalf of the watchdog takes no body's place. */
 static void tells_slowly(weir_task *task, const weir_result *result, void *arg)
 {
     (void)task;
@@ -419,7 +419,7 @@ SIM_TEST(test_a_thread_is_not_kept_for_a_full_domain, 60)
 }
 
 /* Both never fall free at the same moment: all the same it gets them. */
-SIM_TEST(test_who_needs_thread_and_slot_gets_both_in_the_end, 60)
+SIM_TEST(test_a_task_that_needs_thread_and_slot_gets_both_in_the_end, 60)
 {
     weir_executor *ex = new_executor(MIXED_POLICY());
     struct body body = { .ms = 10 }, other = { .ms = 7 };
@@ -441,7 +441,7 @@ SIM_TEST(test_who_needs_thread_and_slot_gets_both_in_the_end, 60)
 }
 
 /* The same for the executor's permits. */
-SIM_TEST(test_who_needs_thread_and_permit_gets_both_in_the_end, 60)
+SIM_TEST(test_a_task_that_needs_thread_and_permit_gets_both_in_the_end, 60)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .threads_max = 1, .inflight_max = 2,
                                                  FOUR_ON_THREADS, .stall_after_ms = 10000));
@@ -623,23 +623,23 @@ static void test_never_more_bodies_than_threads_whatever_happens(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_who_waits_for_a_thread_holds_nothing),
-        cmocka_unit_test(test_who_waits_for_a_thread_has_no_slot_of_its_domain),
+        cmocka_unit_test(test_a_task_that_waits_for_a_thread_holds_nothing),
+        cmocka_unit_test(test_a_task_that_waits_for_a_thread_has_no_slot_of_its_domain),
         cmocka_unit_test(test_a_waiting_task_says_so_in_words),
         cmocka_unit_test(test_threads_are_given_in_the_order_of_asking),
         cmocka_unit_test(test_a_turn_on_a_thread_ends_when_others_wait),
         cmocka_unit_test(test_a_group_that_waits_for_a_second_thread_goes_on_with_its_first),
-        cmocka_unit_test(test_who_needs_no_thread_any_more_passes_it_on),
+        cmocka_unit_test(test_a_group_that_needs_no_thread_any_more_passes_it_on),
         cmocka_unit_test(test_a_waiting_deadline_counts_while_there_is_no_thread),
         cmocka_unit_test(test_a_cancelled_task_leaves_at_once),
-        cmocka_unit_test(test_closing_turns_away_who_waits_for_a_thread),
-        cmocka_unit_test(test_finishing_lets_who_waits_for_a_thread_run),
+        cmocka_unit_test(test_closing_turns_away_tasks_that_wait_for_a_thread),
+        cmocka_unit_test(test_finishing_lets_tasks_that_wait_for_a_thread_run),
         cmocka_unit_test(test_domains_with_their_own_workers_share_the_cap_on_threads),
         cmocka_unit_test(test_a_replaced_body_lets_a_waiting_group_go),
         cmocka_unit_test(test_callbacks_on_threads_take_no_bodys_place),
         cmocka_unit_test(test_a_thread_is_not_kept_for_a_full_domain),
-        cmocka_unit_test(test_who_needs_thread_and_slot_gets_both_in_the_end),
-        cmocka_unit_test(test_who_needs_thread_and_permit_gets_both_in_the_end),
+        cmocka_unit_test(test_a_task_that_needs_thread_and_slot_gets_both_in_the_end),
+        cmocka_unit_test(test_a_task_that_needs_thread_and_permit_gets_both_in_the_end),
         cmocka_unit_test(test_waiting_on_the_last_thread_for_one_that_needs_it_is_refused),
         cmocka_unit_test(test_never_more_bodies_than_threads_whatever_happens),
     };

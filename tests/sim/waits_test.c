@@ -47,7 +47,7 @@ static void start_waiter(struct waiter *waiter, const char *key)
 
 /* ---- costs --------------------------------------------------------------------------------------- */
 
-SIM_TEST(test_who_waits_for_a_costly_task_that_needs_its_own_permit_is_refused, 100)
+SIM_TEST(test_a_task_that_waits_for_a_costly_one_that_needs_its_permit_is_refused, 100)
 {
     weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = 2));
     struct body z = { .until_ms = 5 };
@@ -132,12 +132,12 @@ static void wait_for_third_of_turn(int64_t weight, int rc)
     weir_executor_free(ex);
 }
 
-SIM_TEST(test_who_waits_for_a_group_whose_turn_goes_on_when_its_gate_opens_is_not_stuck, 100)
+SIM_TEST(test_a_wait_for_a_group_whose_turn_goes_on_when_its_gate_opens_is_not_stuck, 100)
 {
     wait_for_third_of_turn(3, 0);
 }
 
-SIM_TEST(test_who_waits_for_a_group_whose_turn_is_over_when_its_gate_opens_is_refused_then, 100)
+SIM_TEST(test_a_wait_for_a_group_whose_turn_is_over_when_its_gate_opens_is_refused_then, 100)
 {
     wait_for_third_of_turn(2, WEIR_EDEADLK);
 }
@@ -373,7 +373,7 @@ static int submits_later(void **value, void *submitter_arg)
 }
 
 /* The only place of A is taken by a task that waits for the thread, which the submitter is on; the only slot of A by a body
- * that waits for that thread. B has slots to lend, but who waits for room does not want one yet. */
+ * that waits for that thread. B has slots to lend, but a caller that waits for room wants none yet. */
 SIM_TEST(test_a_submit_that_blocks_on_a_domain_whose_tasks_wait_for_its_own_thread_is_refused, 100)
 {
     weir_domain_policy domains[] = { { .name = "A", .slots = 1, .queue = 1 },
@@ -465,7 +465,7 @@ static int pends(void **value, void *arg)
 }
 
 /* A pending task holds the permit that is needed: it may be settled at any time. */
-SIM_TEST(test_who_waits_behind_a_pending_task_is_not_stuck, 100)
+SIM_TEST(test_a_task_that_waits_behind_a_pending_one_is_not_stuck, 100)
 {
     weir_executor *ex =
         new_executor(WEIR_POLICY(.workers = 2, .group_limit = 2, .group_inflight_max = 2));
@@ -551,14 +551,14 @@ SIM_TEST(test_a_wait_for_any_is_refused_only_if_none_of_them_can_start, 100)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_who_waits_for_a_costly_task_that_needs_its_own_permit_is_refused),
+        cmocka_unit_test(test_a_task_that_waits_for_a_costly_one_that_needs_its_permit_is_refused),
         cmocka_unit_test(test_a_costly_task_that_goes_first_closes_a_circle),
         cmocka_unit_test(
             test_a_limit_that_is_lowered_closes_a_circle_and_the_youngest_wait_gives_way),
         cmocka_unit_test(
-            test_who_waits_for_a_group_whose_turn_goes_on_when_its_gate_opens_is_not_stuck),
+            test_a_wait_for_a_group_whose_turn_goes_on_when_its_gate_opens_is_not_stuck),
         cmocka_unit_test(
-            test_who_waits_for_a_group_whose_turn_is_over_when_its_gate_opens_is_refused_then),
+            test_a_wait_for_a_group_whose_turn_is_over_when_its_gate_opens_is_refused_then),
         cmocka_unit_test(test_a_recalled_loan_closes_a_circle),
         cmocka_unit_test(test_a_loan_may_come_from_a_lender_that_has_yet_to_recall_another),
         cmocka_unit_test(test_a_slot_may_come_back_from_a_receiver_that_is_lent_another),
@@ -572,7 +572,7 @@ int main(void)
         cmocka_unit_test(
             test_a_submit_that_blocks_on_a_domain_goes_on_when_any_task_of_the_domain_starts),
         cmocka_unit_test(test_a_circle_over_two_executors_is_refused),
-        cmocka_unit_test(test_who_waits_behind_a_pending_task_is_not_stuck),
+        cmocka_unit_test(test_a_task_that_waits_behind_a_pending_one_is_not_stuck),
         cmocka_unit_test(test_a_wait_for_all_ends_with_the_last_and_a_wait_for_any_with_the_first),
         cmocka_unit_test(test_a_wait_for_any_is_refused_only_if_none_of_them_can_start),
     };

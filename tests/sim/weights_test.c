@@ -104,7 +104,7 @@ static int pause_group(UNUSED void **value, void *group)
 }
 
 /* A worker finds a costly task first, and too few permits for it, at the moment at which a group that goes before it is back:
- * nobody sleeps until there are enough for the costly one. */
+ * no worker sleeps until there are enough for the costly one. */
 SIM_TEST(test_a_turn_that_goes_on_needs_no_more_permits_than_its_own_task, 3000)
 {
     weir_group_policy groups[] = { { .key = "in turn", .weight = WEIGHT, .limit = 1 } };

@@ -1,4 +1,4 @@
-/* Tasks that nobody holds, of groups in several domains, on real threads: submits, hand-overs, evictions, pauses,
+/* Tasks without handles, of groups in several domains, on real threads: submits, hand-overs, evictions, pauses,
  * loans, releases and restores at once.
  * SPDX-License-Identifier: MIT */
 #include "support/check.h"
@@ -60,7 +60,7 @@ static void *submitter(void *number)
     return NULL;
 }
 
-static void test_tasks_that_nobody_holds(void **state)
+static void test_tasks_without_handles_all_come_to_an_end(void **state)
 {
     weir_domain_policy domains[] = {
         { .name = "A", .slots = 2 },
@@ -113,7 +113,8 @@ static void test_tasks_that_nobody_holds(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_tasks_that_nobody_holds) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(
+        test_tasks_without_handles_all_come_to_an_end) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,7 +83,7 @@ static void *submitter(void *arg)
                                      .run_ms = kind % 5 == 0 ? 1 : 0 };
         *one = (struct one){ load, (unsigned)rand_r(&luck) };
         snprintf(key, sizeof(key), "g%u", (unsigned)rand_r(&luck) % GROUPS);
-        if (one->luck % 2) { /* nobody asks: its slot can be handed on */
+        if (one->luck % 2) { /* no handle: its slot can be handed on */
             CHECK(weir_submit_key(NULL, load->ex, key, body, one, NULL) == 0);
             atomic_fetch_add(&load->detached, 1);
             atomic_fetch_add(&load->submitted, 1);

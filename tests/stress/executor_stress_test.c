@@ -287,7 +287,7 @@ static void test_paced_groups_come_and_go_and_nothing_is_lost(void)
 
 enum { BANDS = 4, BEATS = 500000 }; /* starts per second of each */
 
-/* Bodies without anything, that fail, wait or ask who they are now and then. */
+/* Bodies without anything, that fail, wait or ask which task they are now and then. */
 static int beat(void **value, void *arg)
 {
     unsigned nth = (unsigned)atomic_fetch_add((_Atomic int *)arg, 1);
@@ -318,8 +318,8 @@ static void look_on(weir_executor *ex, weir_group **group, unsigned luck)
     }
 }
 
-/* Tasks start by beats (src/executor/beat.h), which whoever looks on folds at any moment. */
-static void test_a_pace_is_kept_on_whoever_looks_on(void)
+/* Tasks start by beats (src/executor/beat.h), which any call that looks on folds at any moment. */
+static void test_a_pace_is_kept_while_other_calls_look_on(void)
 {
     weir_group *group[BANDS];
     _Atomic int ran = 0;
@@ -355,7 +355,7 @@ int main(void)
         TEST(test_executors_come_and_go_under_load),
         TEST(test_a_body_asks_whether_it_is_cancelled_while_it_is_being_cancelled),
         TEST(test_paced_groups_come_and_go_and_nothing_is_lost),
-        TEST(test_a_pace_is_kept_on_whoever_looks_on),
+        TEST(test_a_pace_is_kept_while_other_calls_look_on),
     };
     seed_init();
     return cmocka_run_group_tests(tests, NULL, NULL);

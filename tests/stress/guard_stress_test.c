@@ -217,7 +217,7 @@ static void looks(void *arg)
     }
 }
 
-/* Every call is counted once, however many threads get in each other's way, and whoever looks meanwhile. Failures that
+/* Every call is counted once, however many threads get in each other's way, and whichever looks meanwhile. Failures that
  * come after them find all of them in the window. */
 static void test_a_breaker_counts_the_calls_of_all_threads(struct crew *crew)
 {

@@ -188,7 +188,7 @@ struct shared {
     _Atomic int64_t got;
 };
 
-/* Everyone reads the same descriptor, also on different workers: what one is told of, another may
+/* All bodies read the same descriptor, also on different workers: what one is told of, another may
  * have taken. */
 static void share(void *arg)
 {

@@ -1,4 +1,4 @@
-/* Parking under load: fibers and threads wake each other; nothing is lost, nobody waits for ever.
+/* Parking under load: fibers and threads wake each other; nothing is lost, no actor waits for ever.
  * SPDX-License-Identifier: MIT */
 #include "base/lock.h"
 #include "runtime/runtime.h"
@@ -102,11 +102,11 @@ static void run_all(weir_body *body, char *args, size_t size, int count, int thr
     weir_runtime_free(rt);
 }
 
-/* ---- everyone wakes everyone ----------------------------------------------------------------- */
+/* ---- all actors wake each other -------------------------------------------------------------- */
 
 static struct box boxes[ACTORS];
 
-/* In each round everyone sends to whoever stands a certain, random, distance away: so everyone gets
+/* In each round every actor sends to the one that stands a certain, random, distance away: so each gets
  * one message per round, in whatever order. */
 static void mingle(void *arg)
 {
@@ -152,7 +152,7 @@ static void pass_on(void *arg)
     do {
         box_receive(mine, self);
         last = ++hops > HOPS - RING; /* this is our last turn */
-        if (hops < HOPS)             /* else everyone has had it, and the next is gone */
+        if (hops < HOPS)             /* else every actor has had it, and the next is gone */
             box_send(next);
     } while (!last);
 }
@@ -256,7 +256,7 @@ static void *turn_generations(void *arg)
     for (uint64_t i = 1; i <= ROUNDS; i++) {
         atomic_store(&generation, i);
         wr_waitq_wake_all(&queue);
-        /* Sometimes wait for everyone, so that all have to be woken. */
+        /* Sometimes wait for all actors, so that all have to be woken. */
         if (i % 16 == 0)
             for (int a = 0; a < ACTORS; a++)
                 AWAIT(atomic_load(&seen[a]) >= i);
@@ -264,7 +264,7 @@ static void *turn_generations(void *arg)
     return NULL;
 }
 
-static void test_a_wait_queue_wakes_everyone_each_time(void)
+static void test_a_wait_queue_wakes_all_actors_each_time(void)
 {
     static _Atomic uint64_t seen[ACTORS];
     pthread_t waker;
@@ -283,7 +283,7 @@ int main(void)
         TEST(test_wakes_between_fibers_and_threads_are_conserved),
         TEST(test_a_token_travels_a_ring_across_workers),
         TEST(test_deadlines_that_race_with_wakes_lose_none),
-        TEST(test_a_wait_queue_wakes_everyone_each_time),
+        TEST(test_a_wait_queue_wakes_all_actors_each_time),
     };
 
     seed_init();

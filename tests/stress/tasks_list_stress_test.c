@@ -22,7 +22,7 @@ static void *submit_and_evict(void *arg)
 {
     uint32_t luck = (uint32_t)(uintptr_t)arg;
 
-    /* And until the lister, who may be without a CPU, has seen some. */
+    /* And until the lister, which may be without a CPU, has seen some. */
     for (int i = 0; i < TASKS || !atomic_load(&listed); i++) {
         weir_task *task = NULL;
         luck = luck * 1664525 + 1013904223;

@@ -1,4 +1,4 @@
-/* Groups on threads that are too few for them, on real threads: never more bodies than threads, nobody is left
+/* Groups on threads that are too few for them, on real threads: never more bodies than threads, no task is left
  * waiting, and nothing is lost, while tasks are cancelled and time out and groups are paused and evicted.
  * A cancel ends every wait of a body on a thread.
  * SPDX-License-Identifier: MIT */

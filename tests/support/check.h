@@ -1,4 +1,4 @@
-/* What tests with real threads share: checks that may fail anywhere, and waiting for a condition.
+/* Shared by tests with real threads: checks that may fail anywhere, and waiting for a condition.
  *
  * cmocka leaves a failed assertion by longjmp, which only the thread that runs the test may do. A
  * CHECK may fail in any body, on any thread; the test then fails when it returns.
@@ -51,7 +51,7 @@ static inline bool check_equal(int64_t got, int64_t wanted, const char *what, co
 }
 
 /* How long a test waits for something that must happen. On a quiet machine it takes milliseconds; on a
- * busy one nobody knows, so this only tells a hang from a delay. */
+ * busy one there is no telling, so this only tells a hang from a delay. */
 enum { PATIENCE_S = 300 };
 
 static inline weir_time patience(void)
@@ -59,7 +59,7 @@ static inline weir_time patience(void)
     return weir_in_s(PATIENCE_S);
 }
 
-/* Waits for a condition that somebody else makes true. On a fiber, others run meanwhile. */
+/* Waits for a condition that another thread or process makes true. On a fiber, others run meanwhile. */
 #define AWAIT(condition)                                                                 \
     for (weir_time await_until_ = patience(); !(condition); weir_sleep(weir_in_us(100))) \
         if (weir_now() >= await_until_) {                                                \
@@ -68,7 +68,7 @@ static inline weir_time patience(void)
         }
 
 /* cmocka catches faults, which it can only survive on the test's own thread; elsewhere it ends the
- * program without a word. Who was there before, a sanitizer or nobody, has more to say. */
+ * program without a word. The handler that was there before, a sanitizer's or none, has more to say. */
 static const int fault_signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL };
 static struct sigaction fault_actions[4];
 

@@ -49,7 +49,7 @@ static inline void crew_go(struct crew *crew, weir_body *act, void *arg)
             0);
 }
 
-/* Waits until everyone is done; the crew may go again. */
+/* Waits until all actors are done; the crew may go again. */
 static inline void crew_join(struct crew *crew)
 {
     if (crew->way == AS_PLAIN_THREADS)
@@ -60,7 +60,7 @@ static inline void crew_join(struct crew *crew)
     crew->size = 0;
 }
 
-/* Runs a scenario that needs nobody beside it. */
+/* Runs a scenario that needs no actor beside it. */
 static inline void crew_play(struct crew *crew, weir_body *act, void *arg)
 {
     crew_go(crew, act, arg);

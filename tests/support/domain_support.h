@@ -1,4 +1,4 @@
-/* What tests of domains share: the worked example of the catalogue, and short ways to fill and look at it.
+/* Shared by tests of domains: the worked example of the catalogue, and short ways to fill and look at it.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_TESTS_DOMAIN_SUPPORT_H
 #define WR_TESTS_DOMAIN_SUPPORT_H

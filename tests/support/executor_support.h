@@ -1,4 +1,4 @@
-/* What tests of the executor share: bodies that do as they are told, and short ways to submit and ask.
+/* Shared by tests of the executor: bodies that do as they are told, and short ways to submit and ask.
  *
  * Virtual time stands still while a test sets the scene, so a body that waits until a moment is a gate,
  * and the moments at which tasks start and end are exact.
@@ -62,7 +62,7 @@ struct gauge {
     _Atomic int now, peak, ran;
 };
 
-/* What a body does, in this order. */
+/* The orders of a body, done in this order. */
 struct body {
     struct gauge *gauge;   /* is counted here while it runs                      */
     struct gauge *overall; /* and here                                           */
@@ -195,7 +195,7 @@ static inline weir_task *submit_blocking(weir_executor *ex, const char *key, str
     return task;
 }
 
-/* What became of it; the handle is given back. Under WEIR_ABORT a rejection is the wait's answer, too. */
+/* The result of the task; the handle is given back. Under WEIR_ABORT a rejection is the wait's answer, too. */
 static inline weir_result result_of(weir_task *task)
 {
     weir_result result = WEIR_RESULT;

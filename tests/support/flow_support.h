@@ -1,4 +1,4 @@
-/* What tests of flows share: nodes that do as they are told, and a record of what became of each.
+/* Shared by tests of flows: nodes that do as they are told, and a record of what became of each.
  *
  * A node sleeps for `ms` of virtual time and ends as it is told; its begin and result callbacks are counted, and the order
  * of F8 is checked on the way: begin, body, result, each node after those that it needs.
@@ -10,7 +10,7 @@
 
 enum { SEEN_MAX = 64 };
 
-/* What a node is to do, and what was seen of it in the latest run. */
+/* The orders of a node, and its record in the latest run. */
 struct seen {
     const char *id;
     int64_t ms;

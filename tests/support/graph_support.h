@@ -1,4 +1,4 @@
-/* What tests of building a flow share: an empty one, and nodes that do nothing.
+/* Shared by tests of building a flow: an empty one, and nodes that do nothing.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_TESTS_GRAPH_SUPPORT_H
 #define WR_TESTS_GRAPH_SUPPORT_H

@@ -1,4 +1,4 @@
-/* What tests of guards share: a store per scenario, short ways to ask, callers side by side, events that are kept.
+/* Shared by tests of guards: a store per scenario, short ways to ask, callers side by side, events that are kept.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_TESTS_GUARD_SUPPORT_H
 #define WR_TESTS_GUARD_SUPPORT_H

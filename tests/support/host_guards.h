@@ -1,4 +1,4 @@
-/* What tests of guards of the host share: a directory of their own, children, memory that these share.
+/* Shared by tests of guards of the host: a directory of their own, children, memory that these share.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_TESTS_HOST_GUARDS_H
 #define WR_TESTS_HOST_GUARDS_H

@@ -1,4 +1,4 @@
-/* What random lives of executors share: the names of their domains and groups, the way they pick, and small bodies.
+/* Shared by random lives of executors: the names of their domains and groups, the way they pick, and small bodies.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_TESTS_LIFE_SUPPORT_H
 #define WR_TESTS_LIFE_SUPPORT_H

@@ -1,4 +1,4 @@
-/* What simulator tests share: exploring many seeds under cmocka.
+/* Shared by simulator tests: exploring many seeds under cmocka.
  * SPDX-License-Identifier: MIT */
 #ifndef WR_TESTS_SIM_SUPPORT_H
 #define WR_TESTS_SIM_SUPPORT_H

@@ -17,7 +17,7 @@ static void assert_rate(double rate, double expected)
         fail_msg("%g per second, not %g", rate, expected);
 }
 
-static void test_the_first_reading_is_taken_for_what_it_is(void)
+static void test_the_first_reading_is_taken_as_it_is(void)
 {
     struct pace pace = { 0 };
 
@@ -54,7 +54,7 @@ static void test_two_readings_at_once_are_one(void)
 
 /* ---- the rest by the rate ------------------------------------------------------------------------- */
 
-static void test_the_rest_takes_as_long_as_what_was_done(void)
+static void test_the_rest_takes_as_long_as_the_work_before_it(void)
 {
     assert_int_equal(forecast_by_rate(40, 0, 40, 10 * S), 10 * S);
     assert_int_equal(forecast_by_rate(4, 0, 40, 10 * S), 1 * S);
@@ -67,7 +67,7 @@ static void test_the_rest_is_not_known_before_one_has_ended(void)
 }
 
 /* Four at a time, ten seconds each: at 19 s one more second is left, though 4 of 8 have ended. */
-static void test_what_runs_counts_as_far_as_it_has_come(void)
+static void test_running_tasks_count_as_far_as_they_have_come(void)
 {
     struct work w = {
         .left = 4, .running = 4, .running_ns = 36 * S, .ended = 4, .busy_ns = 40 * S
@@ -80,7 +80,7 @@ static void test_what_runs_counts_as_far_as_it_has_come(void)
     assert_int_equal(forecast_by_rate(4, forecast_parts(&w), 4, 40 * S), 0);
 }
 
-static void test_nothing_is_known_of_what_runs_before_one_has_ended(void)
+static void test_nothing_is_known_of_running_tasks_before_one_has_ended(void)
 {
     assert_true(forecast_parts(&(struct work){ .running = 4, .running_ns = 9 * S }) == 0);
 }
@@ -231,14 +231,14 @@ static void test_one_large_group_among_many_is_foretold(void)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_the_first_reading_is_taken_for_what_it_is),
+        TEST(test_the_first_reading_is_taken_as_it_is),
         TEST(test_a_steady_rate_is_told_from_the_beginning),
         TEST(test_a_rate_fades_to_half_in_three_seconds),
         TEST(test_two_readings_at_once_are_one),
-        TEST(test_the_rest_takes_as_long_as_what_was_done),
+        TEST(test_the_rest_takes_as_long_as_the_work_before_it),
         TEST(test_the_rest_is_not_known_before_one_has_ended),
-        TEST(test_what_runs_counts_as_far_as_it_has_come),
-        TEST(test_nothing_is_known_of_what_runs_before_one_has_ended),
+        TEST(test_running_tasks_count_as_far_as_they_have_come),
+        TEST(test_nothing_is_known_of_running_tasks_before_one_has_ended),
         TEST(test_a_group_is_no_faster_than_its_limit),
         TEST(test_a_group_is_no_faster_than_its_pace),
         TEST(test_a_group_without_limits_says_nothing),

@@ -38,7 +38,7 @@ static void test_a_number_of_failures(void)
     assert_int_equal(halt_judge(&rule, 3, 897, 900), HALT_NOW);
 }
 
-static void test_a_share_of_what_has_ended_once_three_have_failed(void)
+static void test_a_share_of_the_ended_tasks_counts_once_three_have_failed(void)
 {
     struct halt_rule rule = parsed("soon,fail=10%");
 
@@ -49,7 +49,7 @@ static void test_a_share_of_what_has_ended_once_three_have_failed(void)
     assert_int_equal(halt_judge(&rule, 100, 900, 1000), HALT_SOON);
 }
 
-static void test_what_makes_no_sense_is_refused_with_an_example(void)
+static void test_a_rule_that_makes_no_sense_is_refused_with_an_example(void)
 {
     static const char *const wrong[] = {
         "",           "later",       "soon,",       "soon,fail",
@@ -71,8 +71,8 @@ int main(void)
         TEST(test_never_means_never),
         TEST(test_a_word_alone_means_the_first_failure),
         TEST(test_a_number_of_failures),
-        TEST(test_a_share_of_what_has_ended_once_three_have_failed),
-        TEST(test_what_makes_no_sense_is_refused_with_an_example),
+        TEST(test_a_share_of_the_ended_tasks_counts_once_three_have_failed),
+        TEST(test_a_rule_that_makes_no_sense_is_refused_with_an_example),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,7 +100,7 @@ static void test_a_key_may_be_a_field(void **state)
     assert_no_key(&jsonl, "x", "{}", 2, "line 7: the object has no field \"x\"");
 }
 
-static void test_a_key_may_be_what_a_regular_expression_finds(void **state)
+static void test_a_key_may_be_the_match_of_a_regular_expression(void **state)
 {
     (void)state;
     assert_key(&lines, "/user=([a-z]+)/", "x user=bob y", "bob");
@@ -226,7 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_key_may_be_a_field),
-        cmocka_unit_test(test_a_key_may_be_what_a_regular_expression_finds),
+        cmocka_unit_test(test_a_key_may_be_the_match_of_a_regular_expression),
         cmocka_unit_test(test_regular_expressions_see_past_zero_bytes),
         cmocka_unit_test(test_a_key_may_be_a_host),
         cmocka_unit_test(test_a_field_named_host_goes_first),

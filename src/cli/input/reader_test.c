@@ -306,7 +306,7 @@ static void test_input_that_does_not_block_is_waited_for(void **state)
     close(fds[1]);
 }
 
-static void test_a_read_that_fails_says_of_what(void **state)
+static void test_a_read_that_fails_names_its_input(void **state)
 {
     int fd = open("/", O_RDONLY | O_CLOEXEC);
     struct reader *reader = open_reader(fd, &lines);
@@ -411,7 +411,7 @@ int main(void)
         cmocka_unit_test(test_records_come_as_they_arrive),
         cmocka_unit_test(test_a_stop_ends_the_wait_and_loses_nothing),
         cmocka_unit_test(test_input_that_does_not_block_is_waited_for),
-        cmocka_unit_test(test_a_read_that_fails_says_of_what),
+        cmocka_unit_test(test_a_read_that_fails_names_its_input),
         cmocka_unit_test(test_pieces_of_any_size_give_the_same_records),
     };
     seed_init();

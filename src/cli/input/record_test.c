@@ -301,7 +301,7 @@ static void test_decoded_values_may_have_zero_bytes(void **state)
     record_fini(&record);
 }
 
-static void test_only_what_looks_like_a_name_may_be_a_member(void **state)
+static void test_only_text_that_looks_like_a_name_may_be_a_member(void **state)
 {
     static const char *const names[] = { "a", "a.b", "_x-1", "a.0.b", "1", "42", "h\xc3\xa9" };
     static const char *const others[] = { "",   "0",    "01",       "1a",        "-a",  ".a",
@@ -432,7 +432,7 @@ int main(void)
         cmocka_unit_test(test_messages_do_not_carry_control_characters),
         cmocka_unit_test(test_members_are_reached_by_name_and_path),
         cmocka_unit_test(test_decoded_values_may_have_zero_bytes),
-        cmocka_unit_test(test_only_what_looks_like_a_name_may_be_a_member),
+        cmocka_unit_test(test_only_text_that_looks_like_a_name_may_be_a_member),
         cmocka_unit_test(test_any_fields_survive_csv),
         cmocka_unit_test(test_mutated_rows_are_split_within_their_bounds),
         cmocka_unit_test(test_rows_end_where_they_end_in_any_pieces),

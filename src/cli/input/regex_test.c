@@ -19,7 +19,7 @@ static struct regex *compiled(const char *pattern)
     return regex;
 }
 
-/* What the whole expression, and its first parentheses, match; "-": nothing. */
+/* The match of the whole expression, and of its first parentheses; "-": nothing. */
 static const char *matched(const char *pattern, const char *text)
 {
     static char out[200];
@@ -68,7 +68,7 @@ static void test_a_character_of_several_bytes_is_one(void)
     setlocale(LC_CTYPE, "C");
 }
 
-static void test_what_is_no_expression_is_refused_with_what_is_wrong(void)
+static void test_text_that_is_no_expression_is_refused_with_the_fault(void)
 {
     static const struct {
         const char *pattern, *reason;
@@ -197,7 +197,7 @@ static void test_it_agrees_with_the_c_library(void)
 }
 
 /* Random characters: an expression here is one for the C library. Counts are kept low, since that copies. */
-static void test_it_takes_for_an_expression_what_the_c_library_takes(void)
+static void test_it_takes_the_expressions_that_the_c_library_takes(void)
 {
     static const char *const part[] = { "a",   "b",     "(", ")", "[",         "]",  "{",  "}", "*",
                                         "+",   "?",     "|", "^", "$",         "\\", ",",  "1", "2",
@@ -230,11 +230,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_the_leftmost_longest_match_counts),
         TEST(test_a_character_of_several_bytes_is_one),
-        TEST(test_what_is_no_expression_is_refused_with_what_is_wrong),
+        TEST(test_text_that_is_no_expression_is_refused_with_the_fault),
         TEST(test_no_expression_takes_much_memory_or_time),
         TEST(test_a_long_line_takes_time_by_its_length),
         TEST(test_it_agrees_with_the_c_library),
-        TEST(test_it_takes_for_an_expression_what_the_c_library_takes),
+        TEST(test_it_takes_the_expressions_that_the_c_library_takes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,7 +109,7 @@ static void test_other_braces_stay_as_they_are(void **state)
     assert_filled(&lines, false, WORDS("{01}{1..3}"), "a", "{01}{1..3}");
 }
 
-/* What other languages mean by a word in braces; also where columns have names. */
+/* The forms in which other languages write a word in braces; also where columns have names. */
 static void test_code_of_other_languages_stays_as_it_is(void **state)
 {
     static const char *const texts[] = {
@@ -216,7 +216,7 @@ static void test_a_name_where_columns_have_none_is_refused(void **state)
         assert_refused(&lines, names[i]);
 }
 
-static void test_what_cannot_be_a_name_stays_as_it_is(void **state)
+static void test_braces_that_cannot_hold_a_name_stay_as_they_are(void **state)
 {
     (void)state;
     assert_filled(&named, false, WORDS("{print $1}", "{01}{1..3}{a,b}{a..b}", "{ nam }", "{nam"),
@@ -290,7 +290,7 @@ static void test_many_placeholders_are_as_good_as_few(void **state)
                   "a b c d e f g h i j k l", "abcdefghijkla");
 }
 
-static void test_what_a_template_needs_is_known(void **state)
+static void test_the_needs_of_a_template_are_known(void **state)
 {
     static const struct {
         const char *word;
@@ -1037,13 +1037,13 @@ int main(void)
         cmocka_unit_test(test_fields_have_names),
         cmocka_unit_test(test_a_name_that_the_header_lacks_is_refused),
         cmocka_unit_test(test_a_name_where_columns_have_none_is_refused),
-        cmocka_unit_test(test_what_cannot_be_a_name_stays_as_it_is),
+        cmocka_unit_test(test_braces_that_cannot_hold_a_name_stay_as_they_are),
         cmocka_unit_test(test_a_backslash_keeps_a_name_from_being_one),
         cmocka_unit_test(test_a_backslash_keeps_a_name_from_being_one_in_scripts),
         cmocka_unit_test(test_the_record_is_appended_where_no_placeholder_stands),
         cmocka_unit_test(test_paths_have_parts),
         cmocka_unit_test(test_many_placeholders_are_as_good_as_few),
-        cmocka_unit_test(test_what_a_template_needs_is_known),
+        cmocka_unit_test(test_the_needs_of_a_template_are_known),
         cmocka_unit_test(test_values_that_cannot_be_are_refused),
         cmocka_unit_test(test_a_single_word_may_be_filled_alone),
         cmocka_unit_test(test_no_words_are_no_command),

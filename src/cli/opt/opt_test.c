@@ -292,7 +292,7 @@ static void test_an_optional_value_is_only_taken_after_an_equals_sign(void **sta
     expect_end("live");
 }
 
-static void test_what_is_far_too_long_is_cut(void **state)
+static void test_a_word_that_is_far_too_long_is_cut(void **state)
 {
     char *word = malloc(10001);
     (void)state;
@@ -489,7 +489,7 @@ static void test_a_man_page_has_its_sections_in_order(void **state)
     }
 }
 
-static void test_a_man_page_escapes_what_roff_would_take(void **state)
+static void test_a_man_page_escapes_characters_that_roff_would_take(void **state)
 {
     (void)state;
     man_of(&map);
@@ -526,7 +526,7 @@ static void test_a_see_also_of_ones_own_comes_last(void **state)
     assert_has_not("weir\\fR(1)");
 }
 
-/* What the scripts do in the shells is tried by tools/completion-test. */
+/* The work of the scripts in the shells is tried by tools/completion-test. */
 static void test_bash_learns_options_values_and_words(void **state)
 {
     (void)state;
@@ -635,7 +635,7 @@ int main(void)
         cmocka_unit_test(test_two_dashes_are_no_value),
         cmocka_unit_test(test_a_flag_takes_no_value),
         cmocka_unit_test(test_an_optional_value_is_only_taken_after_an_equals_sign),
-        cmocka_unit_test(test_what_is_far_too_long_is_cut),
+        cmocka_unit_test(test_a_word_that_is_far_too_long_is_cut),
         cmocka_unit_test(test_a_message_need_not_be_wanted),
         cmocka_unit_test(test_a_subcommand_is_found_or_guessed),
         PRINT_TEST(test_help_is_in_two_columns),
@@ -645,7 +645,7 @@ int main(void)
         PRINT_TEST(test_help_of_weir_lists_commands),
         PRINT_TEST(test_usage_may_have_several_lines),
         PRINT_TEST(test_a_man_page_has_its_sections_in_order),
-        PRINT_TEST(test_a_man_page_escapes_what_roff_would_take),
+        PRINT_TEST(test_a_man_page_escapes_characters_that_roff_would_take),
         PRINT_TEST(test_the_page_of_weir_tells_about_commands_without_one),
         PRINT_TEST(test_a_see_also_of_ones_own_comes_last),
         PRINT_TEST(test_bash_learns_options_values_and_words),

@@ -44,7 +44,7 @@ static void test_durations_have_units_and_fractions(void **state)
     }
 }
 
-static void test_what_is_no_duration_is_refused(void **state)
+static void test_text_that_is_no_duration_is_refused(void **state)
 {
     static const char *const wrong[] = {
         "",     " ",     "s",      "-1s",    "+1s",
@@ -146,7 +146,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_durations_have_units_and_fractions),
-        cmocka_unit_test(test_what_is_no_duration_is_refused),
+        cmocka_unit_test(test_text_that_is_no_duration_is_refused),
         cmocka_unit_test(test_rates_are_counts_per_period),
         cmocka_unit_test(test_counts_stay_in_their_range),
         cmocka_unit_test(test_durations_are_shown_short),

@@ -133,7 +133,7 @@ static void test_a_usual_terminal_leaves_single_rates_to_the_total(void **state)
         "16.8/s\n");
 }
 
-static void test_a_narrow_terminal_says_below_what_has_no_column(void **state)
+static void test_a_narrow_terminal_says_figures_without_a_column_below(void **state)
 {
     struct view view = grouped();
 
@@ -359,7 +359,7 @@ static void test_long_names_lose_their_middle(void **state)
     assert_string_equal(name("日本語日本語日本語日本語", true), "日本語…本語");
 }
 
-static void test_what_a_terminal_must_not_get_is_replaced(void **state)
+static void test_characters_a_terminal_must_not_get_are_replaced(void **state)
 {
     (void)state;
     assert_string_equal(name("", true), "(none)");
@@ -655,7 +655,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_wide_terminal_shows_everything),
         cmocka_unit_test(test_a_usual_terminal_leaves_single_rates_to_the_total),
-        cmocka_unit_test(test_a_narrow_terminal_says_below_what_has_no_column),
+        cmocka_unit_test(test_a_narrow_terminal_says_figures_without_a_column_below),
         cmocka_unit_test(test_ascii_does_without_line_drawing),
         cmocka_unit_test(test_without_groups_there_is_a_bar_and_a_sentence),
         cmocka_unit_test(test_without_an_expected_number_there_is_no_bar_of_the_whole),
@@ -666,7 +666,7 @@ int main(void)
         cmocka_unit_test(test_a_bar_moves_by_half_a_column),
         cmocka_unit_test(test_a_bar_is_full_only_at_the_end_and_shows_the_few),
         cmocka_unit_test(test_long_names_lose_their_middle),
-        cmocka_unit_test(test_what_a_terminal_must_not_get_is_replaced),
+        cmocka_unit_test(test_characters_a_terminal_must_not_get_are_replaced),
         cmocka_unit_test(test_marks_stay_with_their_letter_but_do_not_pile_up),
         cmocka_unit_test(test_rates_use_the_unit_that_fits),
         cmocka_unit_test(test_large_counts_are_shortened_in_the_table),

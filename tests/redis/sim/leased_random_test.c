@@ -33,7 +33,7 @@ struct process {
     weir_when_away when_away;
 };
 
-/* What may happen in a life: few kinds of faults at a time find more than all of them together. */
+/* Faults that may happen in a life: few kinds of faults at a time find more than all of them together. */
 enum fault {
     LINK_BREAKS,
     EAR_BREAKS,
@@ -575,8 +575,8 @@ static bool is_silent(void)
     return true;
 }
 
-/* It may take a while: a client may have been told to stand still some times, a server that forgot lets nobody in for a lease, and a
- * rate says when to come again. */
+/* It may take a while: a client may have been told to stand still some times, a server that forgot lets no caller in for a lease,
+ * and a rate says when to come again. */
 static void await_silence(void)
 {
     weir_time end = weir_in_us(patience_us(40));

@@ -65,7 +65,7 @@ void model_publish(const char *process, const char *text); /* of model_client.c 
 int64_t model_clock(void);                                 /* the server's, us  */
 void model_server_init(void);
 
-/* What the server knows of its one guard of permits. */
+/* Figures of the server's one guard of permits. */
 int64_t model_limit(void);
 int64_t model_held(void); /* permits whose lease lasts        */
 int64_t model_line(

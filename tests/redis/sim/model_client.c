@@ -135,7 +135,7 @@ static void tell_done(struct wr_told *told)
     request_free(request);
 }
 
-/* The answer, or an error, gets to whoever waits for it. */
+/* The answer, or an error, gets to the caller that waits for it. */
 static void end(struct request *request, int error, struct wr_reply *reply)
 {
     bool gone;
@@ -156,7 +156,7 @@ static void end(struct request *request, int error, struct wr_reply *reply)
         weir_unpark(request->who);
     gone = !request->over;
     wr_unlock(&net.lock);
-    if (gone) /* else it is the caller's, who may have freed it */
+    if (gone) /* else it is the caller's, which may have freed it */
         request_free(request);
 }
 
@@ -250,7 +250,7 @@ static void not_connected(struct wr_redis *redis)
     } while (refused);
 }
 
-/* What was sent may have reached the server, or not. */
+/* Requests that were sent may have reached the server, or not. */
 static void broken(struct wr_redis *redis, int64_t down_us)
 {
     struct request *request;

@@ -780,7 +780,7 @@ static void evict(int64_t which)
     finish();
 }
 
-/* Nobody will renew, or leave. */
+/* No client will renew it, or leave. */
 static void let_stranger_in(int64_t count)
 {
     static const char *const name = "00000000stranger";
