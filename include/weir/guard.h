@@ -341,7 +341,8 @@ typedef struct weir_guard_stats { /* a snapshot of one moment */
     weir_time retry_at; /* when one more call could enter: now, or as in a permit           */
     int64_t cycle;      /* rate: the number of the present cycle                            */
     /* Calls of this process, since it opened the guard. A breaker counts a call as entered when it ends; rates and
-     * frequencies do not count calls that leave. */
+     * frequencies do not count calls that leave. Permits that the turn of a group has taken, and did not need, count as entered
+     * and released. */
     uint64_t entered, refused, left, released, cancelled;
     uint64_t succeeded, failed, ignored, slow; /* breaker, adaptive: calls that left            */
     /* Breaker: the present window. */

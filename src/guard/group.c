@@ -1,8 +1,9 @@
 /* A guard before the tasks of a group: how it answers as a gate (weir/sys/gate.h).
  *
  * All calls come under the group's lock, which is taken before a cell's. A group that is refused stands in the guard's line
- * with a place that opens the gate when it is told. The place keeps no turn: the executor asks the gate then, and that ask
- * leaves the line and tells the next place, so that a group that has no task any more does not hold the line up.
+ * with a place that opens the gate when it is told. The place keeps no permit: the executor asks the gate then, and that ask
+ * leaves the line and tells the next place, so that a group that has no task any more does not hold the line up. The place's
+ * stamp stays until the group has got a permit, so it goes before callers that came after it.
  * SPDX-License-Identifier: MIT */
 #include "guard/group.h"
 #include "base/lock.h"
@@ -71,11 +72,13 @@ static uint32_t take_some(struct wr_group_guard *g, struct wr_call *call, int64_
     return (uint32_t)g->taken;
 }
 
+/* A group that was called, and comes again since others were faster, has the stamp of the time at which it came first. */
 static void join(struct wr_group_guard *g)
 {
     if (g->in_line || g->guard->kind == &wr_kind_rate)
         return;
-    g->place.stamp = wr_guard_stamp();
+    if (!g->place.stamp)
+        g->place.stamp = wr_guard_stamp();
     g->in_line = g->guard->ops->join(g->guard->cell, &g->place) == 0;
 }
 
@@ -84,6 +87,16 @@ static void part(struct wr_group_guard *g)
     if (g->in_line)
         g->guard->ops->part(g->guard->cell, &g->place);
     g->in_line = g->watches = false; /* others may depend on other processes next time */
+}
+
+/* Whether no caller that came before it stands in line. */
+static bool has_its_turn(const struct wr_group_guard *g)
+{
+    struct weir_guard *guard = g->guard;
+
+    return guard->kind == &wr_kind_rate ||
+           guard->ops->is_first(guard->cell, g->in_line ? &g->place : NULL) ||
+           (g->place.stamp && guard->ops->is_before(guard->cell, g->place.stamp));
 }
 
 /* Under the lock. */
@@ -96,8 +109,7 @@ static uint32_t ask_locked(struct wr_group_guard *g, struct wr_call *call, uint3
     if (guard->kind == &wr_kind_breaker)
         wr_guard_refresh(call);
     *again = WEIR_FOREVER;
-    if (guard->kind == &wr_kind_rate ||
-        guard->ops->is_first(guard->cell, g->in_line ? &g->place : NULL))
+    if (has_its_turn(g))
         *again = guard->kind->when(wr_guard_read(guard), call);
     if (*again > call->now) {
         join(g);
@@ -123,7 +135,7 @@ static bool ask(struct wr_group_guard *g, struct wr_call *call, uint32_t count, 
             return false;
         *some = ask_locked(g, call, count, again);
         if (wr_guard_unlock(guard))
-            return true;
+            break;
         /* The step does not count: nothing was taken or joined; but a line that was left is left. */
         for (uint32_t i = 0; i < *some && count && !guard->fast && guard->kind != &wr_kind_breaker;
              i++)
@@ -133,6 +145,9 @@ static bool ask(struct wr_group_guard *g, struct wr_call *call, uint32_t count, 
         call->news = news;
         call->n = n;
     }
+    if (*some && count)
+        g->place.stamp = 0; /* its turn is over */
+    return true;
 }
 
 /* Notes what time has made of a breaker, found when this gate was asked. */
@@ -184,8 +199,21 @@ static uint32_t guard_ask(void *arg, uint32_t count, weir_time now, weir_time *a
         some = count ? (uint32_t)wr_fast_enter_some(guard, count) : wr_fast_has_some(guard);
     if (!some)
         return ask_slow(g, count, now, again);
+    if (count)
+        g->place.stamp = 0;
     hold(g, count ? some : 0);
     return some;
+}
+
+static void guard_leave_line(void *arg, weir_time now)
+{
+    struct wr_group_guard *g = arg;
+
+    if (!g->in_line || wr_guard_lock(g->guard))
+        return;
+    part(g);
+    wr_guard_tell_next(g->guard, now);
+    wr_guard_unlock(g->guard);
 }
 
 static void guard_take_back(void *arg, uint32_t count, weir_time now)
@@ -196,7 +224,8 @@ static void guard_take_back(void *arg, uint32_t count, weir_time now)
     weir_permit last = g->permit;
 
     hold(g, -(int64_t)count);
-    if (guard->fast) { /* they count as calls that left */
+    if (guard->fast) {
+        wr_add(&guard->counts.released, count, relaxed);
         if (wr_sub(guard->fast, count, release) & WEIR_WORD_SLOW)
             wr_guard_tell_first(guard);
         return;
@@ -453,6 +482,7 @@ int weir_group_guard_add(weir_gate **out, weir_group *group, weir_guard *guard, 
                                   .accept = flags & WEIR_REJECT_WHEN_OPEN ? guard_accept : NULL,
                                   .ask = guard_ask,
                                   .take_back = guard_take_back,
+                                  .leave_line = guard_leave_line,
                                   .started = needs_ends(g) ? guard_started : NULL,
                                   .ended = needs_ends(g) ? guard_ended : NULL,
                                   .describe = guard_describe,

@@ -191,6 +191,14 @@ weir_reason wr_gates_accept(const struct wr_gates *gates, uint32_t cost, weir_ti
     return WEIR_REASON_NONE;
 }
 
+/* A group waits for one gate at a time: two groups, each of them in the line of a gate that the other one needs, would wait for ever. */
+static void leave_lines(struct weir_gate *first, weir_time now)
+{
+    for (struct weir_gate *gate = first; gate; gate = gate->next)
+        if (gate->calls.leave_line)
+            gate->calls.leave_line(gate->arg, now);
+}
+
 /* How many of `count` starts all gates let through: the least of their answers. Starts that other gates have granted beyond that
  * go back. With count 0: 1 if all are open. */
 static uint32_t ask_all(struct wr_gates *gates, uint32_t count, weir_time now)
@@ -203,6 +211,7 @@ static uint32_t ask_all(struct wr_gates *gates, uint32_t count, weir_time now)
         uint32_t some = gate->calls.ask(gate->arg, granted, now, &again);
         if (!some) {
             take_back(gates->first, gate, granted, now);
+            leave_lines(gate->next, now);
             gates->refused = gate;
             gates->again = again;
             return 0;
@@ -336,21 +345,30 @@ const char *wr_gates_describe(const struct wr_gates *gates, weir_gate_state *sta
     return gate->calls.name ? gate->calls.name : "";
 }
 
+/* When the gate opens by itself; `now` or earlier: it is open; FOREVER: not known. A gate that keeps lines is not asked, since
+ * only a group that wants to start may be moved in a line. */
+static weir_time opens_at(const struct weir_gate *gate, weir_time now)
+{
+    weir_gate_state state = { .size = sizeof(state) };
+    weir_time again = WEIR_FOREVER;
+
+    if (!gate->calls.leave_line || !gate->calls.describe)
+        return gate->calls.ask(gate->arg, 0, now, &again) ? now : again;
+    gate->calls.describe(gate->arg, &state, now);
+    return state.earliest ? state.earliest : WEIR_FOREVER;
+}
+
 weir_time wr_gates_open_at(const struct wr_gates *gates, weir_time now)
 {
-    weir_time latest = 0;
+    weir_time latest = now;
 
     if (!gates->refused)
         return 0;
     for (const struct weir_gate *gate = gates->first; gate; gate = gate->next) {
-        weir_time again = 0;
-        if (gate->calls.ask(gate->arg, 0, now, &again))
-            continue;
-        if (again == WEIR_FOREVER)
-            return 0;
-        latest = again > latest ? again : latest;
+        weir_time at = opens_at(gate, now);
+        latest = at > latest ? at : latest;
     }
-    return latest;
+    return latest == now || latest == WEIR_FOREVER ? 0 : latest;
 }
 
 bool wr_gates_are_at_rest(const struct wr_gates *gates, weir_time now)

@@ -132,14 +132,24 @@ static void local_give(weir_cell *cell, int64_t permits)
 
 /* ---- the line -------------------------------------------------------------------------------- */
 
+static uint64_t stamp_of(const struct wr_list *link)
+{
+    return WR_CONTAINER(link, struct local_place, link)->stamp;
+}
+
+/* Nearly all come last. One that was called and comes again is older than most. */
 static int local_join(weir_cell *cell, weir_place *place)
 {
     struct local_cell *c = of(cell);
     struct local_place *p = (struct local_place *)place;
+    struct wr_list *next = &c->line;
 
     local_used(cell); /* no more fast enters */
     p->who = p->told ? NULL : wr_parker_self(&p->storage);
-    wr_list_append(&c->line, &p->link);
+    if (!wr_list_empty(&c->line) && p->stamp < stamp_of(c->line.prev))
+        for (next = c->line.next; stamp_of(next) < p->stamp;)
+            next = next->next;
+    wr_list_append(next, &p->link); /* just before it */
     c->waiting++;
     return 0;
 }
@@ -155,7 +165,7 @@ static bool local_is_before(weir_cell *cell, uint64_t stamp)
 {
     const struct wr_list *line = &of(cell)->line;
 
-    return line->next == line || stamp < WR_CONTAINER(line->next, struct local_place, link)->stamp;
+    return line->next == line || stamp < stamp_of(line->next);
 }
 
 static void local_part(weir_cell *cell, weir_place *place)

@@ -354,6 +354,125 @@ GUARD_TEST(test_tasks_that_follow_each_other_are_calls)
     weir_guard_unref(g);
 }
 
+static int sleep_a_little(void **value, void *arg)
+{
+    (void)value, (void)arg;
+    return weir_sleep(weir_in_us(50));
+}
+
+static void enter_one_by_one(void *guards_arg)
+{
+    weir_guard **g = guards_arg;
+
+    for (int i = 0; i < 20; i++) {
+        weir_permit p = WEIR_PERMIT;
+        CHECK_EQ(weir_guard_enter(&p, g[i % 2], WEIR_FOREVER), 0);
+        weir_sleep(weir_in_us(30));
+        weir_guard_leave(&p, 0);
+    }
+}
+
+/* A group in two lines, first in neither, would keep another one waiting that is in the same lines, and that one it. */
+GUARD_TEST(test_groups_with_the_same_guards_in_another_order_do_not_wait_for_each_other)
+{
+    weir_guard *g[2] = { guard_of("b0", WEIR_BULKHEAD(.limit = 2)),
+                         guard_of("b1", WEIR_BULKHEAD(.limit = 2)) };
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 2, .group_limit = WEIR_NO_LIMIT));
+    const char *const key[] = { "a", "b" };
+    int64_t thread[2];
+
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < 2; i++)
+            guard_add(ex, key[k], g[i ^ k], 0);
+    for (int i = 0; i < 2; i++)
+        thread[i] = weir_sim_thread(enter_one_by_one, g, "caller");
+    for (int i = 0; i < 80; i++)
+        CHECK_EQ(weir_submit_key(NULL, ex, key[i % 2], sleep_a_little, NULL, NULL), 0);
+    for (int i = 0; i < 2; i++)
+        weir_sim_join(thread[i]);
+    CHECK_EQ(weir_executor_drain(ex, weir_in_s(60)), 0);
+    weir_executor_free(ex);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(figures(g[i]).used, 0);
+        CHECK_EQ(figures(g[i]).waiting, 0);
+        weir_guard_unref(g[i]);
+    }
+}
+
+struct asked {
+    weir_task *task;
+    bool over;
+};
+
+static void ask_why(void *asked_arg)
+{
+    struct asked *asked = asked_arg;
+
+    while (!asked->over) {
+        weir_why why = { .size = sizeof(why) };
+        CHECK_EQ(weir_task_why(&why, asked->task), 0);
+        weir_sim_busy(1);
+    }
+}
+
+/* Asked just when a permit comes back, but before the first in line is told, the gate must not take that for its turn. */
+GUARD_TEST(test_why_does_not_make_a_group_miss_its_turn)
+{
+    weir_guard *g = guard_of("one", WEIR_BULKHEAD(.limit = 1));
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1));
+    struct body body = { .ms = 0 };
+
+    guard_add(ex, "k", g, 0);
+    for (int i = 0; i < 20; i++) {
+        weir_permit p = WEIR_PERMIT;
+        struct asked asked = { .over = false };
+        int64_t thread;
+        CHECK_EQ(weir_guard_enter(&p, g, 0), 0);
+        asked.task = submit(ex, "k", &body);
+        sleep_until(weir_now() / MS - WEIR_SIM_START / MS + 1);
+        thread = weir_sim_thread(ask_why, &asked, "why");
+        weir_sim_busy(weir_sim_random() % 20);
+        weir_guard_leave(&p, 0);
+        CHECK_EQ(weir_task_wait(NULL, asked.task, weir_in_s(10)), 0);
+        asked.over = true;
+        weir_sim_join(thread);
+        weir_task_unref(asked.task);
+    }
+    weir_executor_free(ex);
+    weir_guard_unref(g);
+}
+
+/* Nine groups of three domains, one of which has a worker of its own: a group that is called and comes for its permit finds
+ * others in line that came after it. If it went to the end of the line for them, none of them would ever start. */
+GUARD_TEST(test_a_group_that_was_called_keeps_its_turn_in_line)
+{
+    static const char *const key[] = { "a", "b", "c", "d", "e", "f", "g", "h", "i" };
+    weir_group_policy groups[9] = { { .key = NULL } };
+    weir_domain_policy domains[] = { { .name = "A", .slots = 2, .workers = 1 },
+                                     { .name = "B", .slots = 2 } };
+    weir_guard *g = guard_of("b", WEIR_BULKHEAD(.limit = 2));
+    weir_executor *ex;
+
+    for (int k = 0; k < 9; k++)
+        groups[k] = (weir_group_policy){ .key = key[k],
+                                         .limit = k % 4 ? 1 : WEIR_NO_LIMIT,
+                                         .domain = k % 3 < 2 ? domains[k % 3].name : NULL,
+                                         .weight = 1 + k % 2 };
+    ex = new_executor(WEIR_POLICY(.workers = 3, .groups = groups, .group_count = 9,
+                                  .domains = domains, .domain_count = 2, .slots = 7));
+    for (int k = 0; k < 9; k++)
+        guard_add(ex, key[k], g, 0);
+    for (int i = 0; i < 270; i++)
+        CHECK_EQ(
+            weir_submit_key(NULL, ex, key[i % 9], i / 9 % 6 ? nothing : sleep_a_little, NULL, NULL),
+            0);
+    CHECK_EQ(weir_executor_drain(ex, weir_in_s(60)), 0);
+    CHECK_EQ(figures(g).left, 270);
+    CHECK_EQ(figures(g).entered, 270 + figures(g).released);
+    weir_executor_free(ex);
+    weir_guard_unref(g);
+}
+
 /* Tasks that it let in run on, but it does not hear of their ends any more: what they had is free at once. */
 static void permits_come_back(const weir_guard_options *opt)
 {
@@ -490,6 +609,10 @@ int main(void)
         cmocka_unit_test(test_a_group_without_tasks_keeps_no_caller_waiting),
         cmocka_unit_test(test_a_guard_can_be_taken_away_again),
         cmocka_unit_test(test_tasks_that_follow_each_other_are_calls),
+        cmocka_unit_test(
+            test_groups_with_the_same_guards_in_another_order_do_not_wait_for_each_other),
+        cmocka_unit_test(test_why_does_not_make_a_group_miss_its_turn),
+        cmocka_unit_test(test_a_group_that_was_called_keeps_its_turn_in_line),
         cmocka_unit_test(test_permits_of_running_tasks_come_back_when_a_guard_is_taken_away),
         cmocka_unit_test(test_a_guard_that_comes_in_the_middle_of_a_turn_gets_its_permits_back),
         cmocka_unit_test(test_books_add_up_in_any_mixture),

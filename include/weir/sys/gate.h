@@ -67,6 +67,11 @@ typedef struct weir_gate_calls {
      * the task with this word; `ask`, `started` and `ended` were not called for them. A gate with this function is asked for
      * one start at a time. A turn is short, a few microseconds per weight. NULL: the gate is asked for each task. */
     void (*went_on)(void *arg, uint64_t word, uint32_t count, weir_time now);
+
+    /* A gate that is asked before this one refuses the group, which so does not wait for this one for the time being: a gate that
+     * keeps groups it has refused in a line gives the group's place up. `ask` is called again before anything starts. A gate with
+     * this function is asked only where a start may follow; for weir_task_why it describes itself. */
+    void (*leave_line)(void *arg, weir_time now);
 } weir_gate_calls;
 
 /* Puts a gate before the group's tasks; it is asked after the gates the group has. *out gets the gate, which belongs to the

@@ -157,7 +157,8 @@ typedef struct weir_store_ops {
     void (*take)(weir_cell *cell, int64_t permits);
     void (*give)(weir_cell *cell, int64_t permits);
 
-    /* Under the lock: adds a place at the end of the line. WEIR_EAGAIN: the line is full. */
+    /* Under the lock: adds a place to the line, behind those that came before it; a store that cannot do that adds it at the end.
+     * WEIR_EAGAIN: the line is full. */
     int (*join)(weir_cell *cell, weir_place *place);
 
     /* Under the lock: whether the place is the first in line. NULL: whether the line is empty. */
