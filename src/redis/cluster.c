@@ -14,7 +14,7 @@
 
 struct waiter {
     struct wr_list link;
-    weir_parker *who;
+    weir_parker *parker;
 };
 
 /* ---- slots ------------------------------------------------------------------------------------- */
@@ -220,7 +220,7 @@ static void tell(struct wr_redis *redis, int error, const weir_message *why)
     cluster->error = error;
     cluster->why = *why;
     wr_list_each(node, &cluster->waiting)
-        weir_unpark(WR_CONTAINER(node, struct waiter, link)->who);
+        weir_unpark(WR_CONTAINER(node, struct waiter, link)->parker);
     wr_redis_changed(redis);
 }
 
@@ -326,10 +326,10 @@ int wr_cluster_wait(struct wr_cluster *cluster, weir_time deadline, weir_message
             wr_redis_fail(rc, message, "no node of the cluster has answered yet");
             break;
         }
-        me.who = weir_parker_self(&room);
+        me.parker = weir_parker_self(&room);
         wr_list_append(&cluster->waiting, &me.link);
         wr_unlock(&cluster->lock);
-        rc = weir_cancelled() ? WEIR_ECANCELED : weir_park(me.who, deadline);
+        rc = weir_cancelled() ? WEIR_ECANCELED : weir_park(me.parker, deadline);
         wr_lock(&cluster->lock);
         wr_list_remove(&me.link);
     }

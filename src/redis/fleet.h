@@ -92,8 +92,9 @@ struct wr_waiter {
     bool again;  /* the server does not know it any more: ask anew                                */
     uint64_t token;
     int64_t count,
-        ends;         /* ends: by the server's clock                                              */
-    weir_parker *who; /* of a call: unparked when `served` or `again` is set                      */
+        ends; /* ends: by the server's clock                                              */
+    weir_parker
+        *parker; /* of a call: unparked when `served` or `again` is set                      */
     void (*told)(struct wr_waiter *waiter); /* of a pool: called then, delisted, without a lock */
 };
 

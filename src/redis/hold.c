@@ -149,7 +149,7 @@ static void tell(struct wr_fleet *fleet, struct wr_waiter *waiter)
         wr_list_remove(&waiter->link);
         wr_list_remove(&waiter->cell_link);
     } else {
-        weir_unpark(waiter->who);
+        weir_unpark(waiter->parker);
     }
     wr_unlock(&fleet->lock);
     if (told) {
@@ -211,7 +211,7 @@ static int stand_in_line(struct wr_waiter *waiter, weir_time deadline)
             return 2;
         if (rc)
             return rc;
-        rc = weir_cancelled() ? WEIR_ECANCELED : weir_park(waiter->who, deadline);
+        rc = weir_cancelled() ? WEIR_ECANCELED : weir_park(waiter->parker, deadline);
         if (!rc && weir_cancelled())
             rc = WEIR_ECANCELED;
     }
@@ -341,7 +341,7 @@ int wr_hold_enter(weir_cell *base, weir_remote_call *call)
     e.patient = e.may_wait && cell->when_away == WEIR_AWAY_CLOSED;
     if (e.may_wait) {
         e.waiter.number = e.hold->number;
-        e.waiter.who = weir_parker_self(&e.room);
+        e.waiter.parker = weir_parker_self(&e.room);
         wr_list_init(&e.waiter.link);
         wr_list_init(&e.waiter.cell_link);
         wr_waiter_enlist(&e.waiter, cell);

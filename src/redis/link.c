@@ -14,7 +14,7 @@
 
 struct wr_link_waiter {
     struct wr_list link;
-    weir_parker *who;
+    weir_parker *parker;
 };
 
 /* ---- the ring, under the lock ------------------------------------------------------------------ */
@@ -127,7 +127,7 @@ void wr_link_complete(struct wr_link *link, struct wr_request *request, int erro
     if (request->kind == WR_ASK || request->kind == WR_SEND)
         wr_job_done((struct wr_job *)request);
     else if (request != self)
-        weir_unpark(request->who);
+        weir_unpark(request->parker);
 }
 
 /* ---- waiting for it to be up -------------------------------------------------------------------- */
@@ -148,10 +148,10 @@ static int wait_up(struct wr_link *link, bool patient, weir_time deadline, weir_
             return link->why.text[0]
                        ? wr_redis_fail(rc, message, "no connection: %s", link->why.text)
                        : wr_redis_fail(rc, message, "no connection yet: %s", weir_strerror(rc));
-        waiter.who = weir_parker_self(&room);
+        waiter.parker = weir_parker_self(&room);
         wr_list_append(&link->waiting, &waiter.link);
         wr_unlock(&link->lock);
-        rc = weir_cancelled() ? WEIR_ECANCELED : weir_park(waiter.who, deadline);
+        rc = weir_cancelled() ? WEIR_ECANCELED : weir_park(waiter.parker, deadline);
         wr_lock(&link->lock);
         wr_list_remove(&waiter.link);
     }
@@ -171,7 +171,7 @@ int wr_link_wait(struct wr_link *link, bool patient, weir_time deadline, weir_me
 void wr_link_changed(struct wr_link *link)
 {
     wr_list_each(node, &link->waiting)
-        weir_unpark(WR_CONTAINER(node, struct wr_link_waiter, link)->who);
+        weir_unpark(WR_CONTAINER(node, struct wr_link_waiter, link)->parker);
     wr_redis_changed(link->redis);
 }
 
@@ -192,7 +192,7 @@ static void pass_on(struct wr_link *link)
     for (uint64_t i = link->head; i < link->tail; i++) {
         struct wr_request *request = link->ring[i % link->ring_room].request;
         if (request && request->kind == WR_CALL_THREAD) {
-            weir_unpark(request->who);
+            weir_unpark(request->parker);
             return;
         }
     }
@@ -208,7 +208,7 @@ static int await(struct wr_link *link, struct wr_request *request, weir_time dea
             rc = wr_link_read(link, request, deadline);
         } else {
             wr_unlock(&link->lock);
-            rc = weir_cancelled() ? WEIR_ECANCELED : weir_park(request->who, deadline);
+            rc = weir_cancelled() ? WEIR_ECANCELED : weir_park(request->parker, deadline);
             wr_lock(&link->lock);
         }
     }
@@ -234,7 +234,7 @@ int wr_link_call(struct wr_link *link, struct wr_request *request, const struct 
         request->unsent = true;
         return rc;
     }
-    request->who = weir_parker_self(&room);
+    request->parker = weir_parker_self(&room);
     rc = wr_link_push(link, request, bytes, asking);
     if (!rc) {
         wr_link_flush(link);

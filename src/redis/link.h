@@ -35,7 +35,7 @@ struct wr_request {
     bool unsent; /* done, failed, and the server has certainly not seen it */
     int error;
     struct wr_reply *reply; /* if done and error is 0 */
-    weir_parker *who;       /* calls: the caller's    */
+    weir_parker *parker;    /* calls: the caller's    */
     uint64_t place;         /* in the ring            */
 };
 

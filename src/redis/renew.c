@@ -359,7 +359,7 @@ static void send_away(struct wr_fleet_cell *cell)
         if (!waiter->served && waiter->in_line) {
             waiter->again = true;
             waiter->in_line = false;
-            weir_unpark(waiter->who);
+            weir_unpark(waiter->parker);
         }
     }
     wr_unlock(&fleet->lock);

@@ -8,7 +8,7 @@
 
 struct awaiting {
     struct wr_list link;
-    weir_parker *who;
+    weir_parker *parker;
 };
 
 void wr_teller_init(struct wr_teller *teller)
@@ -22,9 +22,9 @@ void wr_teller_init(struct wr_teller *teller)
 /* Under the lock. */
 static void wake(struct wr_teller *teller)
 {
-    if (teller->who && teller->asleep) {
+    if (teller->parker && teller->asleep) {
         teller->asleep = false;
-        weir_unpark(teller->who);
+        weir_unpark(teller->parker);
     }
 }
 
@@ -114,13 +114,13 @@ void wr_teller_timer_clear(struct wr_teller *teller, struct wr_redis_timer *time
 void wr_teller_await(struct wr_teller *teller, const void *what)
 {
     weir_parker_room room;
-    struct awaiting me = { .who = weir_parker_self(&room) };
+    struct awaiting me = { .parker = weir_parker_self(&room) };
 
     wr_lock(&teller->lock);
-    while (teller->busy_with == what && teller->who != me.who) {
+    while (teller->busy_with == what && teller->parker != me.parker) {
         wr_list_append(&teller->waiting, &me.link);
         wr_unlock(&teller->lock);
-        weir_park(me.who, WEIR_FOREVER);
+        weir_park(me.parker, WEIR_FOREVER);
         wr_lock(&teller->lock);
         wr_list_remove(&me.link);
     }
@@ -135,7 +135,7 @@ static void over(struct wr_teller *teller)
     teller->busy_with = NULL;
     teller->told++;
     wr_list_each(node, &teller->waiting)
-        weir_unpark(WR_CONTAINER(node, struct awaiting, link)->who);
+        weir_unpark(WR_CONTAINER(node, struct awaiting, link)->parker);
 }
 
 /* Under the lock: a timer that is due, or NULL. While closing, timers with `at_close` are due, and no others. */
@@ -184,7 +184,7 @@ void wr_teller_main(void *arg)
     weir_parker_room room;
 
     wr_lock(&teller->lock);
-    teller->who = weir_parker_self(&room);
+    teller->parker = weir_parker_self(&room);
     for (;;) {
         if (tell_next(teller))
             continue;
@@ -195,10 +195,10 @@ void wr_teller_main(void *arg)
                               : timer_of(teller->timers.next)->when;
         teller->asleep = true;
         wr_unlock(&teller->lock);
-        weir_park(teller->who, until);
+        weir_park(teller->parker, until);
         wr_lock(&teller->lock);
         teller->asleep = false;
     }
-    teller->who = NULL;
+    teller->parker = NULL;
     wr_unlock(&teller->lock);
 }

@@ -20,7 +20,7 @@ struct wr_teller {
     struct wr_list queue;
     struct wr_list timers;  /* soonest first                                   */
     struct wr_list waiting; /* callers of wr_teller_await: woken after each callback */
-    weir_parker *who;       /* the body's; NULL while it does not run          */
+    weir_parker *parker;    /* the body's; NULL while it does not run          */
     const void *busy_with;  /* the timer or subscription that is being called  */
     uint64_t told;          /* callbacks so far                                */
     bool asleep, closing;

@@ -7,7 +7,7 @@
 #include <weir/error.h>
 
 /* A thread's word: the thread does not wait; an unpark came first; it sleeps on the futex; it sleeps in its poller. */
-enum { NOBODY, TOKEN, ASLEEP, POLLING };
+enum { AWAKE, TOKEN, ASLEEP, POLLING };
 
 struct wr_parker *wr_parker_self(struct wr_parker *storage)
 {
@@ -27,24 +27,24 @@ struct wr_parker *wr_parker_self(struct wr_parker *storage)
 
 static __attribute__((noinline)) int park_thread(struct wr_parker *self, weir_time deadline)
 {
-    uint32_t word = NOBODY;
+    uint32_t word = AWAKE;
     int rc = 0;
 
     if (wr_cas(&self->word, &word, ASLEEP, acquire)) /* pairs with the release in wr_unpark */
         rc = wr_os_futex_wait(&self->word, ASLEEP, deadline) ? WEIR_ETIMEDOUT : 0;
-    return wr_swap(&self->word, NOBODY, acquire) == TOKEN ? 0 : rc;
+    return wr_swap(&self->word, AWAKE, acquire) == TOKEN ? 0 : rc;
 }
 
 int wr_park_polling(struct wr_thread_parker *self, struct wr_os_ready *ready, weir_time deadline)
 {
-    uint32_t word = NOBODY;
+    uint32_t word = AWAKE;
     int reports = 0;
 
     WR_ASSERT(self->polls);
     /* Release, too: an unpark that finds the thread polling rings the poller that was opened before. */
     if (wr_cas(&self->parker.word, &word, POLLING, acq_rel))
         reports = wr_os_poller_wait(&self->poller, ready, 1, deadline);
-    wr_swap(&self->parker.word, NOBODY, acquire);
+    wr_swap(&self->parker.word, AWAKE, acquire);
     return reports;
 }
 
@@ -94,26 +94,26 @@ static void post(struct wr_worker *worker, struct wr_fiber *fiber)
     wr_worker_wake(worker);
 }
 
-static void unpark_thread(struct wr_parker *who)
+static void unpark_thread(struct wr_parker *parker)
 {
-    uint32_t word = wr_swap(&who->word, TOKEN, acq_rel);
+    uint32_t word = wr_swap(&parker->word, TOKEN, acq_rel);
 
     if (word == ASLEEP)
-        wr_os_futex_wake(&who->word, 1);
+        wr_os_futex_wake(&parker->word, 1);
     else if (word == POLLING)
-        wr_os_poller_ring(&((struct wr_thread_parker *)who)->poller);
+        wr_os_poller_ring(&((struct wr_thread_parker *)parker)->poller);
 }
 
-void wr_unpark(struct wr_parker *who)
+void wr_unpark(struct wr_parker *parker)
 {
-    struct wr_worker *worker = who->worker;
+    struct wr_worker *worker = parker->worker;
 
     if (!worker) {
-        unpark_thread(who);
+        unpark_thread(parker);
     } else if ((void *)worker == *wr_os_local()) {
-        wr_unpark_local(worker, (struct wr_fiber *)who);
+        wr_unpark_local(worker, (struct wr_fiber *)parker);
     } else {
-        post(worker, (struct wr_fiber *)who);
+        post(worker, (struct wr_fiber *)parker);
     }
 }
 
@@ -125,9 +125,9 @@ void wr_waitq_init(struct wr_waitq *queue)
     wr_list_init(&queue->waiters);
 }
 
-void wr_waitq_enter(struct wr_waitq *queue, struct wr_waiter *waiter, struct wr_parker *who)
+void wr_waitq_enter(struct wr_waitq *queue, struct wr_waiter *waiter, struct wr_parker *parker)
 {
-    waiter->who = who;
+    waiter->parker = parker;
     wr_lock(&queue->lock);
     wr_list_append(&queue->waiters, &waiter->link);
     wr_add(&queue->count, 1, seq_cst); /* pairs with wr_waitq_wake_all */
@@ -148,7 +148,7 @@ void wr_waitq_wake_all(struct wr_waitq *queue)
         return;
     wr_lock(&queue->lock);
     wr_list_each(node, &queue->waiters)
-        wr_unpark(WR_CONTAINER(node, struct wr_waiter, link)->who);
+        wr_unpark(WR_CONTAINER(node, struct wr_waiter, link)->parker);
     wr_unlock(&queue->lock);
 }
 

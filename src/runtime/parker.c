@@ -16,9 +16,9 @@ int weir_park(weir_parker *self, weir_time deadline)
     return wr_park((struct wr_parker *)self, deadline);
 }
 
-void weir_unpark(weir_parker *who)
+void weir_unpark(weir_parker *parker)
 {
-    wr_unpark((struct wr_parker *)who);
+    wr_unpark((struct wr_parker *)parker);
 }
 
 bool weir_on_worker(void)

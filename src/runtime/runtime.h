@@ -180,8 +180,8 @@ struct wr_parker *wr_parker_self(struct wr_parker *storage);
  * around your own condition. 0, or WEIR_ETIMEDOUT. WEIR_FOREVER costs nothing. */
 int wr_park(struct wr_parker *self, weir_time deadline) WEIR_PARKS;
 
-/* The parker must not be able to end before this returns; see Note: who may be unparked. */
-void wr_unpark(struct wr_parker *who);
+/* The parker must not be able to end before this returns; see Note: which parkers may be unparked. */
+void wr_unpark(struct wr_parker *parker);
 
 /* The parkers that wait for one condition. A waiter enters, then looks whether the condition holds; a waker makes it hold,
  * then calls wr_waitq_wake_all, under no lock of its own. All four steps are in one total order, so a waker that finds no
@@ -194,11 +194,11 @@ struct wr_waitq {
 
 struct wr_waiter {
     struct wr_list link;
-    struct wr_parker *who;
+    struct wr_parker *parker;
 };
 
 void wr_waitq_init(struct wr_waitq *queue);
-void wr_waitq_enter(struct wr_waitq *queue, struct wr_waiter *waiter, struct wr_parker *who);
+void wr_waitq_enter(struct wr_waitq *queue, struct wr_waiter *waiter, struct wr_parker *parker);
 void wr_waitq_leave(struct wr_waitq *queue, struct wr_waiter *waiter);
 void wr_waitq_wake_all(struct wr_waitq *queue);
 

@@ -119,7 +119,7 @@ struct wr_host_place {
     void (*told)(weir_place *place);
     uint64_t stamp;
     struct wr_list link; /* in the store's list of waiters */
-    struct wr_parker *who;
+    struct wr_parker *parker;
     struct wr_parker storage;
     uint64_t ticket;
     struct wr_host_cell *cell;
@@ -177,7 +177,7 @@ static inline void wr_host_wake(struct wr_host_place *p)
     if (p->told)
         p->told((weir_place *)p);
     else
-        wr_unpark(p->who);
+        wr_unpark(p->parker);
 }
 
 /* host_move.c. The name of a cell's n-th file, n from 1. */

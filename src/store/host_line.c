@@ -44,7 +44,7 @@ int wr_host_join(weir_cell *handle, weir_place *place)
 
     if (!stand(cell, p))
         return WEIR_EAGAIN;
-    p->who = p->told ? NULL : wr_parker_self(&p->storage);
+    p->parker = p->told ? NULL : wr_parker_self(&p->storage);
     p->cell = cell;
     p->watches = false;
     wr_lock(&cell->store->waiters_lock);
@@ -222,12 +222,12 @@ void wr_host_wait(weir_cell *handle, weir_place *place, weir_time deadline)
     weir_time soon;
 
     if (p->watches) {
-        wr_park(p->who, deadline);
+        wr_park(p->parker, deadline);
     } else if (wr_host_watch(wr_host_cell_of(handle))) {
         p->watches = true;
     } else { /* no thread, no descriptors: look again after a while */
         soon = wr_os_now() + LOOK_AGAIN_NS;
-        wr_park(p->who, soon < deadline ? soon : deadline);
+        wr_park(p->parker, soon < deadline ? soon : deadline);
         wr_host_sweep(handle);
     }
 }

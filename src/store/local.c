@@ -31,7 +31,7 @@ struct local_place {
     void (*told)(weir_place *place);
     uint64_t stamp;
     struct wr_list link;
-    struct wr_parker *who;
+    struct wr_parker *parker;
     struct wr_parker storage;
 };
 static_assert(sizeof(struct local_place) <= sizeof(weir_place), "a place has room for ours");
@@ -145,7 +145,7 @@ static int local_join(weir_cell *cell, weir_place *place)
     struct wr_list *next = &c->line;
 
     local_used(cell); /* no more fast enters */
-    p->who = p->told ? NULL : wr_parker_self(&p->storage);
+    p->parker = p->told ? NULL : wr_parker_self(&p->storage);
     if (!wr_list_empty(&c->line) && p->stamp < stamp_of(c->line.prev))
         for (next = c->line.next; stamp_of(next) < p->stamp;)
             next = next->next;
@@ -191,13 +191,13 @@ static void local_tell(weir_cell *cell)
     if (p->told)
         p->told((weir_place *)p);
     else
-        wr_unpark(p->who);
+        wr_unpark(p->parker);
 }
 
 static void local_wait(weir_cell *cell, weir_place *place, weir_time deadline)
 {
     (void)cell;
-    wr_park(((struct local_place *)place)->who, deadline);
+    wr_park(((struct local_place *)place)->parker, deadline);
 }
 
 static bool local_sweep(weir_cell *cell)

@@ -4,10 +4,10 @@
  * will call weir_unpark, and parks until its condition holds:
  *
  *     weir_parker_room room;
- *     request->who = weir_parker_self(&room);
- *     ... send the request; the thread that completes it sets `done` and unparks `who` under a lock ...
+ *     request->parker = weir_parker_self(&room);
+ *     ... send the request; the thread that completes it sets `done` and unparks `parker` under a lock ...
  *     while (!done && !rc)                                 read under the same lock
- *         rc = weir_cancelled() ? WEIR_ECANCELED : weir_park(request->who, deadline);
+ *         rc = weir_cancelled() ? WEIR_ECANCELED : weir_park(request->parker, deadline);
  *
  * A task that parks leaves its worker to others, a thread blocks. This interface may change sooner than others.
  * SPDX-License-Identifier: MIT */
@@ -36,7 +36,7 @@ int weir_park(weir_parker *self, weir_time deadline) WEIR_PARKS;
 
 /* Wakes a parker, from any thread. The parker must stay valid until the call returns: unpark it under a lock that its
  * owner takes before it goes on. */
-void weir_unpark(weir_parker *who);
+void weir_unpark(weir_parker *parker);
 
 /* Whether the caller runs on a worker. If it computes for long, other tasks of that worker wait, so it should not do work
  * that other callers depend on. False for tasks on WEIR_THREADS and plain threads. */

@@ -42,7 +42,7 @@ typedef struct weir_place {
      * process are equal. */
     uint64_t stamp;
     void *link[2]; /* this and all further fields belong to the store */
-    void *who;
+    void *parker;
     void *room[6];
     uint64_t ticket;
     weir_cell *cell;

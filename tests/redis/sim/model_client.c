@@ -29,7 +29,7 @@ struct request {
     weir_time deadline, patience, due; /* due: at the server, or its answer here */
     wr_redis_done *done;
     void *arg;
-    weir_parker *who;
+    weir_parker *parker;
     bool over;
     int error;
     struct wr_reply *reply;
@@ -85,7 +85,7 @@ static struct {
     struct model_weather weather;
     weir_runtime *runtime;
     struct wr_list clients, orders;
-    weir_parker *who;    /* of the body that does all this */
+    weir_parker *parker; /* of the body that does all this */
     struct wr_lock lock; /* whether calls are over */
     bool stop, ended, idle;
 } net;
@@ -102,8 +102,8 @@ static bool chance(uint32_t per_thousand)
 
 static void look_up(void)
 {
-    if (net.who)
-        weir_unpark(net.who);
+    if (net.parker)
+        weir_unpark(net.parker);
 }
 
 static weir_time later(weir_time *last)
@@ -153,7 +153,7 @@ static void end(struct request *request, int error, struct wr_reply *reply)
     wr_lock(&net.lock);
     request->over = request->kind == CALL;
     if (request->over)
-        weir_unpark(request->who);
+        weir_unpark(request->parker);
     gone = !request->over;
     wr_unlock(&net.lock);
     if (gone) /* else it is the caller's, which may have freed it */
@@ -502,15 +502,15 @@ static void net_main(void *unused)
     weir_time next;
 
     (void)unused;
-    net.who = weir_parker_self(&room);
+    net.parker = weir_parker_self(&room);
     while (!net.stop) {
         net.idle = false;
         while (step(&next))
             ;
         net.idle = true;
-        weir_park(net.who, next);
+        weir_park(net.parker, next);
     }
-    net.who = NULL;
+    net.parker = NULL;
     net.ended = true;
 }
 
@@ -763,10 +763,10 @@ int wr_redis_call(struct wr_reply **out, struct wr_redis *redis, const struct wr
         message->text[0] = '\0';
     if (rc)
         return rc;
-    request->who = weir_parker_self(&room);
+    request->parker = weir_parker_self(&room);
     put(request);
     while (!is_over(request) && !waited)
-        waited = weir_cancelled() ? WEIR_ECANCELED : weir_park(request->who, deadline);
+        waited = weir_cancelled() ? WEIR_ECANCELED : weir_park(request->parker, deadline);
     if (gives_up(request))
         return waited;
     rc = request->error;
