@@ -86,7 +86,7 @@ static inline bool wr_lead_is_due(const struct wr_lead_look *look, weir_time now
     return now >= look->next && slice_ns < WR_BRIEF_NS;
 }
 
-/* What the lead has done since the last look, `ns` ago, and what to do then; WORK: none of the cases below. */
+/* What follows from all that the lead has done between two looks; WORK: nothing of note. */
 static inline enum wr_lead_step wr_lead_compare(const struct wr_lead_look *last,
                                                 const struct wr_lead_look *look, int64_t waited_ns)
 {
