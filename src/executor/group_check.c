@@ -56,8 +56,8 @@ static bool pending_are_counted(const struct weir_group *group)
     return pending == group->pending && aside <= group->telling;
 }
 
-/* Whether it is where its next task can be found. One whose first task costs more than 1 may have become ready just now,
- * because the executor's limit was raised, and is about to be told so (executor.c). */
+/* Whether it is where its next task can be found; while a beat is out, only the ring knows that. One whose first task costs more
+ * than 1 may have become ready just now, because the executor's limit was raised, and is about to be told so (executor.c). */
 static bool stands_right(struct weir_group *group)
 {
     enum wr_place place = wr_group_place(group);
@@ -82,5 +82,6 @@ bool wr_group_is_valid(struct weir_group *group)
     const struct wr_gates *gates = wr_group_gates(group);
 
     return sums_are_valid(&group->sums) && tasks_are_counted(group) && pending_are_counted(group) &&
-           stands_right(group) && presence_is_right(group) && (!gates || wr_gates_are_valid(gates));
+           (wr_group_has_beat(group) || stands_right(group)) && presence_is_right(group) &&
+           (!gates || wr_gates_are_valid(gates));
 }

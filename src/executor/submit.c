@@ -331,7 +331,7 @@ static inline __attribute__((always_inline)) size_t submit_freely(struct weir_ex
     /* A beat that is out has tasks before it, and a place in the ring that is not ours to change. */
     if (first || (leaves_others_behind(group) && !wr_group_has_beat(group)))
         wake = wr_group_refresh(group);
-    WR_ASSERT_SLOW(wr_group_has_beat(group) || wr_group_is_valid(group));
+    WR_ASSERT_SLOW(wr_group_is_valid(group));
     wr_unlock(&group->lock);
     if (wake)
         made_work(ex);

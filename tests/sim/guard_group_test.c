@@ -427,7 +427,7 @@ GUARD_TEST(test_why_does_not_make_a_group_miss_its_turn)
         weir_permit p = WEIR_PERMIT;
         struct asked asked = { .over = false };
         int64_t thread;
-        CHECK_EQ(weir_guard_enter(&p, g, 0), 0);
+        CHECK_EQ(weir_guard_enter(&p, g, weir_in_s(10)), 0); /* the group may be in line yet */
         asked.task = submit(ex, "k", &body);
         sleep_until(weir_now() / MS - WEIR_SIM_START / MS + 1);
         thread = weir_sim_thread(ask_why, &asked, "why");
