@@ -271,7 +271,8 @@ int weir_guard_leave(weir_permit *permit, int error);
 int weir_guard_leave_with(weir_permit *permit, int error, const void *result);
 
 /* Gives the permit back as if the call had never been made: no outcome is counted, and a reservation, a place in a window
- * or a breaker's probe is free again unless its time has passed. Errors as weir_guard_leave. */
+ * or a breaker's probe is free again unless its time has passed. A WEIR_SMOOTH rate that has let another call in meanwhile keeps
+ * what is given back, also by the turn of a group that did not need it. Errors as weir_guard_leave. */
 int weir_guard_release(weir_permit *permit);
 
 /* Moves a permit to another variable, which must be empty. Errors as weir_guard_leave; WEIR_EINVAL also if `to` is not

@@ -54,6 +54,8 @@ int weir_guard_change(weir_guard *guard, const weir_guard_options *to,
         rc = wr_remote_change(guard, &all, &old, message);
     else if (!rc)
         rc = change(guard, &all, &old, message);
+    if (!rc && guard->kind == &wr_kind_rate && !guard->remote)
+        wr_groups_ask_again(guard);
     if (!rc)
         wr_guard_tell(guard, &(weir_guard_event){ .type = WEIR_EVENT_CHANGED, .at = wr_os_now() });
     if (rc && message && !message->text[0])

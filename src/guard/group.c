@@ -111,6 +111,7 @@ static uint32_t ask_locked(struct wr_group_guard *g, struct wr_call *call, uint3
     *again = WEIR_FOREVER;
     if (has_its_turn(g))
         *again = guard->kind->when(wr_guard_read(guard), call);
+    wr_store(&g->refused, *again > call->now, relaxed);
     if (*again > call->now) {
         join(g);
         return 0;
@@ -377,7 +378,7 @@ static bool guard_at_rest(void *arg, weir_time now)
 
 /* ---- the groups of a guard ------------------------------------------------------------------------ */
 
-static struct wr_lock groups_lock; /* of guard->groups; the innermost of all locks */
+static struct wr_lock groups_lock; /* of guard->groups; only a clock's lock comes after it */
 
 void wr_group_holders(char *text, size_t size, struct weir_guard *guard, int64_t used)
 {
@@ -407,6 +408,15 @@ uint64_t wr_groups_entered(struct weir_guard *guard)
         entered += wr_load(&g->followed, relaxed);
     wr_unlock(&groups_lock);
     return entered;
+}
+
+void wr_groups_ask_again(struct weir_guard *guard)
+{
+    wr_lock(&groups_lock);
+    for (struct wr_group_guard *g = guard->groups; g; g = g->next)
+        if (wr_load(&g->refused, relaxed))
+            weir_gate_open(g->gate);
+    wr_unlock(&groups_lock);
 }
 
 static void enlist(struct wr_group_guard *g)

@@ -41,6 +41,8 @@ struct wr_group_guard {
     /* Tasks that ran on the permit of another one, which they followed */
     _Atomic uint64_t followed;
     const char *key;
+    /* The latest ask was refused; written under the cell's lock, so a thread that has changed the cell since then sees it */
+    _Atomic bool refused;
     /* The next group that the guard stands before */
     struct wr_group_guard *next;
 

@@ -201,6 +201,9 @@ void wr_guard_holders(char *text, size_t size, struct weir_guard *guard);
 /* Writes how many of the `used` permits each group holds that the guard stands before, and other callers: group.c. */
 void wr_group_holders(char *text, size_t size, struct weir_guard *guard, int64_t used);
 
+/* Has groups that a rate stands before ask it again: it keeps no line of those that wait. */
+void wr_groups_ask_again(struct weir_guard *guard);
+
 /* Calls that entered, as far as they are not counted by the guard's word: among them tasks that followed on another task's permit. */
 uint64_t wr_groups_entered(struct weir_guard *guard);
 

@@ -383,6 +383,8 @@ int wr_guard_undo(struct wr_call *call, _Atomic uint64_t *count)
         if (guard->ops->waiting(guard->cell))
             guard->ops->tell(guard->cell);
     } while (!wr_guard_unlock_counted(guard, count));
+    if (guard->kind == &wr_kind_rate)
+        wr_groups_ask_again(guard);
     return 0;
 }
 

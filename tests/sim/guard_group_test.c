@@ -399,6 +399,31 @@ GUARD_TEST(test_groups_with_the_same_guards_in_another_order_do_not_wait_for_eac
     }
 }
 
+/* A rate keeps no line, and a group would sleep until the time that it was told first. */
+GUARD_TEST(test_a_group_behind_a_rate_hears_of_a_change_and_of_a_permit_that_comes_back)
+{
+    weir_guard *g = guard_of("slow", WEIR_RATE(.limit = 1, .period_ns = 60000 * MS));
+    weir_executor *ex = new_executor(WEIR_POLICY(.workers = 1));
+    struct body body = { .ms = 0 };
+    weir_permit p = WEIR_PERMIT;
+    weir_task *task;
+
+    guard_add(ex, "k", g, 0);
+    CHECK_EQ(weir_guard_enter(&p, g, 0), 0);
+    task = submit(ex, "k", &body);
+    sleep_until(10);
+    CHECK_EQ(weir_guard_release(&p), 0);
+    CHECK_EQ(started_ms(task), 10);
+    weir_task_unref(task);
+    task = submit(ex, "k", &body);
+    sleep_until(20);
+    CHECK_EQ(weir_guard_change(g, WEIR_RATE(.limit = 1000, .period_ns = MS), NULL, NULL), 0);
+    CHECK(started_ms(task) <= 21);
+    weir_task_unref(task);
+    weir_executor_free(ex);
+    weir_guard_unref(g);
+}
+
 struct asked {
     weir_task *task;
     bool over;
@@ -612,6 +637,8 @@ int main(void)
         cmocka_unit_test(
             test_groups_with_the_same_guards_in_another_order_do_not_wait_for_each_other),
         cmocka_unit_test(test_why_does_not_make_a_group_miss_its_turn),
+        cmocka_unit_test(
+            test_a_group_behind_a_rate_hears_of_a_change_and_of_a_permit_that_comes_back),
         cmocka_unit_test(test_a_group_that_was_called_keeps_its_turn_in_line),
         cmocka_unit_test(test_permits_of_running_tasks_come_back_when_a_guard_is_taken_away),
         cmocka_unit_test(test_a_guard_that_comes_in_the_middle_of_a_turn_gets_its_permits_back),
