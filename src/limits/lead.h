@@ -39,10 +39,11 @@ enum {
     WR_IN_TIME_NS = 1000000, /* a task that waited for longer was late         */
     WR_AT_ONCE_NS = 100000,  /* one that waited for less hardly waited         */
 
-    WR_LEAD_LOOK_NS = 50000, /* between two looks                              */
-    WR_LEAD_NAP_NS = 50000,  /* a sleep; the kernel adds as much               */
-    WR_LEAD_TASK_NS = 1000,  /* a lead that does all starts a task within this */
-    WR_LEAD_SLICE_NS = 2000, /* or takes a slice within this, mostly in vain   */
+    WR_LEAD_LATE_NS = 400000, /* if a task waits for longer, no worker gives way to the lead */
+    WR_LEAD_LOOK_NS = 50000,  /* between two looks                              */
+    WR_LEAD_NAP_NS = 50000,   /* a sleep; the kernel adds as much               */
+    WR_LEAD_TASK_NS = 1000,   /* a lead that does all starts a task within this */
+    WR_LEAD_SLICE_NS = 2000,  /* or takes a slice within this, mostly in vain   */
 };
 
 /* What a worker has done so far, slice by slice, and how long the first task of the latest had waited: its own to write, read by
@@ -123,7 +124,7 @@ static inline enum wr_lead_step wr_lead_look(struct wr_lead_look *look,
         step = wr_lead_compare(&last, look, wr_load(&lead->waited_ns, relaxed));
     if (step == WR_LEAD_NAP || step == WR_LEAD_REST)
         look->next = now; /* when it has slept */
-    return step == WR_LEAD_WORK && waited_ns < WR_IN_TIME_NS ? WR_LEAD_YIELD : step;
+    return step == WR_LEAD_WORK && waited_ns < WR_LEAD_LATE_NS ? WR_LEAD_YIELD : step;
 }
 
 #endif

@@ -106,8 +106,8 @@ static void test_others_sleep_while_more_time_goes_elsewhere_than_into_tasks(voi
 static void test_nothing_gives_way_where_tasks_are_late(void **state)
 {
     (void)state;
-    assert_int_equal(step_after(50000, 6, 2, 8000, WR_IN_TIME_NS - 1), WR_LEAD_YIELD);
-    assert_int_equal(step_after(50000, 6, 2, 8000, WR_IN_TIME_NS), WR_LEAD_WORK);
+    assert_int_equal(step_after(50000, 6, 2, 8000, WR_LEAD_LATE_NS - 1), WR_LEAD_YIELD);
+    assert_int_equal(step_after(50000, 6, 2, 8000, WR_LEAD_LATE_NS), WR_LEAD_WORK);
 }
 
 static void test_a_worker_that_has_slept_looks_again_at_once(void **state)
