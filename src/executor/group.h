@@ -38,8 +38,9 @@ enum wr_use {
 };
 
 /* stand.place: the one word that says where a group's next task stands, and so why it does not start. From WR_READY on the group
- * is in a line or in the ring's wheel, or a thread has just taken it out of there (WR_IN_HANDS, see line.h). Then the word is written under that line's
- * lock; except for IN_HANDS, and while a beat is out, also under the group's lock, so either lock will do to read it.
+ * is in a line or in the ring's wheel, or a thread has just taken it out of there (WR_IN_HANDS, see line.h). Then the word is
+ * written under that line's lock; except for IN_HANDS, and while a beat is out, also under the group's lock, so either lock will
+ * do to read it.
  *
  * A line for workers, and for the slots and permits that a start needs besides, is called a ring: the executor has one, in
  * parts, or each of its domains has one. The other line is for threads. */
@@ -135,7 +136,8 @@ static inline struct weir_group *wr_group_at(const struct wr_stand *stand)
     return stand ? WR_CONTAINER(stand, struct weir_group, stand) : NULL;
 }
 
-/* Fields that only some groups need. Submitting reads those from the queues of lower priority to `gates`, which share a cache line or two. */
+/* Fields that only some groups need. Submitting reads those from the queues of lower priority to `gates`, which share a cache
+ * line or two. */
 struct wr_extras {
     struct wr_queue levels[WR_LEVELS]; /* of other priorities than WEIR_NORMAL                  */
 

@@ -26,7 +26,7 @@ struct fake {
     weir_time again;
     int64_t let;
     int asked_for; /* by the last call of `ask` */
-    int starts, ends, followed, last_error;
+    int starts, ends, followed, last_error, left;
     uint64_t word, last_word;
     int64_t last_ran;
     weir_reason says; /* to what is submitted */
@@ -80,6 +80,12 @@ static void fake_went_on(void *arg, uint64_t word, uint32_t count, weir_time now
     fake->followed += (int)count;
 }
 
+static void fake_leave_line(void *arg, weir_time now)
+{
+    (void)now;
+    ((struct fake *)arg)->left++;
+}
+
 static weir_reason fake_accept(void *arg, uint32_t cost, weir_time now)
 {
     (void)cost, (void)now;
@@ -117,6 +123,11 @@ static const weir_gate_calls by_turn = { .size = sizeof(by_turn),
                                          .started = fake_started,
                                          .ended = fake_ended,
                                          .went_on = fake_went_on };
+static const weir_gate_calls keeps_a_line = { .size = sizeof(keeps_a_line),
+                                              .ask = fake_ask,
+                                              .take_back = fake_take_back,
+                                              .describe = fake_describe,
+                                              .leave_line = fake_leave_line };
 static const weir_gate_calls judges = { .size = sizeof(judges),
                                         .ask = fake_ask,
                                         .accept = fake_accept };
@@ -478,6 +489,28 @@ static void test_a_gate_by_turn_is_asked_again_after_others_followed_only_if_it_
     free_gates(gates);
 }
 
+static void test_a_group_waits_in_the_line_of_one_gate_at_a_time(void **state)
+{
+    struct wr_gates *gates = new_gates();
+    struct fake first, second, third;
+    (void)state;
+    add(gates, &first, &keeps_a_line, MANY);
+    add(gates, &second, &keeps_a_line, 0);
+    add(gates, &third, &keeps_a_line, MANY);
+    assert_false(grant(gates, 0));
+    assert_ptr_equal(gates->refused, &second.gate);
+    assert_int_equal(first.left, 0); /* it let the group through */
+    assert_int_equal(second.left, 0);
+    assert_int_equal(third.left, 1);
+    second.asked_for = -1;
+    assert_int_equal(wr_gates_open_at(gates, 0), 0); /* not known, and none is asked */
+    assert_int_equal(second.asked_for, -1);
+    second.most = MANY;
+    assert_true(grant(gates, 0));
+    assert_int_equal(third.left, 1);
+    free_gates(gates);
+}
+
 static void test_as_many_follow_as_are_granted_and_none_past_a_gate_that_hears_each(void **state)
 {
     struct wr_gates *gates = new_gates();
@@ -650,6 +683,7 @@ int main(void)
         cmocka_unit_test(test_a_gate_by_turn_is_asked_for_one_and_told_how_many_followed),
         cmocka_unit_test(
             test_a_gate_by_turn_is_asked_again_after_others_followed_only_if_it_refused),
+        cmocka_unit_test(test_a_group_waits_in_the_line_of_one_gate_at_a_time),
         cmocka_unit_test(test_as_many_follow_as_are_granted_and_none_past_a_gate_that_hears_each),
         cmocka_unit_test(test_a_cool_down_comes_before_all_and_ends_by_itself),
         cmocka_unit_test(test_a_pace_lets_its_burst_through_and_then_one_per_interval),

@@ -68,9 +68,9 @@ typedef struct weir_gate_calls {
      * one start at a time. A turn is short, a few microseconds per weight. NULL: the gate is asked for each task. */
     void (*went_on)(void *arg, uint64_t word, uint32_t count, weir_time now);
 
-    /* A gate that is asked before this one refuses the group, which so does not wait for this one for the time being: a gate that
-     * keeps groups it has refused in a line gives the group's place up. `ask` is called again before anything starts. weir_task_why
-     * does not ask a gate with this function; it has the gate describe itself. */
+    /* A gate that is asked before this one refuses the group, so the group does not wait for this one now. A gate that keeps
+     * groups in a line gives the group's place up. `ask` is called again before anything starts. weir_task_why does not ask a
+     * gate with this function; it has the gate describe itself. */
     void (*leave_line)(void *arg, weir_time now);
 } weir_gate_calls;
 
